@@ -17,10 +17,10 @@
 
 mod support;
 
-use drydock::emulator::model::{Asked, Fault, ModelEmulator, says};
+use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, says};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
-use support::served::Settings;
+use support::server::Settings;
 use support::{FsyncWatch, Times, fsync_floor, header, millis, repository, row, slack, standstill, value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -48,7 +48,8 @@ fn main() {
 async fn run(pinned: bool) {
     let directory = tempfile::tempdir().unwrap();
     repository::of_environments(&directory.path().join("infra.git"), 3);
-    let model = ModelEmulator::start(|_: &Asked| says("never").but(Fault::Stall)).unwrap();
+    let model =
+        ModelEmulator::start(|_: &ModelRequest| says("never").with_fault(AnswerFault::Stall)).unwrap();
     let slack = slack::slow_web_api().await;
     let settings = Settings::write(directory.path(), slack, model.url(), LIMITS);
     let served = tokio::task::spawn_blocking(move || {
@@ -125,7 +126,7 @@ struct Load {
     sent: u64,
 }
 
-struct Offered {
+struct LoadResult {
     rate: u64,
     /// The times from due to answered.
     times: Times,
@@ -161,7 +162,7 @@ impl Load {
     }
 
     /// Offers `rate` events a second for so many seconds; answers once all were acknowledged.
-    async fn offer(&mut self, rate: u64, seconds: u64) -> Offered {
+    async fn offer(&mut self, rate: u64, seconds: u64) -> LoadResult {
         let count = rate * seconds;
         // Signed before the clock starts; a signature is good for five minutes.
         let at = Timestamp::now();
@@ -197,7 +198,7 @@ impl Load {
             last = last.max(answered);
         }
         let late = sending.await.unwrap();
-        Offered {
+        LoadResult {
             rate,
             late: Times::new(late),
             times: Times::new(times),
@@ -207,7 +208,7 @@ impl Load {
     }
 }
 
-impl Offered {
+impl LoadResult {
     fn answered_in_time(&self) -> f64 {
         self.due.as_secs_f64() / self.done.as_secs_f64()
     }

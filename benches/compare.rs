@@ -15,22 +15,22 @@
 mod support;
 
 use bytes::Bytes;
-use drydock::compare::{Asked, Comparer, Comparison, Sides};
+use drydock::compare::{CompareRequest, Comparer, Comparison, Sides};
 use drydock::jsonnet::{
-    Entry, EvalLimits, Evaluated, Evaluator, Request, SecondOpinion, SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EntryPoint, EvalLimits, EvalRequest, Evaluation, Evaluator,
 };
 use drydock::model::{CheckState, RepoPath};
 use drydock::redact::Redactor;
-use drydock::review::{Proof, Standing};
-use drydock::sandbox::{LayerName, Program};
+use drydock::review::{Impact, Proof};
+use drydock::sandbox::{LayerName, ProgramPath};
 use drydock::tanka::{Evaluate, Filter, Renderer, Target};
-use drydock::workspace::{Base, Edits, Guard, Overlay, Repository, Tree, Workspace};
+use drydock::workspace::{Base, Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::inmates::Watch;
-use support::tanka::environment::{self, Style};
+use support::tanka::environment::{self, EnvironmentStyle};
+use support::worker_memory::WorkerMemoryWatch;
 use support::{Times, engines, header, millis, repository, row, tanka, value};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ const BATCH: usize = 30;
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
-    let bench = Bench::new();
+    let bench = CompareBench::new();
     header("compare");
     bench.size();
     let medians = bench.engines(if quick { 1 } else { PEER_ROUNDS });
@@ -58,13 +58,13 @@ fn main() {
     bench.unchanged(if quick { 11 } else { 101 });
 }
 
-struct Bench {
+struct CompareBench {
     runtime: Runtime,
     /// The files on disk, for engines that read them there.
     root: PathBuf,
     repository: Arc<Repository>,
     base: Arc<Base>,
-    programs: Vec<engines::Program>,
+    programs: Vec<engines::EngineInput>,
     /// The value every environment must evaluate to.
     expected: Vec<serde_json::Value>,
     jrsonnet: Vec<Duration>,
@@ -73,12 +73,12 @@ struct Bench {
 
 /// The time until the difference is rendered, and from there until the second engine agrees.
 #[derive(Default)]
-struct Twice {
+struct ComparisonTimes {
     difference: Vec<Duration>,
     agreement: Vec<Duration>,
 }
 
-impl Twice {
+impl ComparisonTimes {
     fn rows(self, name: &str, target: &str) {
         row(name, &Times::new(self.difference), target);
         row(
@@ -96,7 +96,7 @@ struct Medians {
     go: Option<Duration>,
 }
 
-impl Bench {
+impl CompareBench {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("files");
@@ -109,7 +109,7 @@ impl Bench {
         let git = directory.path().join("repo.git");
         let commit = repository::of(&git, files.into_iter());
         let bases = directory.path().join("bases");
-        let repository = Repository::local("bench", &git, Some("main"), &bases).unwrap();
+        let repository = Repository::open_local("bench", &git, Some("main"), &bases).unwrap();
         let base = repository.base(&commit, &|_| ()).unwrap();
         let programs = (0..ENVIRONMENTS).map(program).collect();
         Self {
@@ -143,7 +143,8 @@ impl Bench {
         let library = files.iter().filter(|(path, _)| path.starts_with("vendor/k8s/"));
         let bytes: usize = library.map(|(_, content)| content.len()).sum();
         value("the library of kinds", bytes as f64 / 1e6, "MB", "");
-        let inline = (0..ENVIRONMENTS).filter(|number| environment::style(*number) == Style::Inline);
+        let inline =
+            (0..ENVIRONMENTS).filter(|number| environment::style(*number) == EnvironmentStyle::Inline);
         value("environments written inline", inline.count() as f64, "", "");
         let average = |of: &dyn Fn(&serde_json::Value) -> usize| {
             self.expected.iter().map(of).sum::<usize>() as f64 / ENVIRONMENTS as f64
@@ -163,7 +164,7 @@ impl Bench {
         let times = Times::new(self.jrsonnet.clone());
         let jrsonnet = Some(times.p50());
         row("jrsonnet in this process, an environment", &times, "peer");
-        let sample: Vec<engines::Program> = self.programs.iter().take(SAMPLE).cloned().collect();
+        let sample: Vec<engines::EngineInput> = self.programs.iter().take(SAMPLE).cloned().collect();
         let peer = |engine: &str| -> Option<Duration> {
             let made = engines::python(engine, &self.root, &sample, rounds)?;
             for (made, expected) in made.iter().zip(&self.expected) {
@@ -195,7 +196,7 @@ impl Bench {
                 .unwrap();
             times.push(started.elapsed());
             assert_eq!(&parsed(&evaluated), expected, "environment {number}");
-            self.settle();
+            self.wait_for_workers();
         }
         let times = Times::new(times);
         row("cold: an environment in a new process", &times, "");
@@ -203,14 +204,14 @@ impl Bench {
         let renderer = Renderer::new(Arc::clone(&tree), Arc::new(evaluator));
         let mut times = Vec::new();
         for number in 0..60 {
-            let target = Target::at(tanka::directory(number));
+            let target = Target::from_path(tanka::directory(number));
             let started = Instant::now();
             let (filter, cancel) = (Filter::default(), never());
-            let shown = renderer.show(&target, &filter, &cancel);
+            let shown = renderer.render(&target, &filter, &cancel);
             let rendered = self.runtime.block_on(shown).unwrap();
             times.push(started.elapsed());
             assert_eq!(rendered.objects.len(), objects(&self.expected[number]));
-            self.settle();
+            self.wait_for_workers();
         }
         row("cold: ... to its objects, in order", &Times::new(times), "");
     }
@@ -218,19 +219,19 @@ impl Bench {
     /// Environments after the first one in the same process.
     fn warm(&self, medians: &Medians) {
         let limits = EvalLimits {
-            jails_max: 1,
+            workers_max: 1,
             ..EvalLimits::default()
         };
         let evaluator = evaluator(limits);
         let tree = self.tree();
-        let evaluate = |count: usize, opinion: SecondOpinionWanted| {
-            let requests: Vec<Request> = (0..count)
-                .map(|number| Request {
-                    second_opinion: opinion,
+        let evaluate = |count: usize, opinion: CrossCheckMode| {
+            let requests: Vec<EvalRequest> = (0..count)
+                .map(|number| EvalRequest {
+                    cross_check: opinion,
                     ..self.request(&tree, number)
                 })
                 .collect();
-            self.settle();
+            self.wait_for_workers();
             let started = Instant::now();
             let answers = self.runtime.block_on(evaluator.evaluate_all(requests, &never()));
             let took = started.elapsed();
@@ -238,25 +239,25 @@ impl Bench {
                 let evaluated = answer.as_ref().unwrap();
                 assert_eq!(&parsed(evaluated), expected);
                 assert!(matches!(
-                    evaluated.second_opinion,
-                    SecondOpinion::NotAsked | SecondOpinion::Agrees
+                    evaluated.cross_check,
+                    CrossCheckResult::NotRun | CrossCheckResult::Agrees
                 ));
             }
             took
         };
-        let each = |opinion: SecondOpinionWanted| {
+        let each = |opinion: CrossCheckMode| {
             let times = (0..9).map(|_| {
                 let first = evaluate(1, opinion);
                 evaluate(BATCH, opinion).saturating_sub(first) / (BATCH as u32 - 1)
             });
             Times::new(times.collect())
         };
-        let times = each(SecondOpinionWanted::No);
+        let times = each(CrossCheckMode::Off);
         row("warm: an environment after the first of a process", &times, "");
         ratios("warm", times.p50(), medians, "", ">= 30");
         row(
             "warm: ... with the second engine's opinion",
-            &each(SecondOpinionWanted::Yes),
+            &each(CrossCheckMode::On),
             "",
         );
     }
@@ -265,7 +266,7 @@ impl Bench {
         let (mut cold, mut warm) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let renderer = Renderer::new(self.tree(), Arc::new(evaluator(EvalLimits::default())));
-            self.settle();
+            self.wait_for_workers();
             for times in [&mut cold, &mut warm] {
                 let started = Instant::now();
                 let list = self.runtime.block_on(renderer.list(".", &never())).unwrap();
@@ -284,12 +285,12 @@ impl Bench {
     /// An edit that touches all environments, those of one application, or one: to the rendered difference,
     /// and from there until the second engine agrees.
     fn changes(&self, rounds: usize) {
-        let watch = Watch::start();
+        let watch = WorkerMemoryWatch::start();
         let (mut first, mut all, mut app, mut one) = (
-            Twice::default(),
-            Twice::default(),
-            Twice::default(),
-            Twice::default(),
+            ComparisonTimes::default(),
+            ComparisonTimes::default(),
+            ComparisonTimes::default(),
+            ComparisonTimes::default(),
         );
         let (mut one_at_once, mut first_one) = (Vec::new(), Vec::new());
         for round in 0..rounds {
@@ -302,18 +303,18 @@ impl Bench {
                 )
             };
             for (times, revision) in [(&mut first, round), (&mut all, round + 1_000)] {
-                self.twice(&comparer, &shared(revision), times, &|compared| {
+                self.time_comparison(&comparer, &shared(revision), times, &|compared| {
                     self.check_shared(compared)
                 });
             }
             let file = tanka::app_file(3);
             let edit = (file.as_str(), "port: 8003", format!("port: {}", 9_003 + round));
-            self.twice(&comparer, &edit, &mut app, &|compared| {
+            self.time_comparison(&comparer, &edit, &mut app, &|compared| {
                 assert_eq!(compared.report.counts.affected, ENVIRONMENTS / tanka::APPS);
             });
             for turn in 0..5 {
                 let edit = self.edit_of_one(100 * round + turn);
-                self.twice(&comparer, &edit.edit(), &mut one, &|compared| {
+                self.time_comparison(&comparer, &edit.edit(), &mut one, &|compared| {
                     self.check_one(compared)
                 });
                 let edit = self.edit_of_one(100 * round + turn + 50);
@@ -323,7 +324,7 @@ impl Bench {
                 one_at_once.push(took);
             }
             let comparer = self::comparer(evaluator(EvalLimits::default()));
-            self.settle();
+            self.wait_for_workers();
             let (compared, took) = self.compared(&comparer, &[self.edit_of_one(round).edit()]);
             assert_passes(&compared, true);
             self.check_one(&compared);
@@ -353,17 +354,17 @@ impl Bench {
     }
 
     /// Compares as soon as one engine has rendered, and then with the second one.
-    fn twice(
+    fn time_comparison(
         &self,
         comparer: &Arc<Comparer>,
         edit: &(&str, &str, String),
-        times: &mut Twice,
+        times: &mut ComparisonTimes,
         check: &dyn Fn(&Comparison),
     ) {
-        self.settle();
-        let asked = Asked::all(self.sides(std::slice::from_ref(edit)), "");
+        self.wait_for_workers();
+        let asked = CompareRequest::all(self.sides(std::slice::from_ref(edit)), "");
         for (has_second, asked, times) in [
-            (false, asked.clone().at_first_sight(), &mut times.difference),
+            (false, asked.clone().defer_cross_check(), &mut times.difference),
             (true, asked, &mut times.agreement),
         ] {
             let started = Instant::now();
@@ -380,14 +381,14 @@ impl Bench {
         let sides = self.sides(&[self.edit_of_one(0).edit()]);
         let mut times = Vec::new();
         for round in 0..rounds {
-            let asked = Asked::environment(sides.clone(), tanka::directory(round % STATIC));
+            let asked = CompareRequest::environment(sides.clone(), tanka::directory(round % STATIC));
             let started = Instant::now();
             let compared = self.runtime.block_on(comparer.compare(asked, &never())).unwrap();
             let took = started.elapsed();
-            let proof = &compared.report.environments[0].standing;
+            let proof = &compared.report.environments[0].impact;
             let is_proven = matches!(
                 proof,
-                Standing::Unaffected {
+                Impact::Unaffected {
                     proof: Proof::ClosureUnchanged { .. }
                 }
             );
@@ -404,8 +405,8 @@ impl Bench {
     }
 
     fn compared(&self, comparer: &Arc<Comparer>, edits: &[(&str, &str, String)]) -> (Comparison, Duration) {
-        self.settle();
-        let asked = Asked::all(self.sides(edits), "");
+        self.wait_for_workers();
+        let asked = CompareRequest::all(self.sides(edits), "");
         let started = Instant::now();
         let compared = self.runtime.block_on(comparer.compare(asked, &never())).unwrap();
         (compared, started.elapsed())
@@ -443,32 +444,32 @@ impl Bench {
     }
 
     fn sides(&self, edits: &[(&str, &str, String)]) -> Sides {
-        let tree = Overlay::new(Arc::clone(&self.base), Edits::new());
+        let tree = Overlay::new(Arc::clone(&self.base), WorkspaceEdits::new());
         for (path, from, to) in edits {
             let path = RepoPath::parse(path).unwrap();
             let content = String::from_utf8(tree.read(&path).unwrap().content.to_vec()).unwrap();
             assert!(content.contains(from), "{path}");
             tree.write(&path, Bytes::from(content.replace(from, to))).unwrap();
         }
-        Sides::of(&Workspace {
+        Sides::from_workspace(&Workspace {
             repository: Arc::clone(&self.repository),
             base: Some(self.base.commit().to_owned()),
             tree: Arc::new(tree),
-            guard: Guard::default(),
+            guard: SecretGuard::default(),
         })
         .unwrap()
     }
 
     fn tree(&self) -> Arc<dyn Tree> {
-        Arc::new(Overlay::new(Arc::clone(&self.base), Edits::new()))
+        Arc::new(Overlay::new(Arc::clone(&self.base), WorkspaceEdits::new()))
     }
 
-    fn request(&self, tree: &Arc<dyn Tree>, number: usize) -> Request {
+    fn request(&self, tree: &Arc<dyn Tree>, number: usize) -> EvalRequest {
         let (path, environment) = &self.programs[number];
         let base = tanka::directory(number);
-        Request {
+        EvalRequest {
             tree: Arc::clone(tree),
-            entry: Entry::File(RepoPath::parse(path).unwrap()),
+            entry: EntryPoint::File(RepoPath::parse(path).unwrap()),
             jpath: vec![
                 "vendor".to_owned(),
                 format!("{base}/vendor"),
@@ -478,12 +479,12 @@ impl Bench {
             ext_code: BTreeMap::from([("tanka.dev/environment".to_owned(), environment.clone())]),
             tla_code: BTreeMap::new(),
             max_stack: 0,
-            second_opinion: SecondOpinionWanted::No,
+            cross_check: CrossCheckMode::Off,
         }
     }
 
     /// The processes that are kept ready are there before the clock starts, as they are for a person.
-    fn settle(&self) {
+    fn wait_for_workers(&self) {
         std::thread::sleep(Duration::from_millis(150));
     }
 }
@@ -499,14 +500,14 @@ impl OneEdit {
     }
 }
 
-fn program(number: usize) -> engines::Program {
+fn program(number: usize) -> engines::EngineInput {
     let directory = tanka::directory(number);
     (format!("{directory}/main.jsonnet"), environment::given(number))
 }
 
 fn evaluator(limits: EvalLimits) -> Evaluator {
-    let program = Program::at(env!("CARGO_BIN_EXE_drydock"));
-    Evaluator::with(program, limits, LayerName::ALL.to_vec()).unwrap()
+    let program = ProgramPath::at(env!("CARGO_BIN_EXE_drydock"));
+    Evaluator::for_program(program, limits, LayerName::ALL.to_vec()).unwrap()
 }
 
 fn comparer(evaluator: Evaluator) -> Arc<Comparer> {
@@ -518,7 +519,7 @@ fn comparer(evaluator: Evaluator) -> Arc<Comparer> {
     ))
 }
 
-fn parsed(evaluated: &Evaluated) -> serde_json::Value {
+fn parsed(evaluated: &Evaluation) -> serde_json::Value {
     serde_json::from_slice(&evaluated.json).unwrap()
 }
 

@@ -21,7 +21,7 @@ use drydock::config::{
     TelegramSettings,
 };
 use drydock::model::{Account, Installation, Platform, Role, Secret};
-use drydock::webhook::{Rejected, Webhook, of_channel, of_hook};
+use drydock::webhook::{Rejected, Webhook, channel_webhook, hook_webhook};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
 use jiff::Timestamp;
@@ -154,7 +154,7 @@ fn slack() -> Case {
             paced: true,
             repository: None,
         });
-        of_channel("slack", &settings, &installation(Platform::Slack)).unwrap()
+        channel_webhook("slack", &settings, &installation(Platform::Slack)).unwrap()
     });
     let requests = forged(&signature(&format!("v0:{AT}:{BODY}"))).map(|hex| {
         post([
@@ -184,7 +184,7 @@ fn github() -> Case {
             environments: vec!["**".to_owned()],
         },
     };
-    let webhooks = secrets().map(|secret| of_hook("release", &settings(secret)).unwrap());
+    let webhooks = secrets().map(|secret| hook_webhook("release", &settings(secret)).unwrap());
     let requests = forged(&signature(BODY)).map(|hex| {
         post([
             ("x-github-event", "release".to_owned()),
@@ -205,7 +205,7 @@ fn telegram() -> Case {
             paced: true,
             repository: None,
         });
-        of_channel("telegram", &settings, &installation(Platform::Telegram)).unwrap()
+        channel_webhook("telegram", &settings, &installation(Platform::Telegram)).unwrap()
     });
     let requests = forged(SECRETS[0]).map(|token| post([("x-telegram-bot-api-secret-token", token)]));
     ("telegram", webhooks, requests)

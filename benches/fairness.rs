@@ -17,12 +17,12 @@
 mod support;
 
 use drydock::access::Role;
-use drydock::admin::{Answer as AdminAnswer, Request};
-use drydock::app::World;
-use drydock::demo::stage::Stage;
-use drydock::emulator::model::{Answer, Asked, calls, says};
-use drydock::emulator::slack::State;
-use drydock::sandbox::Program;
+use drydock::admin::{AdminReply as AdminAnswer, AdminRequest};
+use drydock::app::Host;
+use drydock::demo::environment::DemoEnvironment;
+use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::emulator::slack::SlackState;
+use drydock::sandbox::ProgramPath;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
@@ -75,14 +75,14 @@ async fn run() {
 
 /// Times this many changes on a stage of their own, beside this many conversations of an abuser.
 async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
-    let world = World {
+    let world = Host {
         now: Timestamp::now,
         random,
-        program: inmates,
-        stand_ins: &[],
+        program: worker_program,
+        host_overrides: &[],
     };
     let settings = [("limits.identical_calls_max", "20"), ("limits.steps_max", "200")];
-    let mut stage = Stage::build(script, world, &settings).await.unwrap();
+    let mut stage = DemoEnvironment::build(script, world, &settings).await.unwrap();
     stage.slack.add_channel(CHANNEL, &[PERSON, ABUSER]);
     admit(&stage, PERSON).await;
     admit(&stage, ABUSER).await;
@@ -116,7 +116,7 @@ async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
 }
 
 /// Times one change, from its event to the whole result.
-async fn change(stage: &Stage, number: usize) -> Duration {
+async fn change(stage: &DemoEnvironment, number: usize) -> Duration {
     let words = format!("@drydock set web to 3 replicas in staging, change {number}");
     let said = stage.slack.say(PERSON, CHANNEL, &words).await.unwrap();
     let started = Instant::now();
@@ -130,14 +130,14 @@ async fn change(stage: &Stage, number: usize) -> Duration {
 }
 
 /// The moment the result of a thread was shown.
-fn result_in(state: &State, thread: &str) -> Option<Instant> {
+fn result_in(state: &SlackState, thread: &str) -> Option<Instant> {
     let mut replies = state.replies(CHANNEL, thread);
     let result = replies.find(|message| message.visible().join("\n").contains(DONE))?;
     Some(result.shown_at)
 }
 
 /// Messages that are not answered yet.
-fn in_work(stage: &Stage) -> usize {
+fn in_work(stage: &DemoEnvironment) -> usize {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(stage.data().join("drydock.db"), flags).unwrap();
     database.busy_timeout(CHANGE_MAX).unwrap();
@@ -147,7 +147,7 @@ fn in_work(stage: &Stage) -> usize {
 }
 
 /// The answers of the model: each step of a turn follows from what was asked last.
-fn script(asked: &Asked) -> Answer {
+fn script(asked: &ModelRequest) -> ScriptedAnswer {
     let is_abuse = asked.messages.iter().any(|message| message.text.contains(ABUSE));
     let is_first = asked.last_results().is_empty();
     match (is_abuse, is_first) {
@@ -164,22 +164,22 @@ fn script(asked: &Asked) -> Answer {
     }
 }
 
-fn endless() -> Answer {
+fn endless() -> ScriptedAnswer {
     let environment = json!({ "env_path": "environments/dev" });
     let file = json!({ "file_path": "environments/dev/main.jsonnet" });
     let mut answer = says("");
     for _ in 0..CALLS {
         answer = answer
-            .and_calls("tanka_show", environment.clone())
-            .and_calls("tanka_diff", environment.clone())
-            .and_calls("tanka_validate_jsonnet", file.clone());
+            .with_call("tanka_show", environment.clone())
+            .with_call("tanka_diff", environment.clone())
+            .with_call("tanka_validate_jsonnet", file.clone());
     }
     answer
 }
 
-async fn admit(stage: &Stage, user: &str) {
+async fn admit(stage: &DemoEnvironment, user: &str) {
     stage.slack.add_user(user);
-    let request = Request::Invite {
+    let request = AdminRequest::Invite {
         name: user.to_owned(),
         role: Role::Editor,
         repositories: "*".to_owned(),
@@ -200,8 +200,8 @@ async fn admit(stage: &Stage, user: &str) {
     welcome.await.expect("a welcome");
 }
 
-fn inmates() -> Program {
-    Program::at(env!("CARGO_BIN_EXE_drydock"))
+fn worker_program() -> ProgramPath {
+    ProgramPath::at(env!("CARGO_BIN_EXE_drydock"))
 }
 
 fn random() -> [u8; 32] {

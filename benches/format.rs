@@ -15,7 +15,7 @@
 
 mod support;
 
-use drydock::jsonnet::format::{Reformatted, format, reformat};
+use drydock::jsonnet::format::{FormatChange, format, reformat};
 use drydock::model::RepoPath;
 use drydock::workspace::Directory;
 use std::hint::black_box;
@@ -89,7 +89,7 @@ fn main() {
 }
 
 /// Returns all texts with the changes.
-fn formatted(texts: &[String], paths: &[RepoPath], changes: Vec<Reformatted>) -> Vec<String> {
+fn formatted(texts: &[String], paths: &[RepoPath], changes: Vec<FormatChange>) -> Vec<String> {
     let mut changes = changes.into_iter().peekable();
     let texts =
         texts.iter().zip(paths).map(

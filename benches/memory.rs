@@ -16,15 +16,15 @@
 
 mod support;
 
-use drydock::emulator::model::{Answer, Asked, ModelEmulator, calls, says};
-use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions, State};
+use drydock::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions, SlackState};
 use drydock::provider::http_client;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::served::{Served, Settings};
+use support::server::{BenchServer, Settings};
 use support::{header, slack, value};
 
 const PEOPLE: usize = 8;
@@ -33,7 +33,7 @@ const ROUNDS: usize = 3;
 const ROUNDS_QUICK: usize = 1;
 const CHANNEL: &str = "C0BENCH";
 const DONE: &str = "All of it is rendered.";
-const SETTLED: Duration = Duration::from_secs(5);
+const IDLE_DELAY: Duration = Duration::from_secs(5);
 /// The seconds after the last answer at which memory is looked at again.
 const AFTERWARDS: [u64; 2] = [5, 30];
 const ANSWER_MAX: Duration = Duration::from_secs(300);
@@ -87,7 +87,7 @@ async fn run() {
 async fn measure(what: &str, program: &'static str, rounds: usize) {
     let directory = tempfile::tempdir().unwrap();
     drydock::demo::repository::create(&directory.path().join("infra.git")).unwrap();
-    let model = ModelEmulator::start(move |asked: &Asked| answer(asked, program)).unwrap();
+    let model = ModelEmulator::start(move |asked: &ModelRequest| answer(asked, program)).unwrap();
     let slack = workspace().await;
     let address = slack
         .api_base_url()
@@ -115,19 +115,19 @@ async fn measure(what: &str, program: &'static str, rounds: usize) {
     }
     // Whoever starts to work needs more than one who only waits: a turn of each is not counted.
     ask_all(&slack, "warm up").await;
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(IDLE_DELAY).await;
     let idle = served.rss_kib();
     let started = Instant::now();
     for round in 0..rounds {
         ask_all(&slack, &format!("render it, round {round}")).await;
     }
     let took = started.elapsed().as_secs_f64();
-    tell(what, &served, idle, took).await;
+    print_memory(what, &served, idle, took).await;
     assert_eq!(slack.problems(), Vec::<String>::new());
     assert_eq!(model.problems(), Vec::<String>::new());
 }
 
-async fn tell(what: &str, served: &Served, idle: u64, took: f64) {
+async fn print_memory(what: &str, served: &BenchServer, idle: u64, took: f64) {
     let mib = |kib: u64| kib as f64 / 1_024.0;
     let more = |kib: u64| mib(kib.saturating_sub(idle));
     value(
@@ -167,14 +167,14 @@ async fn ask_all(slack: &SlackEmulator, words: &str) {
     join_all(asking).await;
 }
 
-fn result_in(state: &State, thread: &str) -> Option<()> {
+fn result_in(state: &SlackState, thread: &str) -> Option<()> {
     let mut replies = state.replies(CHANNEL, thread);
     replies
         .any(|message| message.visible().join("\n").contains(DONE))
         .then_some(())
 }
 
-fn answer(asked: &Asked, program: &str) -> Answer {
+fn answer(asked: &ModelRequest, program: &str) -> ScriptedAnswer {
     let environment = json!({ "env_path": "environments/dev" });
     let last: Vec<&str> = asked
         .last_results()
@@ -191,13 +191,13 @@ fn answer(asked: &Asked, program: &str) -> Answer {
             "file_write",
             json!({ "path": "environments/dev/main.jsonnet", "content": own(asked, program) }),
         ),
-        (false, false, 1) => calls("tanka_show", environment.clone()).and_calls("tanka_diff", environment),
+        (false, false, 1) => calls("tanka_show", environment.clone()).with_call("tanka_diff", environment),
         (false, _, _) => says(DONE),
     }
 }
 
 /// The program of one conversation. No two are the same, so that nothing that was rendered for one serves another.
-fn own(asked: &Asked, program: &str) -> String {
+fn own(asked: &ModelRequest, program: &str) -> String {
     let name: String = asked
         .last_user_text()
         .chars()

@@ -16,10 +16,10 @@ mod support;
 
 use bytes::Bytes;
 use drydock::access::Access;
-use drydock::download::Watch;
+use drydock::download::DownloadObserver;
 use drydock::model::RepoPath;
 use drydock::tool::{self, Context, Toolbox};
-use drydock::workspace::{Edits, Guard, Overlay, Repository, Tree, Workspace};
+use drydock::workspace::{Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::path::Path;
@@ -66,9 +66,10 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let git = directory.path().join("repo.git");
     let commit = repository::of_files(&git, FILES);
-    let opened = Repository::local("bench", &git, Some("main"), &directory.path().join("bases")).unwrap();
+    let opened =
+        Repository::open_local("bench", &git, Some("main"), &directory.path().join("bases")).unwrap();
     let base = opened.base(&commit, &|_| ()).unwrap();
-    let tree = Arc::new(Overlay::new(base, Edits::new()));
+    let tree = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
     edit(&tree);
     let files = directory.path().join("files");
     check_out(&tree, &files);
@@ -82,7 +83,7 @@ fn main() {
         repository: opened,
         base: Some(commit),
         tree: Arc::clone(&tree) as Arc<dyn Tree>,
-        guard: Guard::default(),
+        guard: SecretGuard::default(),
     });
     let (mut ours_all, mut called_all, mut theirs_all) = (Vec::new(), Vec::new(), Vec::new());
     for (glob, text) in QUERIES {
@@ -162,13 +163,13 @@ impl SearchTool {
     fn new(workspace: Workspace) -> Self {
         Self {
             workspace,
-            toolbox: Toolbox::new(tool::of_files_and_history()).unwrap(),
+            toolbox: Toolbox::new(tool::workspace_tools()).unwrap(),
             runtime: tokio::runtime::Builder::new_multi_thread().build().unwrap(),
         }
     }
 
     fn call(&self, glob: &str, text: &str) -> String {
-        let (identity, cancel) = (Access::terminal("bench"), CancellationToken::new());
+        let (identity, cancel) = (Access::terminal_identity("bench"), CancellationToken::new());
         let cx = Context {
             workspace: &self.workspace,
             identity: &identity,
@@ -176,7 +177,7 @@ impl SearchTool {
             environments_changed_max: 0,
             cancel: &cancel,
             writers: &tokio_util::task::TaskTracker::new(),
-            watch: &Watch::nobody(),
+            watch: &DownloadObserver::silent(),
         };
         let arguments = serde_json::json!({ "glob_pattern": glob, "text_query": text });
         let search = self.toolbox.find("file_search").unwrap();

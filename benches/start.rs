@@ -13,13 +13,13 @@
 
 mod support;
 
-use drydock::emulator::model::{Asked, ModelEmulator, says};
+use drydock::emulator::model::{ModelEmulator, ModelRequest, says};
 use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
 use drydock::provider::http_client;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::served::Settings;
+use support::server::Settings;
 use support::{Times, header, repository, row, slack, value};
 
 const ENVIRONMENTS: usize = 300;
@@ -27,7 +27,7 @@ const STARTS: usize = 21;
 const CONVERSATIONS: usize = 2_000;
 /// People who talk at once.
 const AT_ONCE: usize = 16;
-const SETTLED: Duration = Duration::from_secs(5);
+const IDLE_DELAY: Duration = Duration::from_secs(5);
 
 fn main() {
     rustls::crypto::ring::default_provider()
@@ -44,7 +44,7 @@ async fn run() {
     let directory = tempfile::tempdir().unwrap();
     let built = Instant::now();
     repository::of_environments(&directory.path().join("infra.git"), ENVIRONMENTS);
-    let model = ModelEmulator::start(|_: &Asked| says("There are 300 environments.")).unwrap();
+    let model = ModelEmulator::start(|_: &ModelRequest| says("There are 300 environments.")).unwrap();
     let slack = Arc::new(workspace().await);
     let address = slack
         .api_base_url()
@@ -97,7 +97,7 @@ async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
         (served, starting.invite("alice"))
     });
     let (served, token) = served.await.unwrap();
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(IDLE_DELAY).await;
     let mib = |kib: u64| kib as f64 / 1_024.0;
     value(
         "idle, 5 s after ready: RSS",
@@ -121,11 +121,11 @@ async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
     slack.connect_to(&format!("http://{}/in/slack", served.address));
     slack.dm(slack::PERSON, &format!("join {token}")).await.unwrap();
     talk(slack, CONVERSATIONS / 10).await;
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(IDLE_DELAY).await;
     let (warm, warm_anonymous) = (served.rss_kib(), served.anonymous_kib());
     value("after 200 conversations: RSS", mib(warm), "MiB", "");
     talk(slack, CONVERSATIONS).await;
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(IDLE_DELAY).await;
     value(
         "after 2,000 more conversations: RSS",
         mib(served.rss_kib()),
@@ -149,7 +149,7 @@ async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
 
 /// Holds this many conversations of one turn each, some at a time.
 async fn talk(slack: &Arc<SlackEmulator>, count: usize) {
-    let seen = slack.look(|state| state.messages.len());
+    let seen = slack.with_state(|state| state.messages.len());
     let talkers = (0..AT_ONCE).map(|talker| {
         let slack = Arc::clone(slack);
         tokio::spawn(async move {

@@ -16,11 +16,11 @@
 mod support;
 
 use drydock::access::Role;
-use drydock::admin::{Answer, Request};
-use drydock::app::World;
-use drydock::demo::stage::Stage;
-use drydock::emulator::model::{Asked, Fault, says};
-use drydock::sandbox::Program;
+use drydock::admin::{AdminReply, AdminRequest};
+use drydock::app::Host;
+use drydock::demo::environment::DemoEnvironment;
+use drydock::emulator::model::{AnswerFault, ModelRequest, says};
+use drydock::sandbox::ProgramPath;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -56,72 +56,86 @@ fn main() {
 async fn run() {
     let moments = Moments::default();
     let told = Arc::clone(&moments);
-    let script = move |asked: &Asked| {
+    let script = move |asked: &ModelRequest| {
         told.lock()
             .unwrap()
             .push((asked.at, Arc::clone(&asked.answered_at)));
         match asked.last_user_text().contains(SLOWLY) {
-            true => says(ANSWER).but(Fault::Delay(THOUGHT)),
+            true => says(ANSWER).with_fault(AnswerFault::Delay(THOUGHT)),
             false => says(ANSWER),
         }
     };
-    let world = World {
+    let world = Host {
         now: Timestamp::now,
         random,
         // The newest commit is rendered ahead, in processes of the real program: this one would begin anew.
-        program: inmates,
-        stand_ins: &[],
+        program: worker_program,
+        host_overrides: &[],
     };
-    let stage = Stage::build(script, world, &[]).await.unwrap();
+    let stage = DemoEnvironment::build(script, world, &[]).await.unwrap();
     admit(&stage).await;
     header("turn");
-    let bench = Bench { stage, moments };
+    let bench = TurnBench {
+        environment: stage,
+        moments,
+    };
     let turns = if std::env::args().any(|argument| argument == "--quick") {
         100
     } else {
         TURNS
     };
     bench
-        .turns("a new conversation each", turns, "", &Place::NewThread)
+        .turns("a new conversation each", turns, "", &ConversationMode::NewThread)
         .await;
-    let thread = bench.one(&Place::NewThread, "the first of many").await.thread;
-    let place = Place::Thread(thread);
+    let thread = bench
+        .one(&ConversationMode::NewThread, "the first of many")
+        .await
+        .thread;
+    let place = ConversationMode::Thread(thread);
     bench.turns("one conversation", turns, "", &place).await;
     let slow = turns.min(SLOW_TURNS);
     bench
-        .turns("a model that takes 500 ms", slow, SLOWLY, &Place::NewThread)
+        .turns(
+            "a model that takes 500 ms",
+            slow,
+            SLOWLY,
+            &ConversationMode::NewThread,
+        )
         .await;
     row(
         "floor: 4 KiB append and fdatasync",
-        &fsync_floor(bench.stage.directory()),
+        &fsync_floor(bench.environment.directory()),
         "",
     );
     standstill();
-    assert_eq!(bench.stage.slack.problems(), Vec::<String>::new());
-    assert_eq!(bench.stage.model.problems(), Vec::<String>::new());
-    let Bench { mut stage, .. } = bench;
+    assert_eq!(bench.environment.slack.problems(), Vec::<String>::new());
+    assert_eq!(bench.environment.model.problems(), Vec::<String>::new());
+    let TurnBench {
+        environment: mut stage,
+        ..
+    } = bench;
     stage.stop().await;
 }
 
-enum Place {
+enum ConversationMode {
     NewThread,
     Thread(String),
 }
 
 /// The times of one turn before the model and after it, and its thread.
-struct Took {
+struct TurnTimes {
     before: Duration,
     after: Duration,
     thread: String,
 }
 
-struct Bench {
-    stage: Stage,
+struct TurnBench {
+    environment: DemoEnvironment,
     moments: Moments,
 }
 
-impl Bench {
-    async fn turns(&self, what: &str, count: usize, how: &str, place: &Place) {
+impl TurnBench {
+    async fn turns(&self, what: &str, count: usize, how: &str, place: &ConversationMode) {
         for number in 0..10 {
             self.one(place, &format!("warm up {number} {how}")).await;
         }
@@ -167,10 +181,10 @@ impl Bench {
     }
 
     /// Runs one turn, from the event to the whole result.
-    async fn one(&self, place: &Place, text: &str) -> Took {
-        let slack = &self.stage.slack;
+    async fn one(&self, place: &ConversationMode, text: &str) -> TurnTimes {
+        let slack = &self.environment.slack;
         let (seen, asked) = (
-            slack.look(|state| state.messages.len()),
+            slack.with_state(|state| state.messages.len()),
             self.moments.lock().unwrap().len(),
         );
         let answered = slack.wait_until(|state| {
@@ -180,8 +194,12 @@ impl Bench {
         let (said, answered) = tokio::join!(
             async {
                 match place {
-                    Place::NewThread => slack.say(PERSON, CHANNEL, &format!("@drydock {text}")).await,
-                    Place::Thread(root) => slack.reply_in_thread(PERSON, CHANNEL, root, text).await,
+                    ConversationMode::NewThread => {
+                        slack.say(PERSON, CHANNEL, &format!("@drydock {text}")).await
+                    }
+                    ConversationMode::Thread(root) => {
+                        slack.reply_in_thread(PERSON, CHANNEL, root, text).await
+                    }
                 }
             },
             answered
@@ -190,8 +208,8 @@ impl Bench {
         assert!(said.answers.iter().all(|answer| answer.status == 200));
         let message = answered.expect("an answer in 10 s");
         let thread = match place {
-            Place::NewThread => said.ts,
-            Place::Thread(root) => root.clone(),
+            ConversationMode::NewThread => said.ts,
+            ConversationMode::Thread(root) => root.clone(),
         };
         assert_eq!(message.thread_ts.as_ref(), Some(&thread));
         let (read, answered) = {
@@ -201,7 +219,7 @@ impl Bench {
             (*read, *answered.get().expect("an answer that was written"))
         };
         self.rest().await;
-        Took {
+        TurnTimes {
             before: read - said.sent_at,
             after: message.shown_at - answered,
             thread,
@@ -210,26 +228,26 @@ impl Bench {
 
     /// Waits until nothing is left to deliver, so that turns do not overlap.
     async fn rest(&self) {
-        let store = &self.stage.app.as_ref().unwrap().admin.store;
+        let store = &self.environment.app.as_ref().unwrap().admin.store;
         let started = Instant::now();
-        while store.unsent("slack").await.unwrap() > 0 {
+        while store.unsent_count("slack").await.unwrap() > 0 {
             assert!(started.elapsed().as_secs() < 10, "something is never delivered");
             tokio::task::yield_now().await;
         }
     }
 }
 
-async fn admit(stage: &Stage) {
+async fn admit(stage: &DemoEnvironment) {
     stage.slack.add_user(PERSON);
     stage.slack.add_channel(CHANNEL, &[PERSON]);
-    let request = Request::Invite {
+    let request = AdminRequest::Invite {
         name: "alice".to_owned(),
         role: Role::Editor,
         repositories: "*".to_owned(),
         environments: vec!["**".to_owned()],
         hours: 1,
     };
-    let Answer::Invite { token, .. } = stage.app.as_ref().unwrap().admin.answer(request).await else {
+    let AdminReply::Invite { token, .. } = stage.app.as_ref().unwrap().admin.answer(request).await else {
         panic!("no invite")
     };
     stage.slack.dm(PERSON, &format!("join {token}")).await.unwrap();
@@ -243,8 +261,8 @@ async fn admit(stage: &Stage) {
     welcome.await.expect("a welcome");
 }
 
-fn inmates() -> Program {
-    Program::at(env!("CARGO_BIN_EXE_drydock"))
+fn worker_program() -> ProgramPath {
+    ProgramPath::at(env!("CARGO_BIN_EXE_drydock"))
 }
 
 fn random() -> [u8; 32] {

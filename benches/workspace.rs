@@ -15,7 +15,7 @@ mod support;
 
 use bytes::Bytes;
 use drydock::model::RepoPath;
-use drydock::workspace::{Base, Edits, Overlay, Repository, Tree, patch};
+use drydock::workspace::{Base, Overlay, Repository, Tree, WorkspaceEdits, patch};
 use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -45,7 +45,7 @@ fn main() {
 
 fn loading(directory: &Path, git: &Path, commit: &str, files: usize) -> Arc<Base> {
     let bases = directory.join("bases");
-    let open = || Repository::local("bench", git, Some("main"), &bases).unwrap();
+    let open = || Repository::open_local("bench", git, Some("main"), &bases).unwrap();
     once(&format!("{files} files: pack the base, once per commit"), || {
         open().base(commit, &|_| ()).unwrap()
     });
@@ -55,7 +55,7 @@ fn loading(directory: &Path, git: &Path, commit: &str, files: usize) -> Arc<Base
         repository.base(commit, &|_| ()).unwrap()
     });
     assert_eq!(base.len(), files);
-    let tree = Overlay::new(base.clone(), Edits::new());
+    let tree = Overlay::new(base.clone(), WorkspaceEdits::new());
     once(&format!("{files} files: list all, the first time"), || {
         tree.files().unwrap()
     });
@@ -70,7 +70,7 @@ fn loading(directory: &Path, git: &Path, commit: &str, files: usize) -> Arc<Base
 }
 
 fn using(base: &Arc<Base>, files: usize) {
-    let new = || Overlay::new(base.clone(), Edits::new());
+    let new = || Overlay::new(base.clone(), WorkspaceEdits::new());
     let middle = RepoPath::parse(&repository::name(files / 2)).unwrap();
     assert_eq!(
         new().read(&middle).unwrap().content,

@@ -7,11 +7,11 @@ mod socket;
 pub use audit::AUDIT_LINES_MAX;
 pub use socket::{ask, listen, serve};
 
-use crate::access::{Access, AccessError, Admits, Grant, NewInvite, NewPerson, Role, User};
-use crate::gateway::{Begin, ChannelHealth, Gateway, Holding, Pruned, Retention};
+use crate::access::{Access, AccessError, Admitter, Grant, NewInvite, NewPerson, Role, User};
+use crate::gateway::{ChannelHealth, Gateway, Holding, PrunedAmount, Retention, RoundStart};
 use crate::model::{Installation, Platform};
-use crate::session;
-use crate::store::{AuditLine, Bytes, DeadLetter, Letters, Prune, Store, StoreError};
+use crate::recording;
+use crate::store::{AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, Store, StoreError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const LETTERS_MAX: u32 = 1_000;
 /// A request of an operator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Request {
+pub enum AdminRequest {
     /// Makes an invite.
     Invite {
         /// The person's name, as it is shown to others.
@@ -91,26 +91,26 @@ pub enum Request {
     /// Sends again what was given up.
     OutboxRetry {
         /// The operations to send again.
-        which: Letters,
+        which: DeadLetterFilter,
     },
     /// Drops what was given up: it is never sent.
     OutboxDrop {
         /// The operations to drop.
-        which: Letters,
+        which: DeadLetterFilter,
     },
     /// Removes what is older than it is kept: some seconds of it. Ask until it is done.
     Prune {
         /// The treatment of old rows: removed, or only counted.
         prune: Prune,
         /// The position of the request: it begins a round or goes on with one.
-        begin: Begin,
+        begin: RoundStart,
     },
 }
 
 /// The answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Answer {
+pub enum AdminReply {
     /// An invite. The token is shown this once.
     Invite {
         /// The token.
@@ -143,7 +143,7 @@ pub enum Answer {
     /// A recording.
     Session {
         /// The records, oldest first.
-        records: Vec<session::Record>,
+        records: Vec<recording::SessionRecord>,
     },
     /// The audit log is whole.
     Audit {
@@ -168,7 +168,7 @@ pub enum Answer {
         /// The amount for each kind.
         kinds: Vec<Holding>,
         /// The file of the database.
-        database: Bytes,
+        database: DatabaseSize,
     },
     /// The operations that were given up.
     Outbox {
@@ -188,7 +188,7 @@ pub enum Answer {
     /// The rows that were removed, or would be.
     Pruned {
         /// The result for each kind.
-        pruned: Vec<Pruned>,
+        pruned: Vec<PrunedAmount>,
         /// The kinds that could not be removed, with the reason.
         failed: Vec<String>,
         /// True if the round is complete.
@@ -232,7 +232,7 @@ pub struct Admin {
     /// The running gateway; `None` where no server runs.
     pub gateway: Option<Arc<Gateway>>,
     /// The connected channels.
-    pub routes: Arc<dyn Installations>,
+    pub installations: Arc<dyn Installations>,
     /// The clock.
     pub now: fn() -> Timestamp,
     /// The source of randomness for tokens.
@@ -252,35 +252,35 @@ enum AdminError {
 
 impl Admin {
     /// Answers one question. A failure is an answer, too.
-    pub async fn answer(&self, request: Request) -> Answer {
+    pub async fn answer(&self, request: AdminRequest) -> AdminReply {
         let result = match request {
-            Request::Invite {
+            AdminRequest::Invite {
                 name,
                 role,
                 repositories,
                 environments,
                 hours,
             } => self.invite(name, role, repositories, environments, hours).await,
-            Request::Users => self.users().await,
-            Request::User { which } => self.user(&which).await,
-            Request::Add { person } => self.add(person).await,
-            Request::Revoke { which } => self.revoke(&which).await,
-            Request::Grant { which, grant } => self.grant(&which, &grant).await,
-            Request::Session { which } => self.session(&which).await,
-            Request::Audit => self.audit().await,
-            Request::AuditList {
+            AdminRequest::Users => self.users().await,
+            AdminRequest::User { which } => self.user(&which).await,
+            AdminRequest::Add { person } => self.add(person).await,
+            AdminRequest::Revoke { which } => self.revoke(&which).await,
+            AdminRequest::Grant { which, grant } => self.grant(&which, &grant).await,
+            AdminRequest::Session { which } => self.session(&which).await,
+            AdminRequest::Audit => self.audit().await,
+            AdminRequest::AuditList {
                 kind,
                 person,
                 since,
                 limit,
             } => self.audit_lines(kind, person.as_deref(), since, limit).await,
-            Request::Data => self.holdings().await,
-            Request::Outbox { channel } => self.outbox(channel.as_deref()).await,
-            Request::OutboxRetry { which } => self.send_again(which).await,
-            Request::OutboxDrop { which } => self.drop_letters(which).await,
-            Request::Prune { prune, begin } => self.prune(begin, prune).await,
+            AdminRequest::Data => self.holdings().await,
+            AdminRequest::Outbox { channel } => self.outbox(channel.as_deref()).await,
+            AdminRequest::OutboxRetry { which } => self.send_again(which).await,
+            AdminRequest::OutboxDrop { which } => self.drop_letters(which).await,
+            AdminRequest::Prune { prune, begin } => self.prune(begin, prune).await,
         };
-        result.unwrap_or_else(|error| Answer::Failed {
+        result.unwrap_or_else(|error| AdminReply::Failed {
             why: error.to_string(),
         })
     }
@@ -292,7 +292,7 @@ impl Admin {
         repositories: String,
         environments: Vec<String>,
         hours: u32,
-    ) -> Result<Answer, AdminError> {
+    ) -> Result<AdminReply, AdminError> {
         let at = (self.now)();
         let expires = Duration::from_secs(u64::from(hours) * 3_600);
         let invite = NewInvite {
@@ -309,7 +309,7 @@ impl Admin {
             .await?;
         let token = token.expose().to_owned();
         let mut how: Vec<String> = self
-            .routes
+            .installations
             .installations()
             .iter()
             .map(|(name, installation)| how_to(name, installation, &token))
@@ -323,40 +323,42 @@ impl Admin {
         let expires = at
             .checked_add(expires)
             .map_err(|error| AdminError::Other(error.to_string()))?;
-        Ok(Answer::Invite { token, how, expires })
+        Ok(AdminReply::Invite { token, how, expires })
     }
 
-    async fn users(&self) -> Result<Answer, AdminError> {
-        Ok(Answer::Users {
+    async fn users(&self) -> Result<AdminReply, AdminError> {
+        Ok(AdminReply::Users {
             users: self.access.users().await?,
         })
     }
 
-    async fn user(&self, which: &str) -> Result<Answer, AdminError> {
-        Ok(Answer::Users {
+    async fn user(&self, which: &str) -> Result<AdminReply, AdminError> {
+        Ok(AdminReply::Users {
             users: vec![self.access.user(which).await?],
         })
     }
 
-    async fn add(&self, person: NewPerson) -> Result<Answer, AdminError> {
-        let installations = self.routes.installations();
+    async fn add(&self, person: NewPerson) -> Result<AdminReply, AdminError> {
+        let installations = self.installations.installations();
         let connected = installations
             .into_iter()
             .map(|(_, installation)| installation.account)
             .collect();
-        let added = self.access.add(person, connected, Admits::Operator, (self.now)());
-        Ok(Answer::Added { user: added.await? })
+        let added = self
+            .access
+            .add(person, connected, Admitter::Operator, (self.now)());
+        Ok(AdminReply::Added { user: added.await? })
     }
 
-    async fn revoke(&self, which: &str) -> Result<Answer, AdminError> {
+    async fn revoke(&self, which: &str) -> Result<AdminReply, AdminError> {
         let user = self.access.user(which).await?;
         self.access.revoke(user.id, "operator", (self.now)()).await?;
-        Ok(Answer::Revoked {
+        Ok(AdminReply::Revoked {
             user: self.access.user(&user.id.to_string()).await?,
         })
     }
 
-    async fn grant(&self, which: &str, grant: &Grant) -> Result<Answer, AdminError> {
+    async fn grant(&self, which: &str, grant: &Grant) -> Result<AdminReply, AdminError> {
         let user = self.access.user(which).await?;
         if user.revoked_at.is_some() {
             return Err(AccessError::Revoked(user.name).into());
@@ -364,32 +366,32 @@ impl Admin {
         self.access
             .set_grant(user.id, grant, "operator", (self.now)())
             .await?;
-        Ok(Answer::Granted {
+        Ok(AdminReply::Granted {
             user: self.access.user(&user.id.to_string()).await?,
         })
     }
 
-    async fn session(&self, which: &str) -> Result<Answer, AdminError> {
+    async fn session(&self, which: &str) -> Result<AdminReply, AdminError> {
         let conversation = self.store.find_session(which).await?;
         let session = conversation.ok_or_else(|| AdminError::Other(format!("no session `{which}`")))?;
         let records =
-            session::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
-        Ok(Answer::Session { records })
+            recording::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
+        Ok(AdminReply::Session { records })
     }
 
-    async fn holdings(&self) -> Result<Answer, AdminError> {
+    async fn holdings(&self) -> Result<AdminReply, AdminError> {
         let (kinds, database) = self.retention.holdings().await?;
-        Ok(Answer::Data { kinds, database })
+        Ok(AdminReply::Data { kinds, database })
     }
 
-    async fn outbox(&self, channel: Option<&str>) -> Result<Answer, AdminError> {
+    async fn outbox(&self, channel: Option<&str>) -> Result<AdminReply, AdminError> {
         self.check_channel(channel).await?;
         let mut channels = match &self.gateway {
             Some(gateway) => gateway.channels().await?,
             None => Vec::new(),
         };
         channels.retain(|health| channel.is_none_or(|channel| health.channel == channel));
-        Ok(Answer::Outbox {
+        Ok(AdminReply::Outbox {
             channels,
             letters: self.store.dead_letters(channel, LETTERS_MAX).await?,
             total: self.store.dead_letter_count(channel).await?,
@@ -412,28 +414,28 @@ impl Admin {
         Err(AdminError::Other(format!("no channel `{channel}`; {configured}")))
     }
 
-    async fn drop_letters(&self, which: Letters) -> Result<Answer, AdminError> {
+    async fn drop_letters(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
         self.check_channel(which.channel()).await?;
         let dropped = self.store.drop_letters(which, "operator", (self.now)()).await?;
         Ok(counted(dropped))
     }
 
-    async fn send_again(&self, which: Letters) -> Result<Answer, AdminError> {
+    async fn send_again(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
         self.check_channel(which.channel()).await?;
         let channels = self.store.send_again(which, "operator", (self.now)()).await?;
         if let Some(gateway) = &self.gateway {
             let woken: BTreeSet<&String> = channels.iter().collect();
             woken
                 .into_iter()
-                .for_each(|channel| gateway.deliver_again(channel));
+                .for_each(|channel| gateway.retry_delivery(channel));
         }
         Ok(counted(channels))
     }
 
-    async fn prune(&self, begin: Begin, prune: Prune) -> Result<Answer, AdminError> {
-        let round = self.retention.asked(begin, prune, (self.now)()).await;
+    async fn prune(&self, begin: RoundStart, prune: Prune) -> Result<AdminReply, AdminError> {
+        let round = self.retention.run_requested(begin, prune, (self.now)()).await;
         let round = round.map_err(AdminError::Other)?;
-        Ok(Answer::Pruned {
+        Ok(AdminReply::Pruned {
             pruned: round.pruned,
             failed: round.failed,
             is_done: round.is_done,
@@ -441,8 +443,8 @@ impl Admin {
     }
 }
 
-fn counted(channels: Vec<String>) -> Answer {
-    Answer::Letters {
+fn counted(channels: Vec<String>) -> AdminReply {
+    AdminReply::Letters {
         count: channels.len() as u64,
     }
 }

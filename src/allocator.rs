@@ -81,7 +81,7 @@ fn is_large(bytes: usize) -> bool {
 /// Has both allocators give freed memory back at once. The system's takes blocks of a size that was freed before from
 /// memory that it keeps, unless it is told to map each; a thread of mimalloc keeps what it freed until it allocates again.
 #[allow(unsafe_code)]
-pub(super) fn give_back_at_once() {
+pub(super) fn release_at_once() {
     // SAFETY: it reads and sets one number of the allocator, before there is another thread.
     unsafe {
         if mi_option_get(PURGE_DELAY) == PURGE_DELAY_DEFAULT {
@@ -94,7 +94,7 @@ pub(super) fn give_back_at_once() {
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code, clippy::unwrap_used)]
-    use super::{Allocator, LARGE_BYTES, PURGE_DELAY, PURGE_DELAY_DEFAULT, give_back_at_once};
+    use super::{Allocator, LARGE_BYTES, PURGE_DELAY, PURGE_DELAY_DEFAULT, release_at_once};
     use libmimalloc_sys::{mi_is_in_heap_region, mi_option_get};
     use std::alloc::{GlobalAlloc as _, Layout};
 
@@ -105,9 +105,9 @@ mod tests {
 
     /// Of the options around it only this one begins with 10, so a header with another order is noticed.
     #[test]
-    fn freed_memory_is_given_back_without_a_delay() {
+    fn freed_memory_returns_to_the_system_without_delay() {
         assert_eq!(purge_delay(), PURGE_DELAY_DEFAULT);
-        give_back_at_once();
+        release_at_once();
         assert_eq!(purge_delay(), 0);
     }
 

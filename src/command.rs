@@ -40,7 +40,7 @@ pub enum Verb {
 
 /// A command as people know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct CommandSpec {
     /// The command.
     pub verb: Verb,
     /// The word people type.
@@ -51,8 +51,8 @@ pub struct Known {
     pub what: &'static str,
 }
 
-const fn known(verb: Verb, word: &'static str, arguments: &'static str, what: &'static str) -> Known {
-    Known {
+const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'static str) -> CommandSpec {
+    CommandSpec {
         verb,
         word,
         arguments,
@@ -61,67 +61,67 @@ const fn known(verb: Verb, word: &'static str, arguments: &'static str, what: &'
 }
 
 /// Every command, in the order of `/help`.
-pub const ALL: [Known; 15] = [
-    known(Verb::Help, "help", "", "what I can do here"),
-    known(
+pub const ALL: [CommandSpec; 15] = [
+    spec(Verb::Help, "help", "", "what I can do here"),
+    spec(
         Verb::Status,
         "status",
         "",
         "what is running, waiting and prepared",
     ),
-    known(
+    spec(
         Verb::Diff,
         "diff",
         "[ENV]",
         "show the prepared change, or what it does to one environment",
     ),
-    known(
+    spec(
         Verb::Risk,
         "risk",
         "",
         "what may go wrong with the prepared change",
     ),
-    known(
+    spec(
         Verb::Patch,
         "patch",
         "",
         "send the prepared change as a patch file",
     ),
-    known(
+    spec(
         Verb::Envs,
         "envs",
         "",
         "the environments, and which of them change",
     ),
-    known(
+    spec(
         Verb::Render,
         "render",
         "ENV",
         "the objects of an environment as YAML",
     ),
-    known(
+    spec(
         Verb::WhoImports,
         "who-imports",
         "PATH",
         "the entry points a file belongs to",
     ),
-    known(Verb::Undo, "undo", "", "take back the edits of the last turn"),
-    known(Verb::Discard, "discard", "", "throw the prepared change away"),
-    known(
+    spec(Verb::Undo, "undo", "", "take back the edits of the last turn"),
+    spec(Verb::Discard, "discard", "", "throw the prepared change away"),
+    spec(
         Verb::Clear,
         "clear",
         "",
         "start a fresh history; the prepared change stays",
     ),
-    known(
+    spec(
         Verb::Context,
         "context",
         "",
         "what the model sees of this conversation",
     ),
-    known(Verb::Usage, "usage", "", "the tokens you used"),
-    known(Verb::Stop, "stop", "", "stop what is running"),
-    known(
+    spec(Verb::Usage, "usage", "", "the tokens you used"),
+    spec(Verb::Stop, "stop", "", "stop what is running"),
+    spec(
         Verb::User,
         "user",
         "add ID NAME --role ROLE",
@@ -138,7 +138,7 @@ pub struct Command<'a> {
     pub arguments: &'a str,
 }
 
-impl Known {
+impl CommandSpec {
     /// The word with its arguments: `render ENV`.
     pub fn usage(&self) -> String {
         format!("{} {}", self.word, self.arguments).trim_end().to_owned()
@@ -202,8 +202,8 @@ impl Verb {
 
 /// Finds a command in a typed message: `/verb` or `!verb` first, or the message is exactly one of
 /// the words (`@drydock status`, which arrives without its mention). A slash before any other word is no
-/// command of ours, so that paths reach the model; for `!` see [`unknown_in_text`].
-pub fn in_text(text: &str) -> Option<Command<'_>> {
+/// command of ours, so that paths reach the model; for `!` see [`find_unknown_in_text`].
+pub fn find_in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
     let Some(rest) = text.strip_prefix(['/', '!']) else {
         let verb = Verb::parse(text)?;
@@ -218,7 +218,7 @@ pub fn in_text(text: &str) -> Option<Command<'_>> {
 
 /// The word of a typed message that was meant as a command and is none: what follows a `!` at its beginning. A lone
 /// `!` has an empty one.
-pub fn unknown_in_text(text: &str) -> Option<&str> {
+pub fn find_unknown_in_text(text: &str) -> Option<&str> {
     let rest = text.trim().strip_prefix('!')?;
     if rest.trim_start_matches('!').is_empty() {
         return Some("");
@@ -232,12 +232,12 @@ pub fn unknown_in_text(text: &str) -> Option<&str> {
 }
 
 /// The answer to a command that does not exist.
-pub fn unknown(word: &str) -> String {
-    unknown_among(word, &ALL.map(|known| known.word))
+pub fn unknown_reply(word: &str) -> String {
+    unknown_reply_among(word, &ALL.map(|known| known.word))
 }
 
-/// The answer to a command that is none of `known`: the nearest of them, and all.
-pub fn unknown_among(word: &str, known: &[&str]) -> String {
+/// The answer to a command that is none of `spec`: the nearest of them, and all.
+pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
     let shown: String = word.chars().take(40).collect();
     let nearest = known
         .iter()
@@ -272,7 +272,7 @@ fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Verb, in_text, unknown, unknown_in_text};
+    use super::{ALL, Verb, find_in_text, find_unknown_in_text, unknown_reply};
     use crate::inspect::Question;
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn commands_are_found_however_people_write_them() {
-        let found = |text| in_text(text).map(|command| command.verb);
+        let found = |text| find_in_text(text).map(|command| command.verb);
         for text in ["/status", "!status", " /STATUS now ", "status", "Status"] {
             assert_eq!(found(text), Some(Verb::Status), "{text}");
         }
@@ -315,7 +315,7 @@ mod tests {
             ("!", ""),
             (" !! ", ""),
         ] {
-            assert_eq!(unknown_in_text(text), Some(word), "{text}");
+            assert_eq!(find_unknown_in_text(text), Some(word), "{text}");
         }
         for text in [
             "!status",
@@ -328,14 +328,14 @@ mod tests {
             "!3 replicas",
             "",
         ] {
-            assert_eq!(unknown_in_text(text), None, "{text}");
+            assert_eq!(find_unknown_in_text(text), None, "{text}");
         }
-        assert!(unknown("").starts_with("Which command? I know `help`, "));
+        assert!(unknown_reply("").starts_with("Which command? I know `help`, "));
     }
 
     #[test]
     fn what_follows_a_command_is_its_argument() {
-        let asked = |text| in_text(text).and_then(|command| command.verb.question(command.arguments));
+        let asked = |text| find_in_text(text).and_then(|command| command.verb.question(command.arguments));
         let objects = |environment: &str| Question::Objects {
             environment: environment.to_owned(),
         };
@@ -366,12 +366,12 @@ mod tests {
 
     #[test]
     fn an_unknown_command_is_answered_with_the_nearest_and_all() {
-        let answer = unknown("statsu");
+        let answer = unknown_reply("statsu");
         assert!(
             answer.starts_with("I don't know the command `statsu`. Did you mean `status`? I know `help`"),
             "{answer}"
         );
-        assert!(unknown("who_import").contains("Did you mean `who-imports`?"));
-        assert!(!unknown("scale").contains("Did you mean"));
+        assert!(unknown_reply("who_import").contains("Did you mean `who-imports`?"));
+        assert!(!unknown_reply("scale").contains("Did you mean"));
     }
 }

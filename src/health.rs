@@ -11,7 +11,7 @@ const REASONS_MAX: usize = 256;
 
 /// The amount of work that a reason stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum HealthSeverity {
     /// Messages would be refused: `/readyz` answers 503.
     Unready,
     /// Messages are taken, and something does not work as it should: `/readyz` answers 200 and names it.
@@ -26,7 +26,7 @@ pub struct Health {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reason {
-    severity: Severity,
+    severity: HealthSeverity,
     why: String,
 }
 
@@ -34,7 +34,7 @@ impl Health {
     /// Says that something does not work, in the place of what was said of it before. `name` is what an operator knows
     /// it by, such as `store` or `channel slack`; `why` is short and holds no path, address or secret. Logged where it
     /// is news.
-    pub fn set(&self, name: &str, severity: Severity, why: impl Into<String>) {
+    pub fn set(&self, name: &str, severity: HealthSeverity, why: impl Into<String>) {
         let why = why.into();
         let mut reasons = self.reasons();
         let reason = Reason { severity, why };
@@ -55,7 +55,7 @@ impl Health {
     }
 
     /// Returns the reasons of a severity, one line each, sorted.
-    pub fn told(&self, severity: Severity) -> Vec<String> {
+    pub fn reason_lines(&self, severity: HealthSeverity) -> Vec<String> {
         let reasons = self.reasons();
         let told = reasons.iter().filter(|(_, reason)| reason.severity == severity);
         told.map(|(name, reason)| format!("{name}: {}", reason.why))
@@ -69,35 +69,38 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
-    use super::{Health, REASONS_MAX, Severity};
+    use super::{Health, HealthSeverity, REASONS_MAX};
 
     /// R36
     #[test]
-    fn what_does_not_work_is_told_until_it_works_again() {
+    fn a_health_problem_is_reported_until_it_is_cleared() {
         let health = Health::default();
         let other = health.clone();
-        other.set("store", Severity::Unready, "the disk is full");
-        other.set("mirror infra", Severity::Degraded, "it cannot be fetched");
-        assert_eq!(health.told(Severity::Unready), ["store: the disk is full"]);
+        other.set("store", HealthSeverity::Unready, "the disk is full");
+        other.set("mirror infra", HealthSeverity::Degraded, "it cannot be fetched");
         assert_eq!(
-            health.told(Severity::Degraded),
+            health.reason_lines(HealthSeverity::Unready),
+            ["store: the disk is full"]
+        );
+        assert_eq!(
+            health.reason_lines(HealthSeverity::Degraded),
             ["mirror infra: it cannot be fetched"]
         );
         // The newest word counts, also on how bad it is.
-        other.set("store", Severity::Degraded, "it is being checked");
-        assert_eq!(health.told(Severity::Unready), [""; 0]);
+        other.set("store", HealthSeverity::Degraded, "it is being checked");
+        assert_eq!(health.reason_lines(HealthSeverity::Unready), [""; 0]);
         health.clear("store");
         health.clear("mirror infra");
         health.clear("never heard of");
-        assert_eq!(other.told(Severity::Degraded), [""; 0]);
+        assert_eq!(other.reason_lines(HealthSeverity::Degraded), [""; 0]);
     }
 
     #[test]
-    fn there_is_a_bound_to_what_is_remembered() {
+    fn the_number_of_reported_health_problems_is_bounded() {
         let health = Health::default();
         for number in 0..2 * REASONS_MAX {
-            health.set(&format!("channel {number}"), Severity::Unready, "held");
+            health.set(&format!("channel {number}"), HealthSeverity::Unready, "held");
         }
-        assert_eq!(health.told(Severity::Unready).len(), REASONS_MAX);
+        assert_eq!(health.reason_lines(HealthSeverity::Unready).len(), REASONS_MAX);
     }
 }

@@ -19,7 +19,7 @@ pub mod telemetry;
 pub mod health;
 // What we own on disk.
 pub mod store;
-pub mod session;
+pub mod recording;
 pub mod access;
 pub mod workspace;
 pub mod download;

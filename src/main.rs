@@ -8,6 +8,6 @@ use std::process::ExitCode;
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
-    allocator::give_back_at_once();
+    allocator::release_at_once();
     drydock::cli::main()
 }

@@ -66,7 +66,7 @@ pub fn system(kind: RepositoryKind, facts: &PromptFacts<'_>) -> String {
         code(facts.repository),
         code(facts.branch)
     ));
-    prompt.push_str(&may(facts));
+    prompt.push_str(&permissions_text(facts));
     prompt
 }
 
@@ -109,7 +109,7 @@ pub fn own_words(text: &str) -> String {
     own
 }
 
-fn may(facts: &PromptFacts<'_>) -> String {
+fn permissions_text(facts: &PromptFacts<'_>) -> String {
     let environments: Vec<String> = facts.environments.iter().map(|glob| code(glob)).collect();
     let everywhere = environments.is_empty() || facts.environments.iter().any(|glob| glob == "**");
     match facts.role {
@@ -145,7 +145,7 @@ mod tests {
     use super::{PromptFacts, RepositoryKind, data_block, own_words, system};
     use crate::access::Role;
     use crate::model::RepoPath;
-    use crate::tool::testing::every;
+    use crate::tool::testing::all_tools;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn only_tools_that_exist_are_promised() {
         // The tools for charts are not there everywhere, so nothing is promised of them.
-        let names = every().into_iter().map(|tool| tool.spec().name);
+        let names = all_tools().into_iter().map(|tool| tool.spec().name);
         let known: BTreeSet<&str> = names.filter(|name| !name.starts_with("helm_")).collect();
         let prompt = prompt(RepositoryKind::Tanka);
         let named: BTreeSet<&str> = prompt

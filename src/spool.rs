@@ -22,7 +22,7 @@ pub(crate) struct Spool(Option<PathBuf>);
 
 impl Spool {
     /// Keeps large texts in files in a directory, which is made if need be.
-    pub(crate) fn at(directory: impl Into<PathBuf>) -> Self {
+    pub(crate) fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self(Some(directory.into()))
     }
 
@@ -57,26 +57,26 @@ fn map(file: &File) -> std::io::Result<Bytes> {
     // SAFETY: the file never had a name that others could open it by, or has none any more, and its only descriptor is
     // closed when this is done: nothing can change or cut it while it is mapped.
     let mapping = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(Counted::new(mapping)))
+    Ok(Bytes::from_owner(CountedMapping::new(mapping)))
 }
 
 /// A mapping that counts as long as it is there.
-struct Counted(memmap2::Mmap);
+struct CountedMapping(memmap2::Mmap);
 
-impl Counted {
+impl CountedMapping {
     fn new(mapping: memmap2::Mmap) -> Self {
         BYTES.fetch_add(mapping.len() as u64, Ordering::Relaxed);
         Self(mapping)
     }
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedMapping {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedMapping {
     fn drop(&mut self) {
         BYTES.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_large_text_lies_in_a_file_without_a_name_and_a_small_one_does_not() {
         let place = tempfile::tempdir().unwrap();
-        let spool = Spool::at(place.path().join("texts"));
+        let spool = Spool::in_directory(place.path().join("texts"));
         let small = spool.keep(vec![b'a'; LARGE_BYTES - 1]);
         assert_eq!((small.len(), mapped(place.path())), (LARGE_BYTES - 1, 0));
         let text: Vec<u8> = (0..LARGE_BYTES).map(|at| at.to_le_bytes()[0]).collect();
@@ -115,9 +115,9 @@ mod tests {
 
     /// Other tests keep texts at the same time, and none of such a size.
     #[test]
-    fn there_is_room_for_a_bounded_number_of_bytes_in_files() {
+    fn the_bytes_spooled_to_files_are_bounded() {
         let place = tempfile::tempdir().unwrap();
-        let (spool, memory) = (Spool::at(place.path()), Spool::default());
+        let (spool, memory) = (Spool::in_directory(place.path()), Spool::default());
         let all = usize::try_from(BYTES_MAX).unwrap();
         assert!(spool.has_room(LARGE_BYTES) && !spool.has_room(all + 1) && memory.has_room(all + 1));
         let before = BYTES.load(Ordering::Relaxed);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_text_that_cannot_be_written_stays_in_memory() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let spool = Spool::at(file.path().join("below a file"));
+        let spool = Spool::in_directory(file.path().join("below a file"));
         assert_eq!(spool.keep(vec![b'x'; LARGE_BYTES]), vec![b'x'; LARGE_BYTES]);
         let memory = Spool::default().keep(vec![b'y'; LARGE_BYTES]);
         assert_eq!(memory, vec![b'y'; LARGE_BYTES]);

@@ -15,7 +15,7 @@ const FILTER_DEFAULT: &str = "info";
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// Lines of one JSON object each, for machines.
     Json,
     /// Text for people at a terminal.
@@ -30,13 +30,13 @@ pub enum TelemetryError {
     Filter(String),
     /// The process has set up logging already.
     #[error("logging was set up twice")]
-    Twice,
+    AlreadyInitialized,
 }
 
 /// Starts logging for the whole process, to what `open` gives for each line: standard error. `filter` is what
 /// `DRYDOCK_LOG` holds; `info` if it is not set.
 pub fn init<W, O>(
-    format: Format,
+    format: LogFormat,
     filter: Option<&str>,
     redactor: Arc<Redactor>,
     open: W,
@@ -46,7 +46,7 @@ where
     O: Write + 'static,
 {
     let subscriber = subscriber(format, filter, redactor, open)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::Twice)
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadyInitialized)
 }
 
 /// Makes a log line of every panic from now on, in the place of a text on standard error that nobody redacted.
@@ -59,7 +59,7 @@ pub fn log_panics() {
 }
 
 fn subscriber<W, O>(
-    format: Format,
+    format: LogFormat,
     filter: Option<&str>,
     redactor: Arc<Redactor>,
     open: W,
@@ -76,8 +76,8 @@ where
     let layer = tracing_subscriber::fmt::layer().with_writer(RedactedWriters { open, redactor });
     let registry = tracing_subscriber::registry().with(filter);
     Ok(match format {
-        Format::Json => Box::new(registry.with(layer.json().flatten_event(true))),
-        Format::Pretty => Box::new(registry.with(layer.with_ansi(false))),
+        LogFormat::Json => Box::new(registry.with(layer.json().flatten_event(true))),
+        LogFormat::Pretty => Box::new(registry.with(layer.with_ansi(false))),
     })
 }
 
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn logged(format: Format, filter: Option<&str>, write: impl FnOnce()) -> String {
+    fn logged(format: LogFormat, filter: Option<&str>, write: impl FnOnce()) -> String {
         let page = Page::default();
         let opened = page.clone();
         let redactor = Arc::new(Redactor::new([Secret::new(CANARY.to_owned())]));
@@ -173,7 +173,7 @@ mod tests {
     /// T89, I7: in a message, a field, a span and an error's text.
     #[test]
     fn no_secret_reaches_a_log_line() {
-        for format in [Format::Json, Format::Pretty] {
+        for format in [LogFormat::Json, LogFormat::Pretty] {
             let text = logged(format, None, || {
                 let span = info_span!("request", header = CANARY);
                 let _entered = span.enter();
@@ -191,7 +191,7 @@ mod tests {
     /// SDK-1
     #[test]
     fn machines_get_one_object_for_each_event() {
-        let text = logged(Format::Json, None, || {
+        let text = logged(LogFormat::Json, None, || {
             info!(steps = 3, "turn {} answered\nforged", 7)
         });
         assert_eq!(text.lines().count(), 1);
@@ -207,16 +207,16 @@ mod tests {
             debug!("details");
             info!("news");
         };
-        assert_eq!(logged(Format::Pretty, None, write).lines().count(), 1);
-        assert_eq!(logged(Format::Pretty, Some(" "), write).lines().count(), 1);
-        assert_eq!(logged(Format::Pretty, Some("debug"), write).lines().count(), 2);
-        assert_eq!(logged(Format::Pretty, Some("off"), write), "");
+        assert_eq!(logged(LogFormat::Pretty, None, write).lines().count(), 1);
+        assert_eq!(logged(LogFormat::Pretty, Some(" "), write).lines().count(), 1);
+        assert_eq!(logged(LogFormat::Pretty, Some("debug"), write).lines().count(), 2);
+        assert_eq!(logged(LogFormat::Pretty, Some("off"), write), "");
     }
 
     #[test]
     fn a_filter_that_makes_no_sense_is_refused() {
         let redactor = Arc::new(Redactor::new([]));
-        let error = subscriber(Format::Json, Some("drydock=loudly"), redactor, Page::default)
+        let error = subscriber(LogFormat::Json, Some("drydock=loudly"), redactor, Page::default)
             .err()
             .unwrap();
         assert!(error.to_string().starts_with("DRYDOCK_LOG: "), "{error}");
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_only_after_redaction() {
-        let text = logged(Format::Pretty, None, || {
+        let text = logged(LogFormat::Pretty, None, || {
             info!("{}{CANARY}", "x".repeat(LINE_BYTES_MAX - 100))
         });
         assert!(!text.contains("canary") && text.len() <= LINE_BYTES_MAX + 1);

@@ -1,14 +1,14 @@
 //! Checks of a change that Drydock runs itself. A check that could not run says so: it is never a pass.
 
-use crate::agent::Finding;
-use crate::compare::Told;
+use crate::agent::CheckOutcome;
+use crate::compare::ChangeReport;
 use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
 use std::collections::{BTreeSet, HashMap};
 
 /// The position of a change in its repository.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct BranchState<'a> {
     /// The commit the change is based on.
     pub base: &'a str,
     /// The branch's newest commit.
@@ -18,7 +18,7 @@ pub struct Standing<'a> {
 }
 
 /// Runs every check on a change that needs no environments, in a fixed order.
-pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redactor) -> Vec<Check> {
+pub fn checks(changes: &[FileChange], standing: BranchState<'_>, redactor: &Redactor) -> Vec<Check> {
     vec![
         base_is_current(standing),
         json_parses(changes),
@@ -29,7 +29,7 @@ pub fn checks(changes: &[FileChange], standing: Standing<'_>, redactor: &Redacto
 
 /// Judges whether a change holds, by our checks of its files and the results of its environments. A model is asked to mend only what
 /// can be mended in the files and the change broke.
-pub fn finding(checks: &[Check], told: &Told) -> Finding {
+pub fn check_outcome(checks: &[Check], told: &ChangeReport) -> CheckOutcome {
     let is_of_the_files = |check: &&Check| [JSON_PARSES, NO_CONFLICT_MARKERS].contains(&check.name.as_str());
     let broken = checks
         .iter()
@@ -38,9 +38,9 @@ pub fn finding(checks: &[Check], told: &Told) -> Finding {
         .map(|check| format!("{}: no, {}", check.name, check.detail));
     let failing: Vec<String> = broken.chain(told.failing.iter().cloned()).collect();
     match &told.unknown {
-        _ if !failing.is_empty() => Finding::Fail(failing),
-        Some(why) => Finding::Unknown(why.clone()),
-        None => Finding::Hold,
+        _ if !failing.is_empty() => CheckOutcome::Failed(failing),
+        Some(why) => CheckOutcome::Incomplete(why.clone()),
+        None => CheckOutcome::Passed,
     }
 }
 
@@ -55,7 +55,7 @@ fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
     }
 }
 
-fn base_is_current(standing: Standing<'_>) -> Check {
+fn base_is_current(standing: BranchState<'_>) -> Check {
     let name = "base is the newest commit";
     if standing.base == standing.head {
         return check(name, CheckState::Pass, "");
@@ -116,14 +116,9 @@ fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> 
     if hidden.is_empty() {
         return None;
     }
-    let still = lines_by_themselves(content, redactor);
+    let still = secret_lines(content, redactor);
     let before = change.before.as_ref().map(|before| &before.content);
-    let was = before.map(|before| {
-        (
-            String::from_utf8_lossy(before),
-            lines_by_themselves(before, redactor),
-        )
-    });
+    let was = before.map(|before| (String::from_utf8_lossy(before), secret_lines(before, redactor)));
     // What was there before: whether it was a secret then.
     let mut known: HashMap<&str, bool> = HashMap::new();
     if let Some((text, secret)) = &was {
@@ -138,7 +133,7 @@ fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> 
 }
 
 /// The lines of a file that hold a secret as far as the file itself says so.
-fn lines_by_themselves(content: &[u8], redactor: &Redactor) -> BTreeSet<usize> {
+fn secret_lines(content: &[u8], redactor: &Redactor) -> BTreeSet<usize> {
     let alone = redactor.fresh();
     alone.learn_file(None, content);
     alone.lines(&String::from_utf8_lossy(content))
@@ -183,10 +178,10 @@ fn shape(error: &serde_json::Error) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use super::{Standing, checks, finding};
-    use crate::agent::Finding;
-    use crate::compare::Told;
-    use crate::model::{Check, CheckState, FileChange, FileVersion, Mode, RepoPath};
+    use super::{BranchState, check_outcome, checks};
+    use crate::agent::CheckOutcome;
+    use crate::compare::ChangeReport;
+    use crate::model::{Check, CheckState, FileChange, FileMode, FileVersion, RepoPath};
     use crate::redact::Redactor;
     use bytes::Bytes;
 
@@ -198,7 +193,7 @@ mod tests {
     fn version(text: &str) -> FileVersion {
         FileVersion {
             content: Bytes::copy_from_slice(text.as_bytes()),
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         }
     }
 
@@ -211,7 +206,7 @@ mod tests {
     }
 
     fn checked(changes: &[FileChange]) -> Vec<Check> {
-        let standing = Standing {
+        let standing = BranchState {
             base: "a",
             head: "a",
             branch: "main",
@@ -242,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_was_there_before_is_not_of_this_change() {
+    fn a_secret_already_in_the_base_is_not_blamed_on_the_change() {
         let before = format!("{KEY}replicas: 2\n");
         let after = format!("{KEY}replicas: 3\n");
         let changes = [change("a.yaml", Some(&before), Some(&after))];
@@ -307,29 +302,37 @@ mod tests {
     }
 
     #[test]
-    fn what_the_files_have_wrong_fails_before_what_could_not_be_looked_at() {
-        let told = Told {
+    fn a_file_error_is_a_failure_even_if_another_check_could_not_run() {
+        let told = ChangeReport {
             unknown: Some("it took more than 120 s".to_owned()),
-            ..Told::default()
+            ..ChangeReport::default()
         };
         let fine = checked(&[change("a.json", None, Some("{}"))]);
-        assert_eq!(finding(&fine, &Told::default()), Finding::Hold);
         assert_eq!(
-            finding(&fine, &told),
-            Finding::Unknown("it took more than 120 s".to_owned())
+            check_outcome(&fine, &ChangeReport::default()),
+            CheckOutcome::Passed
         );
-        let Finding::Fail(failing) = finding(&checked(&[change("a.json", None, Some("{"))]), &told) else {
+        assert_eq!(
+            check_outcome(&fine, &told),
+            CheckOutcome::Incomplete("it took more than 120 s".to_owned())
+        );
+        let CheckOutcome::Failed(failing) =
+            check_outcome(&checked(&[change("a.json", None, Some("{"))]), &told)
+        else {
             panic!("broken JSON holds");
         };
         assert!(
             failing[0].starts_with("JSON parses: no, `a.json`:1:"),
             "{failing:?}"
         );
-        let unmet = Told {
+        let unmet = ChangeReport {
             failing: vec!["both engines agree: no, `environments/dev`".to_owned()],
             ..told
         };
-        assert_eq!(finding(&fine, &unmet), Finding::Fail(unmet.failing.clone()));
+        assert_eq!(
+            check_outcome(&fine, &unmet),
+            CheckOutcome::Failed(unmet.failing.clone())
+        );
     }
 
     #[test]

@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 const SCRIPT: &str = include_str!("peers.py");
 
 /// A file to be evaluated: its path below the root, and the environment it is given, as code.
-pub(crate) type Program = (String, String);
+pub(crate) type EngineInput = (String, String);
 
 /// The value an engine made of one file, and the times it took.
-pub(crate) struct Made {
+pub(crate) struct EngineResult {
     pub(crate) value: serde_json::Value,
     pub(crate) times: Vec<Duration>,
 }
 
 /// jrsonnet in this process: a new state, all files read and parsed, the value as one text. What it
 /// takes to free all that is not counted.
-pub(crate) fn jrsonnet(root: &Path, program: &Program) -> (String, Duration) {
+pub(crate) fn jrsonnet(root: &Path, program: &EngineInput) -> (String, Duration) {
     let (path, environment) = program;
     let base = path.rsplit_once('/').unwrap().0;
     let own = format!("{base}/vendor");
@@ -52,7 +52,12 @@ pub(crate) fn jrsonnet(root: &Path, program: &Program) -> (String, Duration) {
 
 /// Times the same files in another engine of a Python, `rounds` times each; `None` where there is no such
 /// engine. Its start is not counted.
-pub(crate) fn python(engine: &str, root: &Path, programs: &[Program], rounds: usize) -> Option<Vec<Made>> {
+pub(crate) fn python(
+    engine: &str,
+    root: &Path,
+    programs: &[EngineInput],
+    rounds: usize,
+) -> Option<Vec<EngineResult>> {
     let python = std::env::var("DRYDOCK_BENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let module = if engine == "gojsonnet" {
         "_gojsonnet"
@@ -79,7 +84,7 @@ pub(crate) fn python(engine: &str, root: &Path, programs: &[Program], rounds: us
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{engine}");
     let answers: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let made = answers.iter().map(|answer| Made {
+    let made = answers.iter().map(|answer| EngineResult {
         value: serde_json::from_str(answer["value"].as_str().unwrap()).unwrap(),
         times: answer["seconds"]
             .as_array()

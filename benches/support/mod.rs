@@ -2,9 +2,9 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 pub(crate) mod engines;
-pub(crate) mod inmates;
+pub(crate) mod worker_memory;
 pub(crate) mod repository;
-pub(crate) mod served;
+pub(crate) mod server;
 pub(crate) mod slack;
 pub(crate) mod tanka;
 

@@ -3,8 +3,8 @@
 
 use super::{Access, AccessError, Grant, Role, User, check_name, people, put};
 use crate::model::{Account, InboxId, Platform, Sender, UserId};
-use crate::store::once;
-use crate::store::people::{By, Entrance, GrantRow, Newcomer, admit, person, standing};
+use crate::store::apply_once;
+use crate::store::people::{AdmissionOutcome, AdmittedBy, GrantRow, Newcomer, admit, current_grants, person};
 use globset::{Glob, escape};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct NewPerson {
 
 /// The operator or administrator who admits a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admits {
+pub enum Admitter {
     /// The operator, on the command line.
     Operator,
     /// An administrator in a chat, to repositories they administer.
@@ -42,7 +42,7 @@ pub enum Admits {
 
 /// Reads the id of an account as a stranger was told it: `slack:T0ACME:U0ALICE`, `telegram:42:4201`.
 pub fn account_of(text: &str) -> Result<Sender, AccessError> {
-    let malformed = || AccessError::Account(text.chars().take(4 * ID_CHARS_MAX).collect());
+    let malformed = || AccessError::InvalidAccount(text.chars().take(4 * ID_CHARS_MAX).collect());
     let parts: Vec<&str> = text.split(':').collect();
     let [platform, account, id] = parts.as_slice() else {
         return Err(malformed());
@@ -82,7 +82,7 @@ impl Access {
         &self,
         new: NewPerson,
         connected: Vec<Account>,
-        by: Admits,
+        by: Admitter,
         at: Timestamp,
     ) -> Result<User, AccessError> {
         check_name(&new.name)?;
@@ -101,22 +101,22 @@ impl Access {
             .write_then(
                 move |tx| {
                     let entrance = match by {
-                        Admits::Operator => admit(tx, &newcomer, By::Operator, at)?,
-                        Admits::Administrator { user, name, message } => once(tx, message, || {
-                            let own = standing(tx, user)?.unwrap_or_default();
-                            let by = By::Administrator { user, name: &name };
+                        Admitter::Operator => admit(tx, &newcomer, AdmittedBy::Operator, at)?,
+                        Admitter::Administrator { user, name, message } => apply_once(tx, message, || {
+                            let own = current_grants(tx, user)?.unwrap_or_default();
+                            let by = AdmittedBy::Administrator { user, name: &name };
                             match administers(&own, &grant.repositories) {
                                 true => admit(tx, &newcomer, by, at),
-                                false => Ok(Entrance::NotGranted),
+                                false => Ok(AdmissionOutcome::NotGranted),
                             }
                         })?,
                     };
                     let row = match &entrance {
-                        Entrance::Admitted(user) => Some(person(tx, *user)?),
-                        Entrance::Before { .. }
-                        | Entrance::Revoked { .. }
-                        | Entrance::Nowhere
-                        | Entrance::NotGranted => None,
+                        AdmissionOutcome::Admitted(user) => Some(person(tx, *user)?),
+                        AdmissionOutcome::Before { .. }
+                        | AdmissionOutcome::Revoked { .. }
+                        | AdmissionOutcome::Nowhere
+                        | AdmissionOutcome::NotGranted => None,
                     };
                     Ok((entrance, row))
                 },
@@ -128,17 +128,19 @@ impl Access {
             )
             .await?;
         match (entrance, row) {
-            (Entrance::Admitted(_), Some(row)) => Ok(people::user(&row)),
-            (Entrance::Before { name }, _) => Err(AccessError::Admitted {
+            (AdmissionOutcome::Admitted(_), Some(row)) => Ok(people::user(&row)),
+            (AdmissionOutcome::Before { name }, _) => Err(AccessError::AlreadyAdmitted {
                 account: sender,
                 name,
             }),
-            (Entrance::Revoked { name }, _) => Err(AccessError::ShutOut {
+            (AdmissionOutcome::Revoked { name }, _) => Err(AccessError::AccessWasRevoked {
                 account: sender,
                 name,
             }),
-            (Entrance::NotGranted, _) => Err(AccessError::NotAdministered(repositories)),
-            (Entrance::Nowhere | Entrance::Admitted(_), _) => Err(AccessError::Nowhere(sender)),
+            (AdmissionOutcome::NotGranted, _) => Err(AccessError::NotAdministered(repositories)),
+            (AdmissionOutcome::Nowhere | AdmissionOutcome::Admitted(_), _) => {
+                Err(AccessError::NotConnected(sender))
+            }
         }
     }
 }
@@ -160,8 +162,8 @@ fn administers(grants: &[GrantRow], repositories: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Admits, NewPerson, account_of, administers};
-    use crate::access::fixture::{at, fresh, join, said, telegram};
+    use super::{Admitter, NewPerson, account_of, administers};
+    use crate::access::fixture::{accept_command, at, fresh, join, telegram};
     use crate::access::{AccessError, Grant, Role};
     use crate::model::{Account, InboxId, Platform};
 
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_stranger_is_told_is_an_id() {
+    fn sender_ids_parse_only_in_the_form_shown_in_the_notice() {
         for text in ["slack:T0ACME:U0EVE", "slack:E0ACME:W1", "telegram:42:666"] {
             assert_eq!(
                 account_of(text).map(|sender| sender.to_string()),
@@ -220,7 +222,7 @@ mod tests {
         ] {
             assert_eq!(
                 account_of(text),
-                Err(AccessError::Account(text.to_owned())),
+                Err(AccessError::InvalidAccount(text.to_owned())),
                 "{text}"
             );
         }
@@ -232,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn an_account_is_admitted_by_its_id_once() {
         let (_directory, access) = fresh().await;
-        let user = access.add(eve(), bot(), Admits::Operator, at(0)).await.unwrap();
+        let user = access.add(eve(), bot(), Admitter::Operator, at(0)).await.unwrap();
         assert_eq!(
             (user.name.as_str(), user.invited_by.as_str()),
             ("eve", "operator")
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(access.admit(&telegram("666")).unwrap().user(), user.id);
         assert!(access.admit(&telegram("667")).is_none());
         let again = access
-            .add(eve(), bot(), Admits::Operator, at(1))
+            .add(eve(), bot(), Admitter::Operator, at(1))
             .await
             .unwrap_err();
         assert_eq!(
@@ -250,7 +252,7 @@ mod tests {
         // Somebody who is out comes back as somebody new, as by an invite.
         access.revoke(user.id, "operator", at(2)).await.unwrap();
         let back = access
-            .add(eve(), Vec::new(), Admits::Operator, at(3))
+            .add(eve(), Vec::new(), Admitter::Operator, at(3))
             .await
             .unwrap();
         assert_ne!(back.id, user.id);
@@ -258,15 +260,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_account_of_nowhere_is_not_admitted_and_one_that_was_seen_is() {
+    async fn an_account_is_admitted_only_from_a_known_workspace_or_bot() {
         let (_directory, access) = fresh().await;
-        let refused = access.add(eve(), Vec::new(), Admits::Operator, at(0)).await;
-        assert_eq!(refused, Err(AccessError::Nowhere(telegram("666"))));
+        let refused = access.add(eve(), Vec::new(), Admitter::Operator, at(0)).await;
+        assert_eq!(refused, Err(AccessError::NotConnected(telegram("666"))));
         assert_eq!(access.users().await.unwrap(), []);
-        access.stranger(&telegram("666"), at(1)).await.unwrap();
+        access.record_denial(&telegram("666"), at(1)).await.unwrap();
         assert!(
             access
-                .add(eve(), Vec::new(), Admits::Operator, at(2))
+                .add(eve(), Vec::new(), Admitter::Operator, at(2))
                 .await
                 .is_ok()
         );
@@ -278,7 +280,7 @@ mod tests {
         // The bot is known by its people from now on.
         assert!(
             access
-                .add(mallory, Vec::new(), Admits::Operator, at(3))
+                .add(mallory, Vec::new(), Admitter::Operator, at(3))
                 .await
                 .is_ok()
         );
@@ -292,13 +294,13 @@ mod tests {
             name: " ".to_owned(),
             ..eve()
         };
-        let refused = access.add(nameless, bot(), Admits::Operator, at(0)).await;
+        let refused = access.add(nameless, bot(), Admitter::Operator, at(0)).await;
         assert_eq!(refused, Err(AccessError::Name));
         let globless = NewPerson {
             grant: grant(Role::Editor, "[bad"),
             ..eve()
         };
-        let refused = access.add(globless, bot(), Admits::Operator, at(0)).await;
+        let refused = access.add(globless, bot(), Admitter::Operator, at(0)).await;
         assert_eq!(refused, Err(AccessError::Glob("[bad".to_owned())));
         assert_eq!(access.users().await.unwrap(), []);
     }
@@ -329,11 +331,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_no_administrator_at_that_moment_admits_nobody() {
+    async fn a_person_who_is_not_an_administrator_right_now_admits_nobody() {
         let (_directory, access) = fresh().await;
         join(&access, "alice", 1, &telegram("1")).await;
         let alice = access.admit(&telegram("1")).unwrap();
-        let by = |message| Admits::Administrator {
+        let by = |message| Admitter::Administrator {
             user: alice.user(),
             name: "alice".to_owned(),
             message: InboxId(message),
@@ -341,7 +343,7 @@ mod tests {
         // Nothing is done for a command that nobody said.
         let refused = access.add(eve(), bot(), by(99), at(2)).await;
         assert!(matches!(refused, Err(AccessError::Store(_))), "{refused:?}");
-        let message = said(&access, "1").await;
+        let message = accept_command(&access, "1").await;
         let refused = access.add(eve(), bot(), by(message.0), at(4)).await;
         assert_eq!(refused, Err(AccessError::NotAdministered("*".to_owned())));
         assert!(access.admit(&telegram("666")).is_none());
@@ -353,7 +355,7 @@ mod tests {
             .unwrap();
         let refused = access.add(eve(), bot(), by(message.0), at(6)).await;
         assert!(refused.is_err(), "{refused:?}");
-        let message = said(&access, "2").await;
+        let message = accept_command(&access, "2").await;
         for second in [8, 9] {
             let user = access.add(eve(), bot(), by(message.0), at(second)).await.unwrap();
             assert_eq!((user.name.as_str(), user.invited_by.as_str()), ("eve", "alice"));
@@ -370,7 +372,7 @@ mod tests {
 
     /// T06
     #[tokio::test]
-    async fn whoever_was_revoked_is_let_in_again_by_the_operator_alone() {
+    async fn only_the_operator_readmits_a_revoked_person() {
         let (_directory, access) = fresh().await;
         join(&access, "alice", 1, &telegram("1")).await;
         let alice = access.admit(&telegram("1")).unwrap();
@@ -379,12 +381,12 @@ mod tests {
             .set_grant(alice.user(), &admin, "operator", at(2))
             .await
             .unwrap();
-        let user = access.add(eve(), bot(), Admits::Operator, at(3)).await.unwrap();
+        let user = access.add(eve(), bot(), Admitter::Operator, at(3)).await.unwrap();
         access.revoke(user.id, "operator", at(4)).await.unwrap();
-        let by = Admits::Administrator {
+        let by = Admitter::Administrator {
             user: alice.user(),
             name: "alice".to_owned(),
-            message: said(&access, "1").await,
+            message: accept_command(&access, "1").await,
         };
         let again = NewPerson {
             name: "somebody else".to_owned(),
@@ -397,13 +399,13 @@ mod tests {
              `drydock user add` or `drydock invite`"
         );
         assert!(access.admit(&telegram("666")).is_none());
-        let back = access.add(eve(), bot(), Admits::Operator, at(7)).await.unwrap();
+        let back = access.add(eve(), bot(), Admitter::Operator, at(7)).await.unwrap();
         assert_eq!(access.admit(&telegram("666")).unwrap().user(), back.id);
     }
 
     /// T03
     #[tokio::test]
-    async fn nobody_is_named_like_what_is_no_person() {
+    async fn reserved_and_id_like_names_are_refused_for_people() {
         let (_directory, access) = fresh().await;
         for name in [
             "operator",
@@ -417,13 +419,13 @@ mod tests {
                 name: name.to_owned(),
                 ..eve()
             };
-            let refused = access.add(named, bot(), Admits::Operator, at(0)).await;
-            assert_eq!(refused, Err(AccessError::NotAName(name.to_owned())));
+            let refused = access.add(named, bot(), Admitter::Operator, at(0)).await;
+            assert_eq!(refused, Err(AccessError::ReservedName(name.to_owned())));
         }
         let named = NewPerson {
             name: "operator: Eve 7".to_owned(),
             ..eve()
         };
-        assert!(access.add(named, bot(), Admits::Operator, at(0)).await.is_ok());
+        assert!(access.add(named, bot(), Admitter::Operator, at(0)).await.is_ok());
     }
 }

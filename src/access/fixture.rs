@@ -2,8 +2,8 @@
 
 use super::{Access, NewInvite, Role};
 use crate::config::LimitSettings;
-use crate::model::{Account, Inbound, InboxId, Kind, Limits, Place, Platform, Sender};
-use crate::store::{Accepted, Lane, Room, Store};
+use crate::model::{Account, ChatPlace, Inbound, InboundKind, InboxId, Limits, Platform, Sender};
+use crate::store::{AcceptOutcome, QueueKind, QueueLimits, Store};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
@@ -67,12 +67,12 @@ pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender)
 }
 
 /// A command that somebody said, under this name.
-pub(super) async fn said(access: &Access, name: &str) -> InboxId {
+pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
     let sender = telegram("1");
     let inbound = Inbound {
         channel: "telegram".into(),
         delivery: vec![name.into()],
-        place: Place {
+        place: ChatPlace {
             account: Account {
                 platform: Platform::Telegram,
                 id: sender.account.clone(),
@@ -84,22 +84,22 @@ pub(super) async fn said(access: &Access, name: &str) -> InboxId {
         direct: true,
         message: None,
         response_url: None,
-        kind: Kind::Command {
+        kind: InboundKind::Command {
             verb: "user".into(),
             arguments: String::new(),
         },
     };
-    let room = Room {
+    let room = QueueLimits {
         of_conversation_max: 10,
         of_hook_max: 10,
         refusal: None,
     };
     let accepted = access
         .store
-        .accept(&inbound, Lane::Command, room, None, at(0))
+        .accept(&inbound, QueueKind::Command, room, None, at(0))
         .await;
     match accepted.unwrap() {
-        Accepted::Stored { inbox, .. } => inbox,
+        AcceptOutcome::Stored { inbox, .. } => inbox,
         other => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Proof that somebody was admitted, and what they may do.
 
 use super::people;
-use crate::model::{Need, RepoPath, Role, Sender, UserId, quoted};
+use crate::model::{RepoPath, RequiredGrant, Role, Sender, UserId, quoted};
 use crate::store::people::GrantRow;
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -27,12 +27,12 @@ pub struct Identity {
     user: UserId,
     name: String,
     sender: Sender,
-    standing: Standing,
+    current_grants: CurrentGrants,
 }
 
 /// The current grants of a user, shared by all proofs of their admission; `None` once they were revoked.
 #[derive(Clone, Debug)]
-pub(super) struct Standing(watch::Sender<Option<Arc<[CompiledGrant]>>>);
+pub(super) struct CurrentGrants(watch::Sender<Option<Arc<[CompiledGrant]>>>);
 
 #[derive(Clone, Debug)]
 pub(super) struct CompiledGrant {
@@ -43,7 +43,7 @@ pub(super) struct CompiledGrant {
     globs: Vec<String>,
 }
 
-impl Standing {
+impl CurrentGrants {
     /// Compiles grants. A glob that does not compile grants nothing.
     pub(super) fn new(grants: &[Grant]) -> Self {
         Self(watch::Sender::new(Some(compiled(grants))))
@@ -54,7 +54,7 @@ impl Standing {
     }
 
     /// Takes the grants away, for good.
-    pub(super) fn end(&self) {
+    pub(super) fn revoke(&self) {
         self.0.send_replace(None);
     }
 }
@@ -64,24 +64,24 @@ fn compiled(grants: &[Grant]) -> Arc<[CompiledGrant]> {
 }
 
 impl Identity {
-    pub(super) fn new(user: UserId, name: String, sender: Sender, standing: Standing) -> Self {
+    pub(super) fn new(user: UserId, name: String, sender: Sender, standing: CurrentGrants) -> Self {
         Self {
             user,
             name,
             sender,
-            standing,
+            current_grants: standing,
         }
     }
 
-    pub(super) fn standing(&self) -> &Standing {
-        &self.standing
+    pub(super) fn current_grants(&self) -> &CurrentGrants {
+        &self.current_grants
     }
 
     /// Returns the same person with the grants that the store has for them.
     pub(crate) fn with_stored(&self, rows: &[GrantRow]) -> Self {
         let grants: Vec<Grant> = rows.iter().filter_map(people::grant).collect();
         Self {
-            standing: Standing::new(&grants),
+            current_grants: CurrentGrants::new(&grants),
             ..self.clone()
         }
     }
@@ -104,26 +104,27 @@ impl Identity {
     /// The highest role this identity has in a repository at this moment; none once the user was revoked.
     pub fn role(&self, repository: &str) -> Option<Role> {
         let grants = self.grants();
-        of(&grants, repository).map(|grant| grant.role).max()
+        grants_in(&grants, repository).map(|grant| grant.role).max()
     }
 
     /// True once the user was revoked.
     pub fn is_revoked(&self) -> bool {
-        self.standing.0.borrow().is_none()
+        self.current_grants.0.borrow().is_none()
     }
 
     /// Returns once the user was revoked.
-    pub async fn revoked(&self) {
-        self.until(Self::is_revoked).await;
+    pub async fn wait_until_revoked(&self) {
+        self.wait_until(Self::is_revoked).await;
     }
 
     /// Returns once this identity has no role in a repository any more.
-    pub async fn shut_out(&self, repository: &str) {
-        self.until(|identity| identity.role(repository).is_none()).await;
+    pub async fn wait_until_locked_out(&self, repository: &str) {
+        self.wait_until(|identity| identity.role(repository).is_none())
+            .await;
     }
 
-    async fn until(&self, holds: impl Fn(&Self) -> bool) {
-        let mut changes = self.standing.0.subscribe();
+    async fn wait_until(&self, holds: impl Fn(&Self) -> bool) {
+        let mut changes = self.current_grants.0.subscribe();
         while !holds(self) {
             // It cannot close while this identity has the other end.
             if changes.changed().await.is_err() {
@@ -135,7 +136,7 @@ impl Identity {
     /// Globs of the environments this identity may change in a repository, each once, sorted.
     pub fn environments(&self, repository: &str) -> Vec<String> {
         let grants = self.grants();
-        let editors = of(&grants, repository).filter(|grant| grant.role >= Role::Editor);
+        let editors = grants_in(&grants, repository).filter(|grant| grant.role >= Role::Editor);
         let globs: std::collections::BTreeSet<String> =
             editors.flat_map(|grant| grant.globs.iter().cloned()).collect();
         globs.into_iter().collect()
@@ -177,7 +178,7 @@ impl Identity {
 
     /// Checks that the grant covers everything a change needs. The error says what it does not cover, and why it is
     /// needed.
-    pub fn may_prepare(&self, repository: &str, needs: &[Need]) -> Result<(), String> {
+    pub fn may_prepare(&self, repository: &str, needs: &[RequiredGrant]) -> Result<(), String> {
         let Some(missing) = needs
             .iter()
             .find(|need| !self.covers(repository, need.environment.as_deref()))
@@ -205,17 +206,17 @@ impl Identity {
     /// Returns true if this identity may write what belongs to an environment, or to all of them (`None`).
     fn covers(&self, repository: &str, environment: Option<&str>) -> bool {
         let grants = self.grants();
-        of(&grants, repository)
+        grants_in(&grants, repository)
             .filter(|grant| grant.role >= Role::Editor)
             .any(|grant| grant.covers(environment))
     }
 
     fn grants(&self) -> Arc<[CompiledGrant]> {
-        self.standing.0.borrow().clone().unwrap_or_default()
+        self.current_grants.0.borrow().clone().unwrap_or_default()
     }
 }
 
-fn of<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator<Item = &'a CompiledGrant> {
+fn grants_in<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator<Item = &'a CompiledGrant> {
     grants
         .iter()
         .filter(move |grant| grant.repositories.is_match(repository))
@@ -254,7 +255,7 @@ impl CompiledGrant {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Grant, Identity, Role, Standing};
+    use super::{CurrentGrants, Grant, Identity, Role};
     use crate::model::{Platform, RepoPath, Sender, UserId};
 
     fn holds(role: Role, repositories: &str, environments: &[&str]) -> Identity {
@@ -268,7 +269,7 @@ mod tests {
             repositories: repositories.into(),
             environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
         };
-        Identity::new(UserId(1), "alice".into(), sender, Standing::new(&[grant]))
+        Identity::new(UserId(1), "alice".into(), sender, CurrentGrants::new(&[grant]))
     }
 
     #[test]

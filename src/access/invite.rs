@@ -3,7 +3,7 @@
 
 use super::{Access, AccessError, Grant, NAME_CHARS_MAX, Role, people, put};
 use crate::model::{Op, Platform, Secret, Sender};
-use crate::store::invite::{InviteRow, Prospect, Redemption};
+use crate::store::invite::{InviteRow, Redemption, RedemptionPreview};
 use crate::store::people::{PersonRow, person};
 use crate::store::{enqueue_in, invite};
 use base64::Engine;
@@ -52,7 +52,7 @@ impl InviteToken {
 
 /// The outcome of an attempt to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Redeemed {
+pub enum JoinOutcome {
     /// The sender is admitted from now on.
     Welcome {
         /// The name of the person.
@@ -67,21 +67,21 @@ pub enum Redeemed {
         invited_by: String,
     },
     /// The sender was admitted before. The invite is still good.
-    AlreadyIn,
+    AlreadyAdmitted,
     /// The invite is not valid; nobody is told why.
     Invalid,
     /// No answer is given: too many attempts, or this message was handled before.
-    Silent,
+    NoReply,
 }
 
 /// Attempts to join, counted per sender and minute.
-pub(super) struct Attempts {
+pub(super) struct JoinAttempts {
     counted: HashMap<Sender, (i64, u32)>,
     per_minute_max: u32,
     senders_max: usize,
 }
 
-impl Attempts {
+impl JoinAttempts {
     pub(super) fn new(per_minute_max: u32, senders_max: usize) -> Self {
         Self {
             counted: HashMap::new(),
@@ -145,7 +145,7 @@ impl Access {
     }
 
     /// Counts an attempt of a sender to use an invite; false if there were too many in this minute.
-    pub fn may_try(&self, sender: &Sender, at: Timestamp) -> bool {
+    pub fn allow_attempt(&self, sender: &Sender, at: Timestamp) -> bool {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.allow(sender, at.as_millisecond())
     }
@@ -157,21 +157,21 @@ impl Access {
         token: &str,
         sender: &Sender,
         delivery: &[String],
-        answer: impl FnOnce(&Redeemed) -> Vec<Op> + Send + 'static,
+        answer: impl FnOnce(&JoinOutcome) -> Vec<Op> + Send + 'static,
         at: Timestamp,
-    ) -> Result<Redeemed, AccessError> {
-        if !self.may_try(sender, at) {
-            return Ok(Redeemed::Silent);
+    ) -> Result<JoinOutcome, AccessError> {
+        if !self.allow_attempt(sender, at) {
+            return Ok(JoinOutcome::NoReply);
         }
         let (hash, sender, delivery) = (self.hash(token), sender.clone(), delivery.to_vec());
         let (who, names) = (sender.clone(), delivery.clone());
         let looking = self
             .store
-            .read(move |tx| invite::prospect(tx, hash, &who, &names, at));
+            .read(move |tx| invite::preview_redemption(tx, hash, &who, &names, at));
         match looking.await? {
-            Prospect::Duplicate => return Ok(Redeemed::Silent),
-            Prospect::Nothing => return Ok(Redeemed::Invalid),
-            Prospect::Something => {}
+            RedemptionPreview::Duplicate => return Ok(JoinOutcome::NoReply),
+            RedemptionPreview::Invalid => return Ok(JoinOutcome::Invalid),
+            RedemptionPreview::HasResult => {}
         }
         let admitted = Arc::clone(&self.admitted);
         let (redeemed, _) = self
@@ -181,13 +181,13 @@ impl Access {
                     let redemption = invite::redeem(tx, hash, &sender, &delivery, at)?;
                     let joined = match &redemption {
                         Redemption::Admitted(user) => Some(person(tx, *user)?),
-                        Redemption::Duplicate | Redemption::AlreadyIn | Redemption::Invalid => None,
+                        Redemption::Duplicate | Redemption::AlreadyAdmitted | Redemption::Invalid => None,
                     };
                     let redeemed = match (redemption, &joined) {
                         (Redemption::Admitted(_), Some(person)) => welcome(person),
-                        (Redemption::AlreadyIn, _) => Redeemed::AlreadyIn,
-                        (Redemption::Duplicate, _) => Redeemed::Silent,
-                        (Redemption::Invalid | Redemption::Admitted(_), _) => Redeemed::Invalid,
+                        (Redemption::AlreadyAdmitted, _) => JoinOutcome::AlreadyAdmitted,
+                        (Redemption::Duplicate, _) => JoinOutcome::NoReply,
+                        (Redemption::Invalid | Redemption::Admitted(_), _) => JoinOutcome::Invalid,
                     };
                     enqueue_in(tx, &answer(&redeemed), at)?;
                     Ok((redeemed, joined))
@@ -207,13 +207,13 @@ impl Access {
 
     /// Makes a token worthless that others have seen, such as one pasted in a public channel. False if
     /// it was worthless already.
-    pub async fn burn(&self, token: &str, at: Timestamp) -> Result<bool, AccessError> {
+    pub async fn revoke_invite(&self, token: &str, at: Timestamp) -> Result<bool, AccessError> {
         let hash = self.hash(token);
         // Whoever makes tokens up costs no write.
         if !self.store.read(move |tx| invite::is_live(tx, hash, at)).await? {
             return Ok(false);
         }
-        Ok(self.store.write(move |tx| invite::burn(tx, hash, at)).await?)
+        Ok(self.store.write(move |tx| invite::revoke(tx, hash, at)).await?)
     }
 
     fn hash(&self, token: &str) -> [u8; 32] {
@@ -225,21 +225,21 @@ impl Access {
     }
 }
 
-fn welcome(person: &PersonRow) -> Redeemed {
+fn welcome(person: &PersonRow) -> JoinOutcome {
     match person.grants.iter().find_map(people::grant) {
-        Some(grant) => Redeemed::Welcome {
+        Some(grant) => JoinOutcome::Welcome {
             name: person.name.clone(),
             role: grant.role,
             repositories: grant.repositories,
             environments: grant.environments,
             invited_by: person.invited_by.clone(),
         },
-        None => Redeemed::Invalid,
+        None => JoinOutcome::Invalid,
     }
 }
 
 /// Names of those who admit people and are none.
-const NO_PEOPLE: [&str; 2] = ["operator", "configuration"];
+const RESERVED_NAMES: [&str; 2] = ["operator", "configuration"];
 /// The beginnings of accounts and of what is configured.
 const ACCOUNTS: [Platform; 4] = [
     Platform::Slack,
@@ -269,8 +269,8 @@ pub fn check_name(name: &str) -> Result<(), AccessError> {
         rest.is_some_and(|rest| rest.starts_with(':'))
     };
     let is_number = lower.chars().all(|char| char.is_ascii_digit());
-    match NO_PEOPLE.contains(&lower.as_str()) || is_number || ACCOUNTS.iter().any(is_account) {
-        true => Err(AccessError::NotAName(name.to_owned())),
+    match RESERVED_NAMES.contains(&lower.as_str()) || is_number || ACCOUNTS.iter().any(is_account) {
+        true => Err(AccessError::ReservedName(name.to_owned())),
         false => Ok(()),
     }
 }
@@ -279,13 +279,13 @@ pub fn check_name(name: &str) -> Result<(), AccessError> {
 #[allow(clippy::unwrap_used, clippy::string_slice)]
 #[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
 mod tests {
-    use super::{InviteToken, NewInvite, Redeemed};
+    use super::{InviteToken, JoinOutcome, NewInvite};
     use crate::access::fixture::{at, editor, fresh, limits, telegram};
     use crate::access::{Access, AccessError, Role};
     use crate::store::Store;
 
-    fn welcome() -> Redeemed {
-        Redeemed::Welcome {
+    fn welcome() -> JoinOutcome {
+        JoinOutcome::Welcome {
             name: "alice".into(),
             role: Role::Editor,
             repositories: "infra-*".into(),
@@ -329,7 +329,7 @@ mod tests {
                 at(2),
             )
             .await;
-        assert_eq!(again, Ok(Redeemed::Silent));
+        assert_eq!(again, Ok(JoinOutcome::NoReply));
         let joined = access
             .redeem(
                 token.expose(),
@@ -339,7 +339,7 @@ mod tests {
                 at(3),
             )
             .await;
-        assert_eq!(joined, Ok(Redeemed::AlreadyIn));
+        assert_eq!(joined, Ok(JoinOutcome::AlreadyAdmitted));
         drop(access);
         let store = Store::open(directory.path()).unwrap();
         let access = Access::load(store, &limits(10)).await.unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_nobody_could_read_or_tell_apart_is_refused() {
+    async fn an_unreadable_or_confusable_name_is_refused() {
         let (_directory, access) = fresh().await;
         let long = "x".repeat(101);
         let invite = async |name: &str, number| {
@@ -386,18 +386,18 @@ mod tests {
         };
         let day = 24 * 60 * 60;
         let token = invite(7, 0).await;
-        access.store.look(at(2 * day)).await.unwrap();
-        assert_eq!(redeem(&token, "d1", 60).await, Redeemed::Invalid);
+        access.store.probe_writes(at(2 * day)).await.unwrap();
+        assert_eq!(redeem(&token, "d1", 60).await, JoinOutcome::Invalid);
         let later = invite(8, day).await;
-        assert_eq!(redeem(&later, "d2", 120).await, Redeemed::Invalid);
+        assert_eq!(redeem(&later, "d2", 120).await, JoinOutcome::Invalid);
         // A clock that is a little behind is like any other.
         assert_eq!(redeem(&later, "d3", day - 200).await, welcome());
     }
 
     /// R20: whoever tried to join before the clock was set back is not locked out until it is there again.
     #[test]
-    fn attempts_of_a_clock_that_was_ahead_do_not_count() {
-        let mut attempts = super::Attempts::new(2, 10);
+    fn join_attempts_dated_in_the_future_do_not_count_against_the_limit() {
+        let mut attempts = super::JoinAttempts::new(2, 10);
         let day = 24 * 60 * 60 * 1_000;
         let mut allow = |at| attempts.allow(&telegram("1"), at);
         assert_eq!([allow(day), allow(day), allow(day)], [true, true, false]);
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(
             answers
                 .iter()
-                .filter(|answer| **answer == Redeemed::Invalid)
+                .filter(|answer| **answer == JoinOutcome::Invalid)
                 .count(),
             99
         );
@@ -451,7 +451,7 @@ mod tests {
 
     /// T94, T09
     #[tokio::test]
-    async fn unknown_expired_used_burned_and_foreign_tokens_look_the_same() {
+    async fn unknown_expired_used_revoked_and_foreign_tokens_get_the_same_answer() {
         let (_directory, access) = fresh().await;
         let mut tokens = vec![
             "x".repeat(43),
@@ -482,8 +482,8 @@ mod tests {
             )
             .await;
         assert_eq!(used, Ok(welcome()));
-        assert_eq!(access.burn(&tokens[5], at(1)).await, Ok(true));
-        assert_eq!(access.burn(&tokens[5], at(2)).await, Ok(false));
+        assert_eq!(access.revoke_invite(&tokens[5], at(1)).await, Ok(true));
+        assert_eq!(access.revoke_invite(&tokens[5], at(2)).await, Ok(false));
         for (number, token) in tokens.iter().enumerate() {
             // The one that is left, the seventh, has expired by then.
             let name = number.to_string();
@@ -496,7 +496,7 @@ mod tests {
                     at(day),
                 )
                 .await;
-            assert_eq!(answer, Ok(Redeemed::Invalid), "{number}");
+            assert_eq!(answer, Ok(JoinOutcome::Invalid), "{number}");
             assert!(access.admit(&telegram(&name)).is_none());
         }
         let bound = access
@@ -513,7 +513,7 @@ mod tests {
 
     /// T09
     #[tokio::test]
-    async fn who_guesses_is_not_answered_after_five_attempts_a_minute() {
+    async fn a_sixth_invite_guess_within_a_minute_gets_no_answer() {
         let (_directory, access) = fresh().await;
         let token = access
             .invite(editor("alice"), "operator", [7; 32], at(0))
@@ -535,13 +535,13 @@ mod tests {
                     .unwrap(),
             );
         }
-        assert!(answers[..5].iter().all(|answer| *answer == Redeemed::Invalid));
-        assert!(answers[5..].iter().all(|answer| *answer == Redeemed::Silent));
+        assert!(answers[..5].iter().all(|answer| *answer == JoinOutcome::Invalid));
+        assert!(answers[5..].iter().all(|answer| *answer == JoinOutcome::NoReply));
         // Others are not held up, and neither are they a minute later.
         let other = access
             .redeem("guess", &telegram("2"), &["o".into()], |_| Vec::new(), at(50))
             .await;
-        assert_eq!(other, Ok(Redeemed::Invalid));
+        assert_eq!(other, Ok(JoinOutcome::Invalid));
         let later = access
             .redeem(
                 token.expose(),

@@ -8,27 +8,27 @@ mod fixture;
 mod identity;
 mod invite;
 mod people;
-mod stranger;
+mod unknown_sender;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use crate::model::Role;
-pub use admission::{Admits, NewPerson, account_of};
+pub use admission::{Admitter, NewPerson, account_of};
 pub use identity::{Grant, Identity};
-pub use invite::{InviteToken, NewInvite, Redeemed, check_name};
+pub use invite::{InviteToken, JoinOutcome, NewInvite, check_name};
 pub use people::{User, check_glob};
-pub use stranger::Denied;
+pub use unknown_sender::DenialNotice;
 
 use crate::config::{HookSettings, LimitSettings};
 use crate::model::{Platform, Sender, UserId, quoted};
 use crate::store::people::{PersonRow, add_person, person, set_grant, user_of};
 use crate::store::{Store, StoreError, audit_in};
-use identity::Standing;
-use invite::Attempts;
+use identity::CurrentGrants;
+use invite::JoinAttempts;
 use jiff::Timestamp;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use stranger::Strangers;
+use unknown_sender::UnknownSenders;
 
 /// Characters of a person's name.
 const NAME_CHARS_MAX: usize = 100;
@@ -63,10 +63,10 @@ pub enum AccessError {
     Revoked(String),
     /// A text that is no id of an account on Slack or Telegram.
     #[error("{} is no id of an account; it is told to whoever is not admitted, such as `slack:T0ACME:U0EVE` or `telegram:42:4201`", quoted(.0))]
-    Account(String),
+    InvalidAccount(String),
     /// The account is admitted already.
     #[error("`{account}` is {} already; `drydock user grant` changes what they may do", quoted(.name))]
-    Admitted {
+    AlreadyAdmitted {
         /// The account.
         account: Sender,
         /// The name of the user it belongs to.
@@ -77,7 +77,7 @@ pub enum AccessError {
         "`{account}` is {}, whose access was revoked; only whoever runs this server lets them in again, with `drydock user add` or `drydock invite`",
         quoted(.name)
     )]
-    ShutOut {
+    AccessWasRevoked {
         /// The account.
         account: Sender,
         /// The name they had.
@@ -85,12 +85,12 @@ pub enum AccessError {
     },
     /// A name that stands for something else in lists and in the audit log.
     #[error("{} is not taken as a name: lists and the audit log mean something else by it; choose another one", quoted(.0))]
-    NotAName(String),
+    ReservedName(String),
     /// An account of a workspace or bot that nobody knows here.
     #[error(
         "`{0}` is of no workspace or bot that is connected, or has been; copy the whole ID that the person was told"
     )]
-    Nowhere(Sender),
+    NotConnected(Sender),
     /// An administrator of other repositories.
     #[error("you do not administer all of {}; name what you administer with `--repo`", quoted(.0))]
     NotAdministered(String),
@@ -101,15 +101,15 @@ fn shown(ids: &[UserId]) -> String {
     ids.join(", ")
 }
 
-type Admitted = Arc<RwLock<HashMap<Sender, Identity>>>;
+type IdentityCache = Arc<RwLock<HashMap<Sender, Identity>>>;
 
 /// The admitted people, in memory, kept in step with the store; clones share it.
 #[derive(Clone)]
 pub struct Access {
     store: Store,
-    admitted: Admitted,
-    strangers: Arc<Mutex<Strangers>>,
-    attempts: Arc<Mutex<Attempts>>,
+    admitted: IdentityCache,
+    unknown_senders: Arc<Mutex<UnknownSenders>>,
+    attempts: Arc<Mutex<JoinAttempts>>,
 }
 
 impl Access {
@@ -117,9 +117,9 @@ impl Access {
     pub async fn load(store: Store, limits: &LimitSettings) -> Result<Self, AccessError> {
         let access = Self {
             store,
-            admitted: Admitted::default(),
-            strangers: Arc::new(Mutex::new(Strangers::new(limits.strangers_remembered_max))),
-            attempts: Arc::new(Mutex::new(Attempts::new(
+            admitted: IdentityCache::default(),
+            unknown_senders: Arc::new(Mutex::new(UnknownSenders::new(limits.strangers_remembered_max))),
+            attempts: Arc::new(Mutex::new(JoinAttempts::new(
                 limits.invite_attempts_per_minute_max,
                 limits.strangers_remembered_max,
             ))),
@@ -139,7 +139,7 @@ impl Access {
                 admitted.retain(|_, identity| {
                     let is_known = known.contains(&identity.user());
                     if !is_known {
-                        identity.standing().end();
+                        identity.current_grants().revoke();
                     }
                     is_known
                 });
@@ -160,9 +160,9 @@ impl Access {
             .cloned()
     }
 
-    /// The service identity of a configured hook, `hook:<name>`: good for its own repository only and
+    /// The service identity of a configured hook, `hook_identity:<name>`: good for its own repository only and
     /// never an administrator. Its user exists from the first call on, and can be revoked like any.
-    pub async fn hook(
+    pub async fn hook_identity(
         &self,
         name: &str,
         settings: &HookSettings,
@@ -209,7 +209,7 @@ impl Access {
 
     /// The identity of whoever runs this program in a terminal: they may edit what they could edit
     /// anyway. Needs no store, and has user id 0.
-    pub fn terminal(name: &str) -> Identity {
+    pub fn terminal_identity(name: &str) -> Identity {
         let sender = Sender {
             platform: Platform::Terminal,
             account: "local".to_owned(),
@@ -220,7 +220,7 @@ impl Access {
             repositories: "*".to_owned(),
             environments: vec!["**".to_owned()],
         };
-        Identity::new(UserId(0), name.to_owned(), sender, Standing::new(&[grant]))
+        Identity::new(UserId(0), name.to_owned(), sender, CurrentGrants::new(&[grant]))
     }
 }
 
@@ -231,13 +231,13 @@ fn put(admitted: &mut HashMap<Sender, Identity>, person: &PersonRow) {
     admitted.retain(|_, identity| {
         let is_theirs = identity.user() == person.id;
         if is_theirs {
-            standing = Some(identity.standing().clone());
+            standing = Some(identity.current_grants().clone());
         }
         !is_theirs
     });
     if person.revoked_at.is_some() {
         if let Some(standing) = standing {
-            standing.end();
+            standing.revoke();
         }
         return;
     }
@@ -247,7 +247,7 @@ fn put(admitted: &mut HashMap<Sender, Identity>, person: &PersonRow) {
             standing.set(&grants);
             standing
         }
-        None => Standing::new(&grants),
+        None => CurrentGrants::new(&grants),
     };
     for sender in &person.senders {
         let identity = Identity::new(person.id, person.name.clone(), sender.clone(), standing.clone());

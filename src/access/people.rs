@@ -204,7 +204,7 @@ mod tests {
 
     /// T06
     #[tokio::test]
-    async fn what_changes_for_a_person_changes_in_every_proof_that_they_were_admitted() {
+    async fn a_changed_grant_applies_to_identities_already_in_use() {
         let (_directory, access) = fresh().await;
         join(&access, "alice", 1, &telegram("1")).await;
         let working = access.admit(&telegram("1")).unwrap();
@@ -237,7 +237,12 @@ mod tests {
         access.refresh().await.unwrap();
         assert!(writes(&working) && !working.is_revoked());
         let (shut_out, revoked) = (working.clone(), working.clone());
-        let waiting = async { tokio::join!(shut_out.shut_out("infra-eu"), revoked.revoked()) };
+        let waiting = async {
+            tokio::join!(
+                shut_out.wait_until_locked_out("infra-eu"),
+                revoked.wait_until_revoked()
+            )
+        };
         let revoking = access.revoke(working.user(), "operator", at(7));
         let (_, is_revoked) = tokio::join!(waiting, revoking);
         assert_eq!(is_revoked, Ok(true));
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hook_gets_its_own_repository_and_never_an_administrator() {
+    async fn a_hook_is_limited_to_its_repository_and_is_never_an_administrator() {
         let (_directory, access) = fresh().await;
         let mut settings = HookSettings {
             scheme: HookScheme::Github,
@@ -329,21 +334,21 @@ mod tests {
                 environments: vec!["dev".into()],
             },
         };
-        let first = access.hook("release", &settings, at(0)).await.unwrap();
+        let first = access.hook_identity("release", &settings, at(0)).await.unwrap();
         assert_eq!((first.name(), first.is_admin()), ("hook:release", false));
         assert_eq!(
             (first.role("infra-*"), first.role("infra-a")),
             (Some(Role::Editor), None)
         );
         settings.grants.role = Role::Viewer;
-        let second = access.hook("release", &settings, at(1)).await.unwrap();
+        let second = access.hook_identity("release", &settings, at(1)).await.unwrap();
         assert_eq!(
             (second.user(), second.role("infra-*")),
             (first.user(), Some(Role::Viewer))
         );
         assert_eq!(access.users().await.unwrap().len(), 1);
         access.revoke(first.user(), "operator", at(2)).await.unwrap();
-        let refused = access.hook("release", &settings, at(3)).await;
+        let refused = access.hook_identity("release", &settings, at(3)).await;
         assert_eq!(refused.unwrap_err(), AccessError::Revoked("hook:release".into()));
     }
 }

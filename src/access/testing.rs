@@ -1,6 +1,6 @@
 //! Identities for the tests of other modules, which cannot make any.
 
-use super::identity::Standing;
+use super::identity::CurrentGrants;
 use super::{Grant, Identity, Role};
 use crate::model::{Platform, Sender, UserId};
 
@@ -16,5 +16,5 @@ pub(crate) fn identity(role: Role, environments: &[&str]) -> Identity {
         repositories: "*".to_owned(),
         environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
     };
-    Identity::new(UserId(1), "ada".to_owned(), sender, Standing::new(&[grant]))
+    Identity::new(UserId(1), "ada".to_owned(), sender, CurrentGrants::new(&[grant]))
 }

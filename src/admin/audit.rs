@@ -1,6 +1,6 @@
 //! Answers of the audit log to an operator: the check that it is whole, and its lines.
 
-use super::{Admin, AdminError, Answer};
+use super::{Admin, AdminError, AdminReply};
 use crate::access::AccessError;
 use crate::store::{AuditPerson, AuditSearch, AuditState};
 use jiff::Timestamp;
@@ -9,9 +9,9 @@ use jiff::Timestamp;
 pub const AUDIT_LINES_MAX: u32 = 1_000;
 
 impl Admin {
-    pub(super) async fn audit(&self) -> Result<Answer, AdminError> {
+    pub(super) async fn audit(&self) -> Result<AdminReply, AdminError> {
         match self.store.verify_audit().await? {
-            AuditState::Intact { rows, cut, since, .. } => Ok(Answer::Audit { rows, cut, since }),
+            AuditState::Intact { rows, cut, since, .. } => Ok(AdminReply::Audit { rows, cut, since }),
             AuditState::Broken { row } => Err(AdminError::Other(format!(
                 "the audit log was changed at row {row}"
             ))),
@@ -24,7 +24,7 @@ impl Admin {
         person: Option<&str>,
         since: Option<Timestamp>,
         limit: u32,
-    ) -> Result<Answer, AdminError> {
+    ) -> Result<AdminReply, AdminError> {
         let person = match person {
             Some(person) => Some(self.audited(person).await?),
             None => None,
@@ -36,7 +36,7 @@ impl Admin {
             limit: limit.min(AUDIT_LINES_MAX) as usize,
         };
         let found = self.store.search_audit(search).await?;
-        Ok(Answer::AuditLines {
+        Ok(AdminReply::AuditLines {
             lines: found.lines,
             has_more: found.has_more,
         })

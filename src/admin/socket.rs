@@ -1,6 +1,6 @@
 //! The socket through which an operator asks a running server: one line of JSON each way.
 
-use super::{Admin, Answer, Request};
+use super::{Admin, AdminReply, AdminRequest};
 use crate::system::on_open_directory;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
         .await?;
     let answer = match serde_json::from_str(&line) {
         Ok(request) => admin.answer(request).await,
-        Err(error) => Answer::Failed {
+        Err(error) => AdminReply::Failed {
             why: format!("the question could not be read: {error}"),
         },
     };
@@ -84,21 +84,21 @@ async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
 }
 
 /// An answer as one line. One that is too long is answered with its size.
-fn written(answer: &Answer) -> std::io::Result<String> {
+fn written(answer: &AdminReply) -> std::io::Result<String> {
     let mut text = serde_json::to_string(answer)?;
     if text.len() as u64 >= ANSWER_BYTES_MAX {
         let why = format!(
             "the answer has {} bytes, and {ANSWER_BYTES_MAX} is the most; read the file below the data directory",
             text.len()
         );
-        text = serde_json::to_string(&Answer::Failed { why })?;
+        text = serde_json::to_string(&AdminReply::Failed { why })?;
     }
     text.push('\n');
     Ok(text)
 }
 
 /// Asks the running server of a data directory; `None` if none is running.
-pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answer>> {
+pub async fn ask(data: &Path, request: &AdminRequest) -> std::io::Result<Option<AdminReply>> {
     let connected = match on_open_directory(data, SOCKET) {
         Ok((name, _directory)) => UnixStream::connect(name).await,
         Err(error) => Err(error),
@@ -129,7 +129,7 @@ pub async fn ask(data: &Path, request: &Request) -> std::io::Result<Option<Answe
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use super::{ANSWER_BYTES_MAX, Admin, Answer, Request, ask, listen, serve, written};
+    use super::{ANSWER_BYTES_MAX, Admin, AdminReply, AdminRequest, ask, listen, serve, written};
     use crate::access::Access;
     use crate::admin::NoInstallations;
     use crate::config::{DataSettings, LimitSettings, RetentionSettings};
@@ -170,7 +170,7 @@ mod tests {
             data: data.to_owned(),
             channels: BTreeSet::new(),
             gateway: None,
-            routes: Arc::new(NoInstallations),
+            installations: Arc::new(NoInstallations),
             now: || Timestamp::UNIX_EPOCH,
             random: || [7; 32],
         });
@@ -188,14 +188,17 @@ mod tests {
         for _ in 0..7 {
             hanging.push(UnixStream::connect(&socket).await.unwrap());
         }
-        let answer = ask(directory.path(), &Request::Users).await.unwrap().unwrap();
-        assert!(matches!(answer, Answer::Users { users } if users.is_empty()));
-        let which = "CHG-9".to_owned();
-        let answer = ask(directory.path(), &Request::Session { which })
+        let answer = ask(directory.path(), &AdminRequest::Users)
             .await
             .unwrap()
             .unwrap();
-        assert!(matches!(answer, Answer::Failed { why } if why.contains("CHG-9")));
+        assert!(matches!(answer, AdminReply::Users { users } if users.is_empty()));
+        let which = "CHG-9".to_owned();
+        let answer = ask(directory.path(), &AdminRequest::Session { which })
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(matches!(answer, AdminReply::Failed { why } if why.contains("CHG-9")));
         let mut stream = UnixStream::connect(&socket).await.unwrap();
         stream.write_all(b"{\"ask\":\"apply\"}\n").await.unwrap();
         let mut text = String::new();
@@ -207,7 +210,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_long_says_so() {
         let why = "x".repeat(usize::try_from(ANSWER_BYTES_MAX).unwrap());
-        let line = written(&Answer::Failed { why }).unwrap();
+        let line = written(&AdminReply::Failed { why }).unwrap();
         assert!(line.len() < 300 && line.contains("16777216"), "{line}");
     }
 }

@@ -1,12 +1,12 @@
 //! Runs the tool calls of one answer: prepare, execute, finalise. Every call gets exactly one result;
 //! an unknown tool, arguments that do not fit and a refusal are results, never errors.
 
-use super::ends::Ends;
-use super::said::{arguments, is_given_live_secret};
-use super::{Event, TurnContext};
-use crate::download::Watch;
+use super::answer_record::{is_given_live_secret, redact_arguments};
+use super::excerpt::Excerpt;
+use super::{TurnContext, TurnEvent};
+use crate::download::DownloadObserver;
 use crate::model::{Assistant, Effect, StopReason, ToolCall, ToolResult};
-use crate::tool::{Context, Prepared, ToolError, Toolbox};
+use crate::tool::{Context, PreparedCall, ToolError, Toolbox};
 use futures_util::future::join_all;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Words of running calls that wait to be passed on; more than these are lost.
-const WORDS_WAITING_MAX: usize = 16;
+const PROGRESS_QUEUE_MAX: usize = 16;
 
 /// Time that a write that was admitted may take after its turn was stopped or ran out of time. The turn breaks off
 /// where one takes longer, and goes back to its last recorded step.
@@ -23,29 +23,29 @@ const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The channel on which running calls report how far they are: the place of a call in its group, and words for
 /// people.
-type Told = mpsc::Sender<(usize, String)>;
+type ProgressSender = mpsc::Sender<(usize, String)>;
 
 /// A call with its result, as it is shown.
 #[derive(Clone, Debug)]
-pub(super) struct Done {
+pub(super) struct CallResult {
     pub(super) result: ToolResult,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: CallOutcome,
     /// The reason that a call did not write that was to write, without secrets.
-    pub(super) unwritten: Option<String>,
+    pub(super) write_failure: Option<String>,
 }
 
 /// A call that has ended, with what it answered. A later call may learn that some of it is secret.
-struct Ended<'c> {
+struct FinishedCall<'c> {
     call: &'c ToolCall,
-    answer: Ends,
-    outcome: Outcome,
+    answer: Excerpt,
+    outcome: CallOutcome,
     /// The reason that a call did not write that was to write.
-    unwritten: Option<String>,
+    write_failure: Option<String>,
 }
 
 /// The outcome of a call, for whoever counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CallOutcome {
     Read,
     Wrote,
     Failed,
@@ -53,7 +53,7 @@ pub(super) enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl CallOutcome {
     fn is_error(self) -> bool {
         match self {
             Self::Read | Self::Wrote => false,
@@ -90,10 +90,10 @@ impl<'a> Calls<'a> {
     pub(super) async fn run(
         &self,
         assistant: &Assistant,
-        events: &mut (dyn FnMut(Event) + Send),
-    ) -> anyhow::Result<Vec<Done>> {
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Vec<CallResult>> {
         let cut = assistant.stop == StopReason::MaxTokens;
-        let prepared: Vec<(&ToolCall, Result<Prepared, ToolError>)> = assistant
+        let prepared: Vec<(&ToolCall, Result<PreparedCall, ToolError>)> = assistant
             .calls()
             .enumerate()
             .map(|(index, call)| (call, self.prepare(index, call, cut)))
@@ -107,9 +107,9 @@ impl<'a> Calls<'a> {
             {
                 group.push(next);
             }
-            let ended = self.side_by_side(group, events).await?;
+            let ended = self.run_in_parallel(group, events).await?;
             done = self.shown(&ended);
-            tell(&ended, &done, events);
+            report_finished(&ended, &done, events);
             if rest.peek().is_some() {
                 earlier.extend(ended);
             }
@@ -130,30 +130,30 @@ impl<'a> Calls<'a> {
     }
 
     /// Runs neighbouring calls at the same time.
-    async fn side_by_side<'c>(
+    async fn run_in_parallel<'c>(
         &self,
-        group: Vec<(&'c ToolCall, Result<Prepared, ToolError>)>,
-        events: &mut (dyn FnMut(Event) + Send),
-    ) -> anyhow::Result<Vec<Ended<'c>>> {
+        group: Vec<(&'c ToolCall, Result<PreparedCall, ToolError>)>,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Vec<FinishedCall<'c>>> {
         for (call, _) in &group {
-            let arguments = arguments(&call.arguments, self.cx.redactor).into_owned();
-            events(Event::ToolStarted {
+            let arguments = redact_arguments(&call.arguments, self.cx.redactor).into_owned();
+            events(TurnEvent::ToolStarted {
                 call: call.id.clone(),
                 name: call.name.clone(),
                 arguments,
             });
         }
-        let ended = self.together(group, events).await;
+        let ended = self.join_with_progress(group, events).await;
         ended.into_iter().collect()
     }
 
     /// Waits for calls that run at the same time, and passes on how far they are meanwhile.
-    async fn together<'c>(
+    async fn join_with_progress<'c>(
         &self,
-        group: Vec<(&'c ToolCall, Result<Prepared, ToolError>)>,
-        events: &mut (dyn FnMut(Event) + Send),
-    ) -> Vec<anyhow::Result<Ended<'c>>> {
-        let (told, mut words) = mpsc::channel(WORDS_WAITING_MAX);
+        group: Vec<(&'c ToolCall, Result<PreparedCall, ToolError>)>,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> Vec<anyhow::Result<FinishedCall<'c>>> {
+        let (told, mut words) = mpsc::channel(PROGRESS_QUEUE_MAX);
         let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
         let running = group.into_iter().enumerate();
         let running =
@@ -165,7 +165,7 @@ impl<'a> Calls<'a> {
                 // What was told before the end is passed on before it.
                 biased;
                 Some((index, text)) = words.recv() => if let Some(call) = calls.get(index) {
-                    events(Event::ToolProgress {
+                    events(TurnEvent::ToolProgress {
                         call: call.id.clone(),
                         name: call.name.clone(),
                         text: self.cx.redactor.redact(&text).into_owned(),
@@ -178,13 +178,13 @@ impl<'a> Calls<'a> {
 
     /// Returns the observer of what a call downloads. Telling never waits: words that find no room, or come after the
     /// call has ended, are lost.
-    fn watch(&self, index: usize, told: &Told) -> Watch {
+    fn watch(&self, index: usize, told: &ProgressSender) -> DownloadObserver {
         let told = told.clone();
         let tell = move |text| drop(told.try_send((index, text)));
-        Watch::in_words(tell, &self.ended)
+        DownloadObserver::with_messages(tell, &self.ended)
     }
 
-    fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<Prepared, ToolError> {
+    fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<PreparedCall, ToolError> {
         let limits = self.cx.limits;
         if cut {
             let why = "your answer was cut at its token limit, so no call of it was run; make fewer or smaller calls";
@@ -206,44 +206,46 @@ impl<'a> Calls<'a> {
     async fn execute<'c>(
         &self,
         call: &'c ToolCall,
-        prepared: Result<Prepared, ToolError>,
-        watch: Watch,
-    ) -> anyhow::Result<Ended<'c>> {
+        prepared: Result<PreparedCall, ToolError>,
+        watch: DownloadObserver,
+    ) -> anyhow::Result<FinishedCall<'c>> {
         let result = match prepared {
             Ok(prepared) => self.call(prepared, &watch).await,
             Err(error) => Err(error),
         };
         let (answer, outcome, why) = match result {
             Ok((answer, outcome)) => (answer, outcome, None),
-            Err(ToolError::Failed(why)) => (why.clone(), Outcome::Failed, Some(why)),
-            Err(ToolError::Malformed(why)) => (why.clone(), Outcome::Malformed, Some(why)),
-            Err(ToolError::Refused { answer, why }) => (answer, Outcome::Refused, Some(why)),
+            Err(ToolError::Failed(why)) => (why.clone(), CallOutcome::Failed, Some(why)),
+            Err(ToolError::Malformed(why)) => (why.clone(), CallOutcome::Malformed, Some(why)),
+            Err(ToolError::Refused { answer, why }) => (answer, CallOutcome::Refused, Some(why)),
             Err(ToolError::Fatal(error)) => return Err(error),
         };
-        Ok(Ended {
+        Ok(FinishedCall {
             call,
-            answer: Ends::of(&answer, self.cx.limits.tool_output_bytes_max, self.cx.redactor),
+            answer: Excerpt::new(&answer, self.cx.limits.tool_output_bytes_max, self.cx.redactor),
             outcome,
-            unwritten: why.filter(|_| self.was_to_write(call)),
+            write_failure: why.filter(|_| self.is_write(call)),
         })
     }
 
     /// The results of calls without what is known to be secret by now. Redaction precedes every cut: it must never
     /// leave half a secret behind.
-    fn shown(&self, ended: &[Ended<'_>]) -> Vec<Done> {
+    fn shown(&self, ended: &[FinishedCall<'_>]) -> Vec<CallResult> {
         let redactor = self.cx.redactor;
         let shown = ended.iter().map(|ended| {
-            let unwritten = ended.unwritten.as_deref().map(|why| redactor.redact(why));
-            Done {
+            let unwritten = ended.write_failure.as_deref().map(|why| redactor.redact(why));
+            CallResult {
                 result: ToolResult {
                     call: ended.call.id.clone(),
                     content: ended.answer.shown(self.cx.limits.tool_output_bytes_max, redactor),
                     is_error: ended.outcome.is_error(),
                 },
                 outcome: ended.outcome,
-                unwritten: unwritten.map(|why| match ended.outcome {
-                    Outcome::Refused => why.into_owned(),
-                    Outcome::Read | Outcome::Wrote | Outcome::Failed | Outcome::Malformed => reason(&why),
+                write_failure: unwritten.map(|why| match ended.outcome {
+                    CallOutcome::Refused => why.into_owned(),
+                    CallOutcome::Read | CallOutcome::Wrote | CallOutcome::Failed | CallOutcome::Malformed => {
+                        reason(&why)
+                    }
                 }),
             }
         });
@@ -251,12 +253,16 @@ impl<'a> Calls<'a> {
     }
 
     /// True if a call is one of a tool that writes, offered to this person or not.
-    fn was_to_write(&self, call: &ToolCall) -> bool {
+    fn is_write(&self, call: &ToolCall) -> bool {
         let tool = self.cx.toolbox.find(&call.name);
         tool.is_some_and(|tool| tool.effect() != Effect::Read)
     }
 
-    async fn call(&self, prepared: Prepared, watch: &Watch) -> Result<(String, Outcome), ToolError> {
+    async fn call(
+        &self,
+        prepared: PreparedCall,
+        watch: &DownloadObserver,
+    ) -> Result<(String, CallOutcome), ToolError> {
         let cx = Context {
             workspace: self.cx.workspace,
             identity: self.cx.identity,
@@ -284,18 +290,22 @@ impl<'a> Calls<'a> {
         Ok((
             content,
             if effect == Effect::Read {
-                Outcome::Read
+                CallOutcome::Read
             } else {
-                Outcome::Wrote
+                CallOutcome::Wrote
             },
         ))
     }
 }
 
 /// Tells people that calls have ended.
-fn tell(ended: &[Ended<'_>], done: &[Done], events: &mut (dyn FnMut(Event) + Send)) {
+fn report_finished(
+    ended: &[FinishedCall<'_>],
+    done: &[CallResult],
+    events: &mut (dyn FnMut(TurnEvent) + Send),
+) {
     for (ended, done) in ended.iter().zip(done) {
-        events(Event::ToolFinished {
+        events(TurnEvent::ToolFinished {
             call: ended.call.id.clone(),
             name: ended.call.name.clone(),
             content: done.result.content.clone(),
@@ -309,8 +319,8 @@ fn reason(why: &str) -> String {
     why.split([';', '\n']).next().unwrap_or_default().to_owned()
 }
 
-fn reads(group: &[(&ToolCall, Result<Prepared, ToolError>)]) -> bool {
-    let read = |prepared: &Prepared| prepared.tool.effect() == Effect::Read;
+fn reads(group: &[(&ToolCall, Result<PreparedCall, ToolError>)]) -> bool {
+    let read = |prepared: &PreparedCall| prepared.tool.effect() == Effect::Read;
     group
         .iter()
         .all(|(_, prepared)| prepared.as_ref().is_ok_and(read))

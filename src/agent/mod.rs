@@ -2,43 +2,43 @@
 //!
 //! A failing tool never ends a turn and a failing provider never loses one. The loop knows no
 //! channel, no store and no clock but its own deadline; what must be durable goes through
-//! [`Journal`], what people may watch through [`Event`].
+//! [`Journal`], what people may watch through [`TurnEvent`].
 
 mod calls;
-mod ends;
+mod excerpt;
 mod postconditions;
 mod repetition;
-mod said;
+mod answer_record;
 mod window;
 mod writes;
 
-pub use postconditions::{Finding, Postconditions, SENT_BACK};
-pub use writes::Writes;
+pub use postconditions::{CheckOutcome, Postconditions, REMARK_PREFIX};
+pub use writes::WriteCounts;
 
 use crate::access::Identity;
-use crate::compare::Progress;
+use crate::compare::CompareProgress;
 use crate::crash_point;
 use crate::model::{
-    Assistant, Block, Effect, History, Limits, Source, Step, StopReason, Turn, Usage, Verdict,
+    Assistant, ContentBlock, Effect, History, Limits, Step, StopReason, Turn, Usage, Verdict, VerdictSource,
 };
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
 use crate::redact::Redactor;
 use crate::tool::Toolbox;
 use crate::workspace::Workspace;
+use answer_record::RecordedAnswer;
 use async_trait::async_trait;
 use calls::Calls;
 use repetition::Repetition;
-use said::Said;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use window::{Bounds, TooLong};
+use window::{RequestTooLong, WindowBounds};
 
 /// The costs of attempts at the same message that a restart cut short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct EarlierAttempts {
     /// The number of attempts.
     pub turns: u32,
     /// The steps of those attempts.
@@ -69,7 +69,7 @@ pub struct TurnContext<'a> {
     /// Applied to every tool result before the model, or anybody, sees it.
     pub redactor: &'a Redactor,
     /// The cost of its message so far.
-    pub before: Before,
+    pub earlier_attempts: EarlierAttempts,
     /// The time the turn began: its limit counts from here.
     pub began: Instant,
     /// Fires when the turn is stopped.
@@ -78,7 +78,7 @@ pub struct TurnContext<'a> {
 
 /// An event that people may watch while a turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TurnEvent {
     /// A model call begins.
     StepStarted {
         /// The number of the step, from 1.
@@ -123,7 +123,7 @@ pub enum Event {
         is_error: bool,
     },
     /// The model is done, and we look at what it made of the files.
-    Checking(Progress),
+    Checking(CompareProgress),
     /// A check of ours does not hold, and the answer goes back to the model.
     SentBack {
         /// The checks that do not hold, one line each.
@@ -135,22 +135,22 @@ pub enum Event {
 #[async_trait]
 pub trait Journal: Send {
     /// Called with each answer of the model, before anything is done with it.
-    async fn answered(&mut self) -> anyhow::Result<()>;
+    async fn answer_received(&mut self) -> anyhow::Result<()>;
 
     /// Called with an answer that is thrown away: it is paid for all the same.
-    async fn thrown_away(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
+    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
 
     /// Called after each step, with its edits already in the workspace, before the next model call.
-    async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
+    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
 }
 
 /// The end of a turn. The facts in it were counted here, none was read from model text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct TurnOutcome {
     /// The verdict.
     pub verdict: Verdict,
     /// The source of the verdict.
-    pub source: Source,
+    pub source: VerdictSource,
     /// The model's last words; empty if it had none.
     pub answer: String,
     /// The words for the person when there is no proper answer.
@@ -160,7 +160,7 @@ pub struct Outcome {
     /// Tool calls run, those that failed included.
     pub tool_calls: u32,
     /// The outcome of those that were to write.
-    pub writes: Writes,
+    pub writes: WriteCounts,
     /// Tokens of all calls.
     pub usage: Usage,
 }
@@ -172,25 +172,27 @@ pub async fn run_turn(
     cx: TurnContext<'_>,
     history: &mut History,
     journal: &mut dyn Journal,
-    events: &mut (dyn FnMut(Event) + Send),
-) -> anyhow::Result<Outcome> {
-    let mut turn = Running {
+    events: &mut (dyn FnMut(TurnEvent) + Send),
+) -> anyhow::Result<TurnOutcome> {
+    let mut turn = TurnLoop {
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
-        offered: cx.toolbox.offered(cx.identity, cx.workspace.repository.name()),
+        offered: cx
+            .toolbox
+            .for_identity(cx.identity, cx.workspace.repository.name()),
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,
         has_written: false,
         steps: 0,
         tool_calls: 0,
-        writes: Writes::default(),
+        writes: WriteCounts::default(),
         usage: Usage::default(),
     };
     let end = turn.run(history, journal, events).await?;
     if let Some(notice) = &end.notice {
         history.close(notice);
     }
-    Ok(Outcome {
+    Ok(TurnOutcome {
         verdict: end.verdict,
         source: end.source,
         answer: end.answer,
@@ -202,7 +204,7 @@ pub async fn run_turn(
     })
 }
 
-struct Running<'a> {
+struct TurnLoop<'a> {
     cx: TurnContext<'a>,
     deadline: Instant,
     offered: Toolbox,
@@ -212,35 +214,35 @@ struct Running<'a> {
     has_written: bool,
     steps: u32,
     tool_calls: u32,
-    writes: Writes,
+    writes: WriteCounts,
     usage: Usage,
 }
 
-struct End {
+struct LoopEnd {
     verdict: Verdict,
-    source: Source,
+    source: VerdictSource,
     answer: String,
     notice: Option<String>,
 }
 
-impl End {
+impl LoopEnd {
     fn notice(verdict: Verdict, notice: impl Into<String>) -> Self {
         Self {
             verdict,
-            source: Source::Harness,
+            source: VerdictSource::Harness,
             answer: String::new(),
             notice: Some(notice.into()),
         }
     }
 }
 
-impl Running<'_> {
+impl TurnLoop<'_> {
     async fn run(
         &mut self,
         history: &mut History,
         journal: &mut dyn Journal,
-        events: &mut (dyn FnMut(Event) + Send),
-    ) -> anyhow::Result<End> {
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<LoopEnd> {
         let mut empty_answers = 0;
         loop {
             if let Some(end) = self.limit_reached() {
@@ -251,36 +253,39 @@ impl Running<'_> {
                 Err(too_long) => return Ok(self.too_long(too_long)),
             };
             self.steps += 1;
-            events(Event::StepStarted { step: self.steps });
+            events(TurnEvent::StepStarted { step: self.steps });
             let completion = match self.ask(&turns, history, events).await {
                 Ok(completion) => completion,
                 Err(error) => return Ok(self.provider_failed(&error)),
             };
             crash_point::after("B12");
-            journal.answered().await?;
+            journal.answer_received().await?;
             self.usage += completion.assistant.usage;
             if completion.assistant.calls().next().is_none() {
                 if completion.assistant.text().is_empty() && empty_answers == 0 {
                     empty_answers += 1;
                     journal
-                        .thrown_away(completion.assistant.usage, &completion.model)
+                        .answer_discarded(completion.assistant.usage, &completion.model)
                         .await?;
                     continue;
                 }
-                match self.finish(completion, history, journal, events).await? {
+                match self
+                    .handle_final_answer(completion, history, journal, events)
+                    .await?
+                {
                     Some(end) => return Ok(end),
                     None => continue,
                 }
             }
-            if let Some(end) = self.step(completion, history, journal, events).await? {
+            if let Some(end) = self.run_step(completion, history, journal, events).await? {
                 return Ok(end);
             }
         }
     }
 
-    fn limit_reached(&self) -> Option<End> {
+    fn limit_reached(&self) -> Option<LoopEnd> {
         let limits = self.cx.limits;
-        let why = if self.cx.cancel.is_cancelled() || self.is_shut_out() {
+        let why = if self.cx.cancel.is_cancelled() || self.is_locked_out() {
             return Some(self.stopped());
         } else if self.steps >= limits.steps_max {
             format!("I stopped after {} steps without an answer.", self.steps)
@@ -298,34 +303,38 @@ impl Running<'_> {
         } else {
             return None;
         };
-        Some(End::notice(Verdict::Limit, why))
+        Some(LoopEnd::notice(Verdict::Limit, why))
     }
 
     /// True if the person may not even look any more: then no model is asked on their behalf.
-    fn is_shut_out(&self) -> bool {
+    fn is_locked_out(&self) -> bool {
         let repository = self.cx.workspace.repository.name();
         self.cx.identity.role(repository).is_none()
     }
 
     /// Tokens of the message, with what was spent before a restart.
     fn spent(&self) -> u64 {
-        self.cx.before.usage.total().saturating_add(self.usage.total())
+        self.cx
+            .earlier_attempts
+            .usage
+            .total()
+            .saturating_add(self.usage.total())
     }
 
-    fn stopped(&self) -> End {
-        let before = self.cx.before;
+    fn stopped(&self) -> LoopEnd {
+        let before = self.cx.earlier_attempts;
         let why = match before.steps.saturating_add(self.steps) {
             0 if before.turns == 0 => "Stopped before the first step.".to_owned(),
             // The one that was cut short had begun.
             steps => format!("Stopped at step {}.", steps.max(1)),
         };
-        End::notice(Verdict::Cancelled, why)
+        LoopEnd::notice(Verdict::Cancelled, why)
     }
 
     /// The part of the conversation that a request has room for.
-    fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, TooLong> {
+    fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
         let limits = self.cx.limits;
-        let bounds = Bounds {
+        let bounds = WindowBounds {
             turns_max: limits.history_turns_max,
             bytes_max: limits.history_bytes_max,
             fixed: fixed_bytes(self.cx.system, self.offered.specs()),
@@ -337,7 +346,7 @@ impl Running<'_> {
         window::fit(history, bounds, &repeats)
     }
 
-    fn too_long(&self, too_long: TooLong) -> End {
+    fn too_long(&self, too_long: RequestTooLong) -> LoopEnd {
         let (bytes, max) = (too_long.bytes, self.cx.limits.history_bytes_max);
         let why = match self.steps {
             0 => format!(
@@ -349,14 +358,14 @@ impl Running<'_> {
                  Ask for less at once."
             ),
         };
-        End::notice(Verdict::Limit, why)
+        LoopEnd::notice(Verdict::Limit, why)
     }
 
     async fn ask(
         &self,
         turns: &[Turn],
         history: &History,
-        events: &mut (dyn FnMut(Event) + Send),
+        events: &mut (dyn FnMut(TurnEvent) + Send),
     ) -> Result<Completion, ProviderError> {
         let limits = self.cx.limits;
         let request = TurnRequest {
@@ -371,10 +380,10 @@ impl Running<'_> {
         let mut sink = |event| match event {
             StreamEvent::Text(text) => {
                 crash_point::before("B12");
-                events(Event::Text(text));
+                events(TurnEvent::Text(text));
             }
             StreamEvent::CallStarted { .. } => crash_point::before("B12"),
-            StreamEvent::Retrying { why, wait } => events(Event::Waiting { why, wait }),
+            StreamEvent::Retrying { why, wait } => events(TurnEvent::Waiting { why, wait }),
         };
         let answer = self.cx.provider.turn(request, &mut sink, &cancel);
         tokio::select! {
@@ -384,64 +393,68 @@ impl Running<'_> {
         }
     }
 
-    fn provider_failed(&self, error: &ProviderError) -> End {
+    fn provider_failed(&self, error: &ProviderError) -> LoopEnd {
         match error {
             ProviderError::Cancelled => self.limit_reached().unwrap_or_else(|| self.stopped()),
-            ProviderError::Failed(failure) => End::notice(Verdict::Error, format!("No answer: {failure}.")),
+            ProviderError::Failed(failure) => {
+                LoopEnd::notice(Verdict::Error, format!("No answer: {failure}."))
+            }
         }
     }
 
     /// Takes in an answer without calls: it ends the turn, unless what we check fails and may still be
     /// mended. Then it goes back to the model.
-    async fn finish(
+    async fn handle_final_answer(
         &mut self,
         completion: Completion,
         history: &mut History,
         journal: &mut dyn Journal,
-        events: &mut (dyn FnMut(Event) + Send),
-    ) -> anyhow::Result<Option<End>> {
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Option<LoopEnd>> {
         let Completion { assistant, model } = completion;
         let stop = assistant.stop;
-        let Said { kept: assistant, .. } = Said::new(assistant, self.cx.redactor);
+        let RecordedAnswer {
+            redacted: assistant, ..
+        } = RecordedAnswer::new(assistant, self.cx.redactor);
         let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
-            journal.thrown_away(assistant.usage, &model).await?;
-            let end = End::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
+            journal.answer_discarded(assistant.usage, &model).await?;
+            let end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
             return Ok(Some(end));
         }
         let step = Step::new(assistant, Vec::new())?;
         let (verdict, source, notice) = match stop {
-            StopReason::EndTurn | StopReason::ToolUse => match self.look(events).await? {
-                Finding::Fail(failing) if self.may_repair() => {
+            StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
+                CheckOutcome::Failed(failing) if self.may_repair() => {
                     self.repairs += 1;
                     self.has_written = false;
-                    let step = step.sent_back(postconditions::remark(&failing))?;
-                    events(Event::SentBack { failing });
+                    let step = step.with_remark(postconditions::remark(&failing))?;
+                    events(TurnEvent::SentBack { failing });
                     self.record(step, &model, history, journal).await?;
                     return Ok(None);
                 }
-                Finding::Hold => (Verdict::Pass, Source::Verified, None),
-                Finding::Unchanged => (Verdict::NoChange, Source::Verified, None),
-                Finding::Fail(_) => (Verdict::Fail, Source::Verified, Some(self.unmended())),
-                Finding::Unknown(why) => (
+                CheckOutcome::Passed => (Verdict::Pass, VerdictSource::Verified, None),
+                CheckOutcome::Unchanged => (Verdict::NoChange, VerdictSource::Verified, None),
+                CheckOutcome::Failed(_) => (Verdict::Fail, VerdictSource::Verified, Some(self.unmended())),
+                CheckOutcome::Incomplete(why) => (
                     Verdict::Incomplete,
-                    Source::Harness,
+                    VerdictSource::Harness,
                     Some(format!("I could not check all of this change: {why}.")),
                 ),
             },
             StopReason::MaxTokens => (
                 Verdict::Incomplete,
-                Source::Harness,
+                VerdictSource::Harness,
                 Some("The answer was cut at its token limit.".to_owned()),
             ),
             StopReason::Refusal => (
                 Verdict::Incomplete,
-                Source::Harness,
+                VerdictSource::Harness,
                 Some("The model refused to go on.".to_owned()),
             ),
         };
         self.record(step, &model, history, journal).await?;
-        Ok(Some(End {
+        Ok(Some(LoopEnd {
             verdict,
             source,
             answer,
@@ -450,10 +463,13 @@ impl Running<'_> {
     }
 
     /// Looks at the files, for as long as the turn has time.
-    async fn look(&self, events: &mut (dyn FnMut(Event) + Send)) -> anyhow::Result<Finding> {
+    async fn check_postconditions(
+        &self,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<CheckOutcome> {
         let enough = self.cx.cancel.child_token();
-        let mut progress = |progress| events(Event::Checking(progress));
-        let looking = self.cx.postconditions.look(&mut progress, &enough);
+        let mut progress = |progress| events(TurnEvent::Checking(progress));
+        let looking = self.cx.postconditions.check(&mut progress, &enough);
         tokio::pin!(looking);
         tokio::select! {
             finding = &mut looking => finding,
@@ -478,20 +494,23 @@ impl Running<'_> {
         }
     }
 
-    async fn step(
+    async fn run_step(
         &mut self,
         completion: Completion,
         history: &mut History,
         journal: &mut dyn Journal,
-        events: &mut (dyn FnMut(Event) + Send),
-    ) -> anyhow::Result<Option<End>> {
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Option<LoopEnd>> {
         let Completion { assistant, model } = completion;
-        let Said { assistant, kept } = Said::new(assistant, self.cx.redactor);
+        let RecordedAnswer {
+            assistant,
+            redacted: kept,
+        } = RecordedAnswer::new(assistant, self.cx.redactor);
         let calls = Calls::new(self.cx, &self.offered, self.deadline);
         let done = calls.run(&assistant, events).await?;
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
         self.writes.count(&done);
-        self.has_written |= done.iter().any(|done| done.outcome == calls::Outcome::Wrote);
+        self.has_written |= done.iter().any(|done| done.outcome == calls::CallOutcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
         let results = done.into_iter().map(|done| done.result).collect();
@@ -500,7 +519,7 @@ impl Running<'_> {
         if self.cx.cancel.is_cancelled() {
             return Ok(Some(self.stopped()));
         }
-        Ok(stop.map(|why| End::notice(Verdict::Limit, why)))
+        Ok(stop.map(|why| LoopEnd::notice(Verdict::Limit, why)))
     }
 
     async fn record(
@@ -510,7 +529,7 @@ impl Running<'_> {
         history: &mut History,
         journal: &mut dyn Journal,
     ) -> anyhow::Result<()> {
-        journal.step(&step, model).await?;
+        journal.record_step(&step, model).await?;
         history.push(step)?;
         Ok(())
     }
@@ -538,8 +557,8 @@ fn unique_ids(mut completion: Completion, history: &History) -> Completion {
 
 fn renumber(assistant: &mut Assistant, earlier: usize, known: &mut HashSet<String>) {
     let calls = assistant.blocks.iter_mut().filter_map(|block| match block {
-        Block::Call(call) => Some(call),
-        Block::Text { .. } => None,
+        ContentBlock::Call(call) => Some(call),
+        ContentBlock::Text { .. } => None,
     });
     let mut number = earlier;
     for call in calls {

@@ -1,7 +1,7 @@
 //! Notices a model that goes round in circles: the same call with the same result again and again,
 //! or one malformed call after the other.
 
-use super::calls::{Done, Outcome};
+use super::calls::{CallOutcome, CallResult};
 use crate::model::ToolCall;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,14 +27,14 @@ impl Repetition {
 
     /// Takes in the calls of one step; answers why the turn must stop, if it must. A successful write
     /// starts the count anew, because the same question may now have another answer.
-    pub(super) fn observe(&mut self, calls: &[ToolCall], done: &[Done]) -> Option<String> {
+    pub(super) fn observe(&mut self, calls: &[ToolCall], done: &[CallResult]) -> Option<String> {
         for (call, done) in calls.iter().zip(done) {
             match done.outcome {
-                Outcome::Wrote => self.seen.clear(),
-                Outcome::Malformed => self.malformed += 1,
-                Outcome::Read | Outcome::Failed | Outcome::Refused => {}
+                CallOutcome::Wrote => self.seen.clear(),
+                CallOutcome::Malformed => self.malformed += 1,
+                CallOutcome::Read | CallOutcome::Failed | CallOutcome::Refused => {}
             }
-            if done.outcome != Outcome::Malformed {
+            if done.outcome != CallOutcome::Malformed {
                 self.malformed = 0;
             }
             if self.malformed >= self.malformed_max {
@@ -56,7 +56,7 @@ impl Repetition {
     }
 }
 
-fn fingerprint(call: &ToolCall, done: &Done) -> u64 {
+fn fingerprint(call: &ToolCall, done: &CallResult) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&call.name, &call.arguments, &done.result.content).hash(&mut hasher);
     hasher.finish()
@@ -64,10 +64,10 @@ fn fingerprint(call: &ToolCall, done: &Done) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Done, Outcome, Repetition};
+    use super::{CallOutcome, CallResult, Repetition};
     use crate::model::{ToolCall, ToolResult};
 
-    fn call(arguments: &str, outcome: Outcome) -> ([ToolCall; 1], [Done; 1]) {
+    fn call(arguments: &str, outcome: CallOutcome) -> ([ToolCall; 1], [CallResult; 1]) {
         let call = ToolCall {
             id: "c".into(),
             name: "file_read".into(),
@@ -80,15 +80,15 @@ mod tests {
         };
         (
             [call],
-            [Done {
+            [CallResult {
                 result,
                 outcome,
-                unwritten: None,
+                write_failure: None,
             }],
         )
     }
 
-    fn observe(repetition: &mut Repetition, arguments: &str, outcome: Outcome) -> Option<String> {
+    fn observe(repetition: &mut Repetition, arguments: &str, outcome: CallOutcome) -> Option<String> {
         let (calls, done) = call(arguments, outcome);
         repetition.observe(&calls, &done)
     }
@@ -97,10 +97,13 @@ mod tests {
     #[test]
     fn the_third_identical_call_stops_the_turn() {
         let mut repetition = Repetition::new(3, 3);
-        assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
-        assert_eq!(observe(&mut repetition, "{\"offset\":1}", Outcome::Read), None);
-        assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
-        let why = observe(&mut repetition, "{}", Outcome::Read);
+        assert_eq!(observe(&mut repetition, "{}", CallOutcome::Read), None);
+        assert_eq!(
+            observe(&mut repetition, "{\"offset\":1}", CallOutcome::Read),
+            None
+        );
+        assert_eq!(observe(&mut repetition, "{}", CallOutcome::Read), None);
+        let why = observe(&mut repetition, "{}", CallOutcome::Read);
         assert_eq!(
             why.as_deref(),
             Some("I stopped: the model repeated the same `file_read` call 3 times.")
@@ -111,8 +114,8 @@ mod tests {
     fn a_write_in_between_starts_the_count_anew() {
         let mut repetition = Repetition::new(3, 3);
         for _ in 0..10 {
-            assert_eq!(observe(&mut repetition, "{}", Outcome::Read), None);
-            assert_eq!(observe(&mut repetition, "w", Outcome::Wrote), None);
+            assert_eq!(observe(&mut repetition, "{}", CallOutcome::Read), None);
+            assert_eq!(observe(&mut repetition, "w", CallOutcome::Wrote), None);
         }
     }
 
@@ -120,11 +123,11 @@ mod tests {
     #[test]
     fn malformed_calls_in_a_row_stop_the_turn() {
         let mut repetition = Repetition::new(9, 3);
-        assert_eq!(observe(&mut repetition, "a", Outcome::Malformed), None);
-        assert_eq!(observe(&mut repetition, "b", Outcome::Malformed), None);
-        assert_eq!(observe(&mut repetition, "c", Outcome::Read), None);
-        assert_eq!(observe(&mut repetition, "d", Outcome::Malformed), None);
-        assert_eq!(observe(&mut repetition, "e", Outcome::Malformed), None);
-        assert!(observe(&mut repetition, "f", Outcome::Malformed).is_some());
+        assert_eq!(observe(&mut repetition, "a", CallOutcome::Malformed), None);
+        assert_eq!(observe(&mut repetition, "b", CallOutcome::Malformed), None);
+        assert_eq!(observe(&mut repetition, "c", CallOutcome::Read), None);
+        assert_eq!(observe(&mut repetition, "d", CallOutcome::Malformed), None);
+        assert_eq!(observe(&mut repetition, "e", CallOutcome::Malformed), None);
+        assert!(observe(&mut repetition, "f", CallOutcome::Malformed).is_some());
     }
 }

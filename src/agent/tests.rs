@@ -2,17 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod bench;
+mod fixture;
 mod postconditions;
 
-use super::{Before, Event};
-use crate::compare::Progress;
-use crate::model::{Assistant, Block, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
-use crate::provider::scripted::{Line, Scripted, calls, says};
-use crate::provider::{Completion, Trouble};
+use super::{EarlierAttempts, TurnEvent};
+use crate::compare::CompareProgress;
+use crate::model::{Assistant, ContentBlock, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
+use crate::provider::scripted::{ScriptStep, ScriptedProvider, calls, says};
+use crate::provider::{Completion, ProviderFailureKind};
 use crate::tool::testing::late_write;
 use crate::workspace::Tree;
-use bench::{Bench, Book, SECRET};
+use fixture::{MemoryJournal, SECRET, TurnFixture};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -21,29 +21,29 @@ use tokio::time::Instant;
 const READ_A: (&str, &str, &str) = ("1", "file_read", "{\"path\":\"a.txt\"}");
 
 /// An answer that ends for this reason.
-fn ends(line: Line, stop: StopReason) -> Line {
+fn ends(line: ScriptStep, stop: StopReason) -> ScriptStep {
     match line {
-        Line::Answer(mut completion) => {
+        ScriptStep::Answer(mut completion) => {
             completion.assistant.stop = stop;
-            Line::Answer(completion)
+            ScriptStep::Answer(completion)
         }
         other => other,
     }
 }
 
-fn write(id: &'static str, path: &str, content: &str) -> Line {
+fn write(id: &'static str, path: &str, content: &str) -> ScriptStep {
     let arguments = serde_json::json!({ "path": path, "content": content }).to_string();
     calls(&[(id, "file_write", &arguments)])
 }
 
-fn notice(ran: &bench::Ran) -> &str {
+fn notice(ran: &fixture::TurnRun) -> &str {
     ran.outcome().notice.as_deref().unwrap_or_default()
 }
 
 #[tokio::test]
 async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
-    let bench = Bench::new();
-    let model = Scripted::new([calls(&[READ_A]), write("2", "a.txt", "omega\n"), says("Done.")]);
+    let bench = TurnFixture::new();
+    let model = ScriptedProvider::new([calls(&[READ_A]), write("2", "a.txt", "omega\n"), says("Done.")]);
     let ran = bench.run(&model).await;
     let outcome = ran.outcome();
     assert_eq!(
@@ -64,14 +64,14 @@ async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
 /// TK-1, REP-6
 #[tokio::test]
 async fn what_the_model_got_wrong_is_a_result_it_reads() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let wrong = calls(&[
         ("1", "file_raed", "{}"),
         ("2", "file_read", "{\"path\":"),
         ("3", "file_read", "{\"path\":\"../../etc/passwd\"}"),
         ("4", "file_read", "{\"path\":\"a.txt\"}"),
     ]);
-    let ran = bench.run(&Scripted::new([wrong, says("Sorry.")])).await;
+    let ran = bench.run(&ScriptedProvider::new([wrong, says("Sorry.")])).await;
     let results = ran.results();
     assert_eq!(
         results.iter().map(|(_, is_error)| *is_error).collect::<Vec<_>>(),
@@ -94,7 +94,7 @@ async fn what_the_model_got_wrong_is_a_result_it_reads() {
 /// CI-18
 #[tokio::test(start_paused = true)]
 async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let step = calls(&[
         ("1", "slow_read", ""),
         ("2", "slow_read", ""),
@@ -102,7 +102,7 @@ async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
         ("4", "slow_read", ""),
     ]);
     let started = Instant::now();
-    let ran = bench.run(&Scripted::new([step, says("ok")])).await;
+    let ran = bench.run(&ScriptedProvider::new([step, says("ok")])).await;
     assert_eq!(started.elapsed().as_millis(), 300);
     let log = bench.log.lock().unwrap().join(", ");
     assert_eq!(
@@ -117,23 +117,23 @@ async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
 /// REP-2
 #[tokio::test]
 async fn steps_are_bounded() {
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     bench.limits.steps_max = 3;
     let lines = (0..9).map(|number| write("1", "a.txt", &format!("{number}\n")));
-    let model = Scripted::new(lines);
+    let model = ScriptedProvider::new(lines);
     let ran = bench.run(&model).await;
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
     assert_eq!(notice(&ran), "I stopped after 3 steps without an answer.");
-    assert_eq!(model.asked().len(), 3);
+    assert_eq!(model.requests().len(), 3);
 }
 
 /// T92
 #[tokio::test]
 async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     bench.limits.turn_tokens_max = 200;
     let lines = (0..9).map(|number| write("1", "a.txt", &format!("{number}\n")));
-    let ran = bench.run(&Scripted::new(lines)).await;
+    let ran = bench.run(&ScriptedProvider::new(lines)).await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Limit, 2));
     assert_eq!(
         notice(&ran),
@@ -144,16 +144,19 @@ async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
 /// R28
 #[tokio::test(start_paused = true)]
 async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     bench.limits.turn_time_max = Duration::from_secs(600);
-    let ran = bench.run(&Scripted::new([Line::Stall])).await;
+    let ran = bench.run(&ScriptedProvider::new([ScriptStep::Stall])).await;
     assert_eq!(
         (ran.outcome().verdict, notice(&ran)),
         (Verdict::Limit, "I stopped after 600 s without an answer.")
     );
     let started = Instant::now();
     let ran = bench
-        .run(&Scripted::new([calls(&[("1", "hang", "")]), says("never")]))
+        .run(&ScriptedProvider::new([
+            calls(&[("1", "hang", "")]),
+            says("never"),
+        ]))
         .await;
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
     assert_eq!(ran.results(), [("stopped: the turn ran out of time", true)]);
@@ -164,9 +167,9 @@ async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
 #[tokio::test]
 async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
     let (tool, steps, go_on) = late_write(false);
-    let mut bench = Bench::new().with_tool(tool);
+    let mut bench = TurnFixture::new().with_tool(tool);
     bench.limits.turn_time_max = Duration::from_secs(1);
-    let model = Scripted::new([calls(&[("1", "late_write", "{}")]), says("never")]);
+    let model = ScriptedProvider::new([calls(&[("1", "late_write", "{}")]), says("never")]);
     let ran = bench.run(&model).await;
     assert_eq!(ran.results(), [("stopped: the turn ran out of time", true)]);
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
@@ -180,11 +183,11 @@ async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
 async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
     for by_stop in [false, true] {
         let (tool, steps, go_on) = late_write(true);
-        let mut bench = Bench::new().with_tool(tool);
+        let mut bench = TurnFixture::new().with_tool(tool);
         if !by_stop {
             bench.limits.turn_time_max = Duration::from_secs(1);
         }
-        let model = Scripted::new([calls(&[("1", "late_write", "{}")]), says("never")]);
+        let model = ScriptedProvider::new([calls(&[("1", "late_write", "{}")]), says("never")]);
         let running = bench.run(&model);
         tokio::pin!(running);
         let begun = async {
@@ -208,10 +211,10 @@ async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
 
 #[tokio::test(start_paused = true)]
 async fn no_call_of_an_answer_begins_after_the_time_is_up() {
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     // The first call takes as long as the turn has: both are due at once.
     bench.limits.turn_time_max = Duration::from_millis(100);
-    let model = Scripted::new([
+    let model = ScriptedProvider::new([
         calls(&[("1", "slow_write", ""), ("2", "slow_write", "")]),
         says("never"),
     ]);
@@ -232,12 +235,12 @@ async fn no_call_of_an_answer_begins_after_the_time_is_up() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_a_stalled_model_and_a_hanging_tool_within_a_second() {
     for script in [
-        vec![Line::Stall],
+        vec![ScriptStep::Stall],
         vec![calls(&[("1", "hang", "")]), says("never")],
     ] {
-        let bench = Bench::new();
+        let bench = TurnFixture::new();
         let cancel = bench.cancel.clone();
-        let model = Scripted::new(script);
+        let model = ScriptedProvider::new(script);
         let stop = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             cancel.cancel();
@@ -254,12 +257,12 @@ async fn a_stop_ends_a_stalled_model_and_a_hanging_tool_within_a_second() {
 
 #[tokio::test]
 async fn a_stop_before_the_first_step_asks_nobody() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     bench.cancel.cancel();
-    let model = Scripted::new([says("never")]);
+    let model = ScriptedProvider::new([says("never")]);
     let ran = bench.run(&model).await;
     assert_eq!(
-        (ran.outcome().verdict, model.asked().len(), notice(&ran)),
+        (ran.outcome().verdict, model.requests().len(), notice(&ran)),
         (Verdict::Cancelled, 0, "Stopped before the first step.")
     );
 }
@@ -267,8 +270,8 @@ async fn a_stop_before_the_first_step_asks_nobody() {
 /// R23: what a restart cut short was work on the same message.
 #[tokio::test]
 async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
-    let mut bench = Bench::new();
-    bench.before = Before {
+    let mut bench = TurnFixture::new();
+    bench.earlier_attempts = EarlierAttempts {
         turns: 1,
         steps: 3,
         usage: Usage {
@@ -278,7 +281,7 @@ async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
         },
     };
     bench.limits.turn_tokens_max = 400;
-    let model = Scripted::new([calls(&[READ_A]), says("never")]);
+    let model = ScriptedProvider::new([calls(&[READ_A]), says("never")]);
     let ran = bench.run(&model).await;
     assert_eq!(
         notice(&ran),
@@ -286,27 +289,27 @@ async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
     );
     assert_eq!((ran.outcome().steps, ran.outcome().usage.total()), (1, 110));
     bench.limits.turn_tokens_max = 330;
-    let ran = bench.run(&Scripted::new([says("never")])).await;
+    let ran = bench.run(&ScriptedProvider::new([says("never")])).await;
     assert_eq!(
         notice(&ran),
         "I stopped at 330 tokens; the limit of one turn is 330."
     );
     bench.limits.turn_tokens_max = 0;
     bench.limits.steps_max = 1;
-    let ran = bench.run(&Scripted::new([calls(&[READ_A])])).await;
+    let ran = bench.run(&ScriptedProvider::new([calls(&[READ_A])])).await;
     assert_eq!(notice(&ran), "I stopped after 1 steps without an answer.");
     bench.cancel.cancel();
-    let stopped = |ran: &bench::Ran| notice(ran).to_owned();
+    let stopped = |ran: &fixture::TurnRun| notice(ran).to_owned();
     assert_eq!(
-        stopped(&bench.run(&Scripted::new([])).await),
+        stopped(&bench.run(&ScriptedProvider::new([])).await),
         "Stopped at step 3."
     );
-    bench.before = Before {
+    bench.earlier_attempts = EarlierAttempts {
         turns: 1,
-        ..Before::default()
+        ..EarlierAttempts::default()
     };
     assert_eq!(
-        stopped(&bench.run(&Scripted::new([])).await),
+        stopped(&bench.run(&ScriptedProvider::new([])).await),
         "Stopped at step 1."
     );
 }
@@ -314,16 +317,16 @@ async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
 /// R12, STK-35, STK-50
 #[tokio::test]
 async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let twice = || {
         calls(&[
             ("x", "file_read", "{\"path\":\"a.txt\"}"),
             ("x", "file_read", "{\"path\":\"b.txt\"}"),
         ])
     };
-    let model = Scripted::new([twice(), calls(&[("", "git_status", "")]), twice(), says("ok")]);
+    let model = ScriptedProvider::new([twice(), calls(&[("", "git_status", "")]), twice(), says("ok")]);
     let mut history = History::default();
-    let ran = bench.run_on(&model, &mut history, Book::default()).await;
+    let ran = bench.run_on(&model, &mut history, MemoryJournal::default()).await;
     assert_eq!(ran.outcome().verdict, Verdict::Pass);
     assert!(ran.results()[0].0.contains("alpha") && ran.results()[1].0.contains("beta"));
     assert_eq!(offences(history.turns()), [""; 0]);
@@ -332,19 +335,19 @@ async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
 /// STK-50
 #[tokio::test]
 async fn calls_of_an_answer_that_was_cut_are_not_run() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let cut = ends(write("1", "a.txt", "half"), StopReason::MaxTokens);
-    let ran = bench.run(&Scripted::new([cut, says("ok")])).await;
+    let ran = bench.run(&ScriptedProvider::new([cut, says("ok")])).await;
     assert!(ran.results()[0].1 && ran.results()[0].0.contains("was cut"));
     assert_eq!(bench.overlay.changes().unwrap(), []);
     let cut = ends(says("half an ans"), StopReason::MaxTokens);
-    let ran = bench.run(&Scripted::new([cut])).await;
+    let ran = bench.run(&ScriptedProvider::new([cut])).await;
     assert_eq!(
         (ran.outcome().verdict, ran.outcome().answer.as_str()),
         (Verdict::Incomplete, "half an ans")
     );
     let refused = ends(says("No."), StopReason::Refusal);
-    let ran = bench.run(&Scripted::new([refused])).await;
+    let ran = bench.run(&ScriptedProvider::new([refused])).await;
     assert_eq!(
         (ran.outcome().verdict, notice(&ran)),
         (Verdict::Incomplete, "The model refused to go on.")
@@ -353,25 +356,27 @@ async fn calls_of_an_answer_that_was_cut_are_not_run() {
 
 /// R12
 #[tokio::test]
-async fn an_empty_answer_is_asked_for_once_more_and_then_told() {
-    let bench = Bench::new();
-    let ran = bench.run(&Scripted::new([says(" "), says("Here.")])).await;
+async fn an_empty_model_answer_is_retried_once_and_then_reported() {
+    let bench = TurnFixture::new();
+    let ran = bench
+        .run(&ScriptedProvider::new([says(" "), says("Here.")]))
+        .await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Pass, 2));
     // Each answer is paid for, also one that is thrown away.
-    assert_eq!((ran.steps.len(), ran.thrown_away.len()), (1, 1));
-    let ran = bench.run(&Scripted::new([says(""), says("\n")])).await;
+    assert_eq!((ran.steps.len(), ran.discarded_tokens.len()), (1, 1));
+    let ran = bench.run(&ScriptedProvider::new([says(""), says("\n")])).await;
     assert_eq!(notice(&ran), "The model gave an empty answer twice.");
-    assert_eq!((ran.steps.len(), ran.thrown_away.len()), (0, 2));
-    let paid: u64 = ran.thrown_away.iter().sum();
+    assert_eq!((ran.steps.len(), ran.discarded_tokens.len()), (0, 2));
+    let paid: u64 = ran.discarded_tokens.iter().sum();
     assert_eq!(paid, ran.outcome().usage.output);
 }
 
 #[tokio::test]
 async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_one() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let again = |id| calls(&[(id, "file_read", "{\"path\":\"a.txt\"}")]);
     let ran = bench
-        .run(&Scripted::new([
+        .run(&ScriptedProvider::new([
             again("1"),
             again("2"),
             again("3"),
@@ -384,7 +389,7 @@ async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_
     );
     let wrong = |id| calls(&[(id, "file_read", id)]);
     let ran = bench
-        .run(&Scripted::new([
+        .run(&ScriptedProvider::new([
             wrong("{"),
             wrong("["),
             wrong("x"),
@@ -399,10 +404,10 @@ async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_
 
 #[tokio::test]
 async fn too_many_calls_in_one_answer_are_refused_and_the_rest_is_run() {
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     bench.limits.calls_per_step_max = 1;
     let step = calls(&[READ_A, ("2", "file_read", "{\"path\":\"b.txt\"}")]);
-    let ran = bench.run(&Scripted::new([step, says("ok")])).await;
+    let ran = bench.run(&ScriptedProvider::new([step, says("ok")])).await;
     let results = ran.results();
     assert_eq!(
         (results[0].1, results[1]),
@@ -419,11 +424,14 @@ async fn too_many_calls_in_one_answer_are_refused_and_the_rest_is_run() {
 /// T59
 #[tokio::test]
 async fn a_secret_is_gone_before_a_result_is_cut() {
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     // The cut would fall into the middle of the secret.
     bench.limits.tool_output_bytes_max = 80;
     let ran = bench
-        .run(&Scripted::new([calls(&[("1", "tell_secret", "")]), says(SECRET)]))
+        .run(&ScriptedProvider::new([
+            calls(&[("1", "tell_secret", "")]),
+            says(SECRET),
+        ]))
         .await;
     let told = format!("{:?}{:?}{:?}", ran.results(), ran.events, ran.outcome());
     for part in [SECRET, "hunter2-h", "unter2-hunter2"] {
@@ -434,21 +442,21 @@ async fn a_secret_is_gone_before_a_result_is_cut() {
 
 /// T59, T87: what one call learns while another has answered already, or after that.
 #[tokio::test(start_paused = true)]
-async fn what_a_call_learns_late_is_gone_before_the_answers_beside_it_are_cut() {
+async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_truncation() {
     let tells = ("1", "tell_learnt", "");
     let learns = ("2", "learn", "");
     for (step, is_shown_early) in [
         (calls(&[tells, learns]), false),
         (calls(&[tells, ("3", "slow_write", ""), learns]), true),
     ] {
-        let mut bench = Bench::new();
+        let mut bench = TurnFixture::new();
         // The cut would fall into the middle of the secret.
         bench.limits.tool_output_bytes_max = 80;
-        let ran = bench.run(&Scripted::new([step, says("Done.")])).await;
+        let ran = bench.run(&ScriptedProvider::new([step, says("Done.")])).await;
         let results = ran.results();
         assert!(results[0].0.ends_with("xx⟦secret:1⟧"), "{results:?}");
         let finished = ran.events.iter().filter_map(|event| match event {
-            Event::ToolFinished { call, content, .. } => Some((call.as_str(), content.as_str())),
+            TurnEvent::ToolFinished { call, content, .. } => Some((call.as_str(), content.as_str())),
             _ => None,
         });
         let finished: Vec<_> = finished.collect();
@@ -463,38 +471,41 @@ async fn what_a_call_learns_late_is_gone_before_the_answers_beside_it_are_cut() 
 
 #[tokio::test]
 async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
-    let bench = Bench::new();
-    let model = Scripted::new([calls(&[READ_A]), write("2", "a.txt", "x"), says("never")]);
-    let book = Book {
+    let bench = TurnFixture::new();
+    let model = ScriptedProvider::new([calls(&[READ_A]), write("2", "a.txt", "x"), says("never")]);
+    let book = MemoryJournal {
         breaks_at: Some(1),
-        ..Book::default()
+        ..MemoryJournal::default()
     };
     let ran = bench.run_on(&model, &mut History::default(), book).await;
     assert_eq!(
         ran.outcome.as_ref().unwrap_err().to_string(),
         "the journal is full"
     );
-    assert_eq!((ran.steps.len(), model.asked().len()), (1, 2));
+    assert_eq!((ran.steps.len(), model.requests().len()), (1, 2));
     let ran = bench
-        .run(&Scripted::new([calls(&[("1", "broken", "")]), says("never")]))
+        .run(&ScriptedProvider::new([
+            calls(&[("1", "broken", "")]),
+            says("never"),
+        ]))
         .await;
     assert_eq!(ran.outcome.as_ref().unwrap_err().to_string(), "the disk is gone");
 }
 
 #[tokio::test]
-async fn nothing_is_done_with_an_answer_before_its_turn_is_on_record() {
-    let bench = Bench::new();
-    let book = Book {
+async fn no_tool_runs_before_the_turn_is_stored() {
+    let bench = TurnFixture::new();
+    let book = MemoryJournal {
         never_begins: true,
-        ..Book::default()
+        ..MemoryJournal::default()
     };
-    let model = Scripted::new([write("1", "a.txt", "omega\n"), says("never")]);
+    let model = ScriptedProvider::new([write("1", "a.txt", "omega\n"), says("never")]);
     let ran = bench.run_on(&model, &mut History::default(), book).await;
     assert_eq!(
         ran.outcome.as_ref().unwrap_err().to_string(),
         "there is no such turn"
     );
-    assert_eq!((ran.steps.len(), model.asked().len()), (0, 1));
+    assert_eq!((ran.steps.len(), model.requests().len()), (0, 1));
     let path = RepoPath::parse("a.txt").unwrap();
     assert_eq!(&bench.overlay.read(&path).unwrap().content[..], b"alpha\n");
 }
@@ -503,20 +514,32 @@ async fn nothing_is_done_with_an_answer_before_its_turn_is_on_record() {
 #[tokio::test]
 async fn a_provider_that_fails_closes_the_turn_and_says_why() {
     for (trouble, says) in [
-        (Trouble::Overloaded, "the model provider is overloaded: why"),
-        (Trouble::RateLimiting, "the model provider is rate-limiting: why"),
-        (Trouble::Faulty, "the model provider has a fault: why"),
         (
-            Trouble::Malformed,
+            ProviderFailureKind::Overloaded,
+            "the model provider is overloaded: why",
+        ),
+        (
+            ProviderFailureKind::RateLimiting,
+            "the model provider is rate-limiting: why",
+        ),
+        (ProviderFailureKind::Faulty, "the model provider has a fault: why"),
+        (
+            ProviderFailureKind::Malformed,
             "the answer is not in the provider's format: why",
         ),
-        (Trouble::Unreached, "the model provider could not be reached: why"),
-        (Trouble::Refused, "the model provider refused the request: why"),
+        (
+            ProviderFailureKind::Unreached,
+            "the model provider could not be reached: why",
+        ),
+        (
+            ProviderFailureKind::Refused,
+            "the model provider refused the request: why",
+        ),
     ] {
-        let bench = Bench::new();
-        let model = Scripted::new([write("1", "a.txt", "x"), Line::fails(trouble, "why")]);
+        let bench = TurnFixture::new();
+        let model = ScriptedProvider::new([write("1", "a.txt", "x"), ScriptStep::fails(trouble, "why")]);
         let mut history = History::default();
-        let ran = bench.run_on(&model, &mut history, Book::default()).await;
+        let ran = bench.run_on(&model, &mut history, MemoryJournal::default()).await;
         assert_eq!(ran.outcome().verdict, Verdict::Error);
         assert!(
             notice(&ran).starts_with(&format!("No answer: {says}.")),
@@ -530,44 +553,49 @@ async fn a_provider_that_fails_closes_the_turn_and_says_why() {
 
 #[tokio::test]
 async fn people_see_each_step_and_each_tool() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let ran = bench
-        .run(&Scripted::new([calls(&[("1", "slow_read", "")]), says("ok")]))
+        .run(&ScriptedProvider::new([
+            calls(&[("1", "slow_read", "")]),
+            says("ok"),
+        ]))
         .await;
     let expected = [
-        Event::StepStarted { step: 1 },
-        Event::ToolStarted {
+        TurnEvent::StepStarted { step: 1 },
+        TurnEvent::ToolStarted {
             call: "1".into(),
             name: "slow_read".into(),
             arguments: String::new(),
         },
-        Event::ToolFinished {
+        TurnEvent::ToolFinished {
             call: "1".into(),
             name: "slow_read".into(),
             content: "slow_read".into(),
             is_error: false,
         },
-        Event::StepStarted { step: 2 },
-        Event::Text("ok".into()),
-        Event::Checking(Progress { done: 1, total: 2 }),
+        TurnEvent::StepStarted { step: 2 },
+        TurnEvent::Text("ok".into()),
+        TurnEvent::Checking(CompareProgress { done: 1, total: 2 }),
     ];
     assert_eq!(ran.events, expected);
 }
 
 #[tokio::test]
 async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting() {
-    let bench = Bench::new();
+    let bench = TurnFixture::new();
     let both = calls(&[
         ("1", "downloads", r#"{"path":"1"}"#),
         ("2", "downloads", r#"{"path":"1"}"#),
     ]);
     let flood = calls(&[("3", "downloads", r#"{"path":"1000"}"#)]);
-    let ran = bench.run(&Scripted::new([both, flood, says("ok")])).await;
+    let ran = bench.run(&ScriptedProvider::new([both, flood, says("ok")])).await;
     let told: Vec<(&str, &str, &str)> = ran
         .events
         .iter()
         .filter_map(|event| match event {
-            Event::ToolProgress { call, name, text } => Some((call.as_str(), name.as_str(), text.as_str())),
+            TurnEvent::ToolProgress { call, name, text } => {
+                Some((call.as_str(), name.as_str(), text.as_str()))
+            }
             _ => None,
         })
         .collect();
@@ -617,14 +645,14 @@ fn offences(turns: &[Turn]) -> Vec<String> {
 }
 
 #[derive(Clone, Debug)]
-enum Does {
+enum ModelAction {
     Says(String),
     Calls(Vec<(u8, u8)>, StopReason),
     Fails(u8),
     Stalls,
 }
 
-fn does() -> impl Strategy<Value = Does> {
+fn any_model_action() -> impl Strategy<Value = ModelAction> {
     let stop = prop_oneof![
         Just(StopReason::ToolUse),
         Just(StopReason::EndTurn),
@@ -632,17 +660,17 @@ fn does() -> impl Strategy<Value = Does> {
         Just(StopReason::Refusal)
     ];
     prop_oneof![
-        2 => "[ a-z]{0,3}".prop_map(Does::Says),
-        6 => (proptest::collection::vec((0_u8..4, any::<u8>()), 1..5), stop).prop_map(|(calls, stop)| Does::Calls(calls, stop)),
-        1 => (0_u8..4).prop_map(Does::Fails),
-        1 => Just(Does::Stalls),
+        2 => "[ a-z]{0,3}".prop_map(ModelAction::Says),
+        6 => (proptest::collection::vec((0_u8..4, any::<u8>()), 1..5), stop).prop_map(|(calls, stop)| ModelAction::Calls(calls, stop)),
+        1 => (0_u8..4).prop_map(ModelAction::Fails),
+        1 => Just(ModelAction::Stalls),
     ]
 }
 
-fn line(does: &Does) -> Line {
+fn line(does: &ModelAction) -> ScriptStep {
     match does {
-        Does::Says(text) => says(text),
-        Does::Calls(wanted, stop) => {
+        ModelAction::Says(text) => says(text),
+        ModelAction::Calls(wanted, stop) => {
             let call = |(id, what): &(u8, u8)| {
                 let (name, arguments) = match what % 8 {
                     0 | 1 => ("file_read", format!("{{\"path\":\"{}.txt\"}}", what / 8)),
@@ -656,13 +684,13 @@ fn line(does: &Does) -> Line {
                     6 => ("slow_write", String::new()),
                     _ => ("hang", String::new()),
                 };
-                Block::Call(ToolCall {
+                ContentBlock::Call(ToolCall {
                     id: ["", "a", "b", "call_0"][usize::from(*id)].to_owned(),
                     name: name.to_owned(),
                     arguments,
                 })
             };
-            Line::Answer(Completion {
+            ScriptStep::Answer(Completion {
                 assistant: Assistant {
                     blocks: wanted.iter().map(call).collect(),
                     raw: None,
@@ -672,10 +700,10 @@ fn line(does: &Does) -> Line {
                 model: "scripted-1".to_owned(),
             })
         }
-        Does::Fails(0) => Line::fails(Trouble::RateLimiting, ""),
-        Does::Fails(1) => Line::fails(Trouble::Broken, "reset"),
-        Does::Fails(_) => Line::fails(Trouble::Rejected, "no"),
-        Does::Stalls => Line::Stall,
+        ModelAction::Fails(0) => ScriptStep::fails(ProviderFailureKind::RateLimiting, ""),
+        ModelAction::Fails(1) => ScriptStep::fails(ProviderFailureKind::Broken, "reset"),
+        ModelAction::Fails(_) => ScriptStep::fails(ProviderFailureKind::Rejected, "no"),
+        ModelAction::Stalls => ScriptStep::Stall,
     }
 }
 
@@ -685,10 +713,10 @@ proptest! {
     /// R13, STK-32, STK-64, STK-44
     #[test]
     fn no_ending_of_a_turn_ever_poisons_the_conversation(
-        turns in proptest::collection::vec((proptest::collection::vec(does(), 0..6), 0_u64..2_000), 1..4),
+        turns in proptest::collection::vec((proptest::collection::vec(any_model_action(), 0..6), 0_u64..2_000), 1..4),
     ) {
         thread_local! {
-            static BENCH: std::cell::RefCell<Bench> = std::cell::RefCell::new(Bench::new());
+            static BENCH: std::cell::RefCell<TurnFixture> = std::cell::RefCell::new(TurnFixture::new());
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         BENCH.with_borrow_mut(|bench| runtime.block_on(async {
@@ -696,15 +724,15 @@ proptest! {
             for (script, stop_after_ms) in &turns {
                 bench.reset();
                 bench.limits.turn_time_max = Duration::from_millis(1_000);
-                let model = Scripted::new(script.iter().map(line));
+                let model = ScriptedProvider::new(script.iter().map(line));
                 let cancel = bench.cancel.clone();
                 let stop = async {
                     tokio::time::sleep(Duration::from_millis(*stop_after_ms)).await;
                     cancel.cancel();
                 };
-                let (ran, ()) = tokio::join!(bench.run_on(&model, &mut history, Book::default()), stop);
+                let (ran, ()) = tokio::join!(bench.run_on(&model, &mut history, MemoryJournal::default()), stop);
                 assert!(ran.outcome.is_ok());
-                for asked in model.asked() {
+                for asked in model.requests() {
                     assert_eq!(offences(&asked.turns), [""; 0]);
                 }
                 assert!(history.begin("probe").is_ok(), "the turn is left open");

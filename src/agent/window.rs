@@ -20,7 +20,7 @@ const MARK_BYTES: usize = 256;
 
 /// The bounds of one request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct WindowBounds {
     /// Whole turns.
     pub(super) turns_max: usize,
     /// Bytes of the whole request.
@@ -31,7 +31,7 @@ pub(super) struct Bounds {
 
 /// The request cannot be made small enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong {
+pub(super) struct RequestTooLong {
     /// Bytes of the request without everything that can be left out.
     pub(super) bytes: usize,
 }
@@ -39,9 +39,9 @@ pub(super) struct TooLong {
 /// The turns of a request. `repeats` says of a tool that calling it again shows what it showed before.
 pub(super) fn fit<'h>(
     history: &'h History,
-    bounds: Bounds,
+    bounds: WindowBounds,
     repeats: &dyn Fn(&str) -> bool,
-) -> Result<Cow<'h, [Turn]>, TooLong> {
+) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
     let Some((open, earlier)) = history.turns().split_last() else {
         return Ok(Cow::Borrowed(&[]));
     };
@@ -63,7 +63,7 @@ pub(super) fn fit<'h>(
 struct Window<'h> {
     open: &'h Turn,
     earlier: &'h [Turn],
-    bounds: Bounds,
+    bounds: WindowBounds,
     repeats: &'h dyn Fn(&str) -> bool,
     /// The first of the earlier turns that is in it.
     start: usize,
@@ -72,7 +72,7 @@ struct Window<'h> {
     /// Number of those that are left out.
     left_out: usize,
     /// Bytes that may stay of each result of the steps that were looked at.
-    kept: Vec<Vec<usize>>,
+    kept_bytes: Vec<Vec<usize>>,
     /// Bytes of the request.
     bytes: usize,
     /// True once the open turn is not as it was.
@@ -81,7 +81,12 @@ struct Window<'h> {
 
 impl<'h> Window<'h> {
     /// The window as its turn begins: the earlier turns that fit beside what the person said.
-    fn new(open: &'h Turn, earlier: &'h [Turn], bounds: Bounds, repeats: &'h dyn Fn(&str) -> bool) -> Self {
+    fn new(
+        open: &'h Turn,
+        earlier: &'h [Turn],
+        bounds: WindowBounds,
+        repeats: &'h dyn Fn(&str) -> bool,
+    ) -> Self {
         let start = earlier.len().saturating_sub(bounds.turns_max.saturating_sub(1));
         let known: usize = earlier.iter().skip(start).map(Turn::bytes).sum();
         let mut window = Self {
@@ -92,7 +97,7 @@ impl<'h> Window<'h> {
             start,
             seen: 0,
             left_out: 0,
-            kept: Vec::new(),
+            kept_bytes: Vec::new(),
             bytes: bounds.fixed + open.user_bytes() + known,
             is_cut: false,
         };
@@ -103,7 +108,7 @@ impl<'h> Window<'h> {
     }
 
     /// Bytes a request has after something was left out: the next ones have room.
-    fn low(&self) -> usize {
+    fn target_bytes(&self) -> usize {
         let variable = self.bounds.bytes_max.saturating_sub(self.bounds.fixed);
         self.bounds.fixed + variable / 4 * 3
     }
@@ -117,19 +122,19 @@ impl<'h> Window<'h> {
     }
 
     /// Takes in the next step of the open turn, and leaves out what no longer fits.
-    fn take_step(&mut self) -> Result<(), TooLong> {
+    fn take_step(&mut self) -> Result<(), RequestTooLong> {
         let Some(step) = self.step(self.seen) else {
             return Ok(());
         };
         self.seen += 1;
-        self.kept.push(vec![usize::MAX; step.results().len()]);
+        self.kept_bytes.push(vec![usize::MAX; step.results().len()]);
         self.bytes += step.bytes();
         if !self.is_over() {
             return Ok(());
         }
         self.leave_out_turns();
         for bytes in EARLIER_BYTES {
-            self.shorten(self.left_out..self.seen - 1, bytes, self.low());
+            self.shorten(self.left_out..self.seen - 1, bytes, self.target_bytes());
         }
         let newest = self.seen - 1..self.seen;
         let half = (self.bounds.bytes_max - self.bounds.fixed.min(self.bounds.bytes_max)) / 2;
@@ -149,15 +154,15 @@ impl<'h> Window<'h> {
     }
 
     /// Fails where all was left out that can be, and it is too much still.
-    fn check(&self) -> Result<(), TooLong> {
+    fn check(&self) -> Result<(), RequestTooLong> {
         match self.is_over() {
-            true => Err(TooLong { bytes: self.bytes }),
+            true => Err(RequestTooLong { bytes: self.bytes }),
             false => Ok(()),
         }
     }
 
     fn leave_out_turns(&mut self) {
-        while self.bytes > self.low()
+        while self.bytes > self.target_bytes()
             && let Some(turn) = self.earlier.get(self.start)
         {
             self.bytes -= turn.bytes();
@@ -185,7 +190,11 @@ impl<'h> Window<'h> {
 
     fn shorten_one(&mut self, number: usize, index: usize, bytes: usize) {
         let result = self.step(number).and_then(|step| step.results().get(index));
-        let kept = self.kept.get(number).and_then(|kept| kept.get(index)).copied();
+        let kept = self
+            .kept_bytes
+            .get(number)
+            .and_then(|kept| kept.get(index))
+            .copied();
         let (Some(result), Some(kept)) = (result, kept) else {
             return;
         };
@@ -206,7 +215,11 @@ impl<'h> Window<'h> {
             )
         };
         self.bytes = (self.bytes + sent(after)).saturating_sub(sent(before));
-        if let Some(kept) = self.kept.get_mut(number).and_then(|kept| kept.get_mut(index)) {
+        if let Some(kept) = self
+            .kept_bytes
+            .get_mut(number)
+            .and_then(|kept| kept.get_mut(index))
+        {
             *kept = bytes;
         }
         self.is_cut = true;
@@ -216,7 +229,7 @@ impl<'h> Window<'h> {
         if self.left_out == 0 && self.seen > 1 {
             self.bytes += NOTE_BYTES;
         }
-        while self.bytes > self.low() && self.left_out + 1 < self.seen {
+        while self.bytes > self.target_bytes() && self.left_out + 1 < self.seen {
             self.bytes = self.bytes.saturating_sub(self.bytes_of(self.left_out));
             self.left_out += 1;
             self.is_cut = true;
@@ -227,7 +240,7 @@ impl<'h> Window<'h> {
     fn bytes_of(&self, number: usize) -> usize {
         let Some(step) = self.step(number) else { return 0 };
         let results = step.results().iter().enumerate().map(|(index, result)| {
-            let kept = self.kept.get(number).and_then(|kept| kept.get(index));
+            let kept = self.kept_bytes.get(number).and_then(|kept| kept.get(index));
             match self.content(number, index, result, kept.copied().unwrap_or(usize::MAX)) {
                 Some(content) => result_bytes(&ToolResult {
                     content,
@@ -245,7 +258,11 @@ impl<'h> Window<'h> {
             return None;
         }
         let call = self.step(number)?.assistant().calls().nth(index)?;
-        Some(shortened(&result.content, bytes, &again(call, self.repeats)))
+        Some(shortened(
+            &result.content,
+            bytes,
+            &repeat_hint(call, self.repeats),
+        ))
     }
 
     fn open_turn(&self) -> Turn {
@@ -258,14 +275,14 @@ impl<'h> Window<'h> {
         };
         self.open
             .shortened(self.left_out, &note, |number, index, result| {
-                let kept = self.kept.get(number)?.get(index)?;
+                let kept = self.kept_bytes.get(number)?.get(index)?;
                 self.content(number, index, result, *kept)
             })
     }
 }
 
 /// Tells a model how to find what was left out of a result.
-fn again(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
+fn repeat_hint(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
     match repeats(&call.name) {
         true => format!("`{}` with the same arguments shows them again", call.name),
         false => "what the call did is done".to_owned(),

@@ -1,6 +1,6 @@
 //! The calls of a turn that were to write, counted: what people are told about them is never the model's word.
 
-use super::calls::{Done, Outcome};
+use super::calls::{CallOutcome, CallResult};
 use crate::model::short_line;
 
 /// Reasons that are told; the rest is counted.
@@ -10,18 +10,18 @@ const REASON_CHARS_MAX: usize = 200;
 
 /// The outcome of a turn's writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Writes {
+pub struct WriteCounts {
     /// Calls that wrote.
     pub done: u32,
     /// Calls that were refused: a grant, a role, a budget or a rule was against them.
-    pub refused: Unwritten,
+    pub refused: FailedWrites,
     /// Calls that failed otherwise.
-    pub failed: Unwritten,
+    pub failed: FailedWrites,
 }
 
 /// Calls that did not write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unwritten {
+pub struct FailedWrites {
     count: u32,
     /// The reasons, each once, without secrets, in the order they came up.
     reasons: Vec<String>,
@@ -29,13 +29,13 @@ pub struct Unwritten {
     is_cut: bool,
 }
 
-impl Writes {
+impl WriteCounts {
     /// Takes in the calls of one step.
-    pub(super) fn count(&mut self, done: &[Done]) {
+    pub(super) fn count(&mut self, done: &[CallResult]) {
         for done in done {
-            match (done.outcome, &done.unwritten) {
-                (Outcome::Wrote, _) => self.done = self.done.saturating_add(1),
-                (Outcome::Refused, Some(why)) => self.refused.add(why),
+            match (done.outcome, &done.write_failure) {
+                (CallOutcome::Wrote, _) => self.done = self.done.saturating_add(1),
+                (CallOutcome::Refused, Some(why)) => self.refused.add(why),
                 (_, Some(why)) => self.failed.add(why),
                 (_, None) => {}
             }
@@ -44,16 +44,16 @@ impl Writes {
 
     /// The line about refused writes, if there were any.
     pub fn refusals(&self) -> Option<String> {
-        self.refused.told("refused")
+        self.refused.summary("refused")
     }
 
     /// The line about writes that failed for another reason, if there were any.
     pub fn failures(&self) -> Option<String> {
-        self.failed.told("not possible")
+        self.failed.summary("not possible")
     }
 }
 
-impl Unwritten {
+impl FailedWrites {
     fn add(&mut self, why: &str) {
         self.count = self.count.saturating_add(1);
         let why = short_line(why, REASON_CHARS_MAX);
@@ -66,7 +66,7 @@ impl Unwritten {
         }
     }
 
-    fn told(&self, what: &str) -> Option<String> {
+    fn summary(&self, what: &str) -> Option<String> {
         let counted = match self.count {
             0 => return None,
             1 => "1 write was".to_owned(),
@@ -79,17 +79,17 @@ impl Unwritten {
 
 #[cfg(test)]
 mod tests {
-    use super::{Unwritten, Writes};
+    use super::{FailedWrites, WriteCounts};
 
     #[test]
-    fn reasons_are_told_once_each_on_one_line_and_within_bounds() {
-        let mut refused = Unwritten::default();
+    fn refusal_reasons_are_listed_once_each_on_one_bounded_line() {
+        let mut refused = FailedWrites::default();
         for why in ["no grant", "no grant", "a\nb"] {
             refused.add(why);
         }
-        let mut writes = Writes {
+        let mut writes = WriteCounts {
             refused,
-            ..Writes::default()
+            ..WriteCounts::default()
         };
         let told = "3 writes were refused: no grant; a<U+000A>b.";
         assert_eq!(writes.refusals().as_deref(), Some(told));

@@ -1,8 +1,8 @@
 //! Connects a channel, again and again until it works, then keeps it attached to the engine.
 
-use super::ingress::Routes;
+use super::ingress::IngressRoutes;
 use crate::access::AccessError;
-use crate::channel::{self, Channel, Polled};
+use crate::channel::{self, Channel, PolledInbound};
 use crate::config::{ChannelSettings, ServerSettings};
 use crate::gateway::Gateway;
 use futures_util::FutureExt;
@@ -22,12 +22,12 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const POLLED_MAX: usize = 64;
 
 /// A channel on its way up.
-pub(super) struct Connecting {
+pub(super) struct ChannelConnector {
     pub(super) name: String,
     pub(super) settings: ChannelSettings,
     pub(super) server: ServerSettings,
     pub(super) client: reqwest::Client,
-    pub(super) routes: Arc<Routes>,
+    pub(super) routes: Arc<IngressRoutes>,
     pub(super) gateway: Arc<Gateway>,
     pub(super) now: fn() -> Timestamp,
     pub(super) cancel: CancellationToken,
@@ -41,13 +41,13 @@ pub(super) fn server_settings(server: &ServerSettings, address: SocketAddr) -> S
     }
 }
 
-impl Connecting {
+impl ChannelConnector {
     pub(super) async fn run(self) {
         let Some(channel) = self.connect().await else {
             return;
         };
         self.routes
-            .connected(&self.name, &self.settings, channel.installation());
+            .add_channel(&self.name, &self.settings, channel.installation());
         info!(
             channel = self.name,
             account = channel.installation().account.id,
@@ -58,7 +58,12 @@ impl Connecting {
         let delivering = self
             .gateway
             .attach(&self.name, Arc::clone(&channel), self.cancel.clone());
-        let polling = async { tokio::join!(channel.poll(inbox, self.cancel.clone()), self.take_in(polled)) };
+        let polling = async {
+            tokio::join!(
+                channel.poll(inbox, self.cancel.clone()),
+                self.receive_polled(polled)
+            )
+        };
         tokio::pin!(delivering, polling);
         tokio::select! {
             () = &mut delivering => {
@@ -89,18 +94,18 @@ impl Connecting {
     }
 
     /// Tells the platform that a message is ours only once it is durable.
-    async fn take_in(&self, mut polled: mpsc::Receiver<Polled>) {
-        while let Some(Polled { inbound, accepted }) = polled.recv().await {
+    async fn receive_polled(&self, mut polled: mpsc::Receiver<PolledInbound>) {
+        while let Some(PolledInbound { inbound, accepted }) = polled.recv().await {
             let at = (self.now)();
-            match taken(self.gateway.receive(inbound, at)).await {
-                Taken::Stored => {
+            match catch_panic(self.gateway.receive(inbound, at)).await {
+                PolledOutcome::Stored => {
                     // It may poll no more.
                     let _gone = accepted.send(());
                 }
-                Taken::NotNow(error) => {
+                PolledOutcome::Failed(error) => {
                     warn!(%error, "a polled message could not be stored; it will be polled again");
                 }
-                Taken::Poison => {
+                PolledOutcome::Panicked => {
                     error!(
                         channel = self.name,
                         "a polled message made its handler panic, and is dropped"
@@ -115,38 +120,41 @@ impl Connecting {
 
 /// The outcome for a polled message.
 #[derive(Debug, PartialEq, Eq)]
-enum Taken {
+enum PolledOutcome {
     /// The message is durable, or refused for good.
     Stored,
     /// The message is to come again.
-    NotNow(AccessError),
+    Failed(AccessError),
     /// The message made its handler panic, and must not come again: it would do the same.
-    Poison,
+    Panicked,
 }
 
-async fn taken<T>(receiving: impl Future<Output = Result<T, AccessError>>) -> Taken {
+async fn catch_panic<T>(receiving: impl Future<Output = Result<T, AccessError>>) -> PolledOutcome {
     match AssertUnwindSafe(receiving).catch_unwind().await {
-        Ok(Ok(_)) => Taken::Stored,
-        Ok(Err(error)) => Taken::NotNow(error),
-        Err(_panic) => Taken::Poison,
+        Ok(Ok(_)) => PolledOutcome::Stored,
+        Ok(Err(error)) => PolledOutcome::Failed(error),
+        Err(_panic) => PolledOutcome::Panicked,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Taken, taken};
+    use super::{PolledOutcome, catch_panic};
     use crate::access::AccessError;
 
     #[tokio::test]
     async fn a_message_that_makes_its_handler_panic_does_not_come_again() {
-        assert_eq!(taken(async { Ok(()) }).await, Taken::Stored);
+        assert_eq!(catch_panic(async { Ok(()) }).await, PolledOutcome::Stored);
         let unknown = AccessError::Unknown("alice".into());
         let refused = Err::<(), _>(unknown.clone());
-        assert_eq!(taken(async { refused }).await, Taken::NotNow(unknown.clone()));
+        assert_eq!(
+            catch_panic(async { refused }).await,
+            PolledOutcome::Failed(unknown.clone())
+        );
         let receiving = async {
             assert_eq!(unknown.to_string(), "", "a defect");
             Ok(())
         };
-        assert_eq!(taken(receiving).await, Taken::Poison);
+        assert_eq!(catch_panic(receiving).await, PolledOutcome::Panicked);
     }
 }

@@ -1,6 +1,6 @@
 //! Notices that our clock and a sender's differ: then its signatures are right, and none is taken for its age.
 
-use crate::health::{Health, Severity};
+use crate::health::{Health, HealthSeverity};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const IN_A_ROW_MAX: u32 = 5;
 
 /// Requests of each name in a row whose signature is right and whose time is not.
-pub(super) struct Clocks {
+pub(super) struct ClockMonitor {
     health: Health,
     in_a_row: Mutex<BTreeMap<String, u32>>,
 }
 
-impl Clocks {
+impl ClockMonitor {
     pub(super) fn new(health: Health) -> Self {
         Self {
             health,
@@ -22,21 +22,21 @@ impl Clocks {
     }
 
     /// Counts a request that was signed so many seconds from now.
-    pub(super) fn stale(&self, name: &str, seconds: i64) {
+    pub(super) fn record_stale(&self, name: &str, seconds: i64) {
         let mut in_a_row = self.in_a_row();
         let count = in_a_row.entry(name.to_owned()).or_default();
         *count = count.saturating_add(1);
         if *count == IN_A_ROW_MAX + 1 {
             let by = seconds.unsigned_abs();
             let why = format!("the clock of this machine or of the sender differs by {by} s");
-            self.health.set(&of(name), Severity::Degraded, why);
+            self.health.set(&health_key(name), HealthSeverity::Degraded, why);
         }
     }
 
     /// Notes a request that was signed a moment ago.
-    pub(super) fn fresh(&self, name: &str) {
+    pub(super) fn record_fresh(&self, name: &str) {
         if self.in_a_row().remove(name).is_some() {
-            self.health.clear(&of(name));
+            self.health.clear(&health_key(name));
         }
     }
 
@@ -45,38 +45,38 @@ impl Clocks {
     }
 }
 
-fn of(name: &str) -> String {
+fn health_key(name: &str) -> String {
     format!("signatures of {name}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Clocks;
-    use crate::health::{Health, Severity};
+    use super::ClockMonitor;
+    use crate::health::{Health, HealthSeverity};
 
     /// R20
     #[test]
     fn six_stale_signatures_in_a_row_are_a_clock_that_differs() {
         let health = Health::default();
-        let clocks = Clocks::new(health.clone());
-        let told = || health.told(Severity::Degraded);
+        let clocks = ClockMonitor::new(health.clone());
+        let told = || health.reason_lines(HealthSeverity::Degraded);
         for _ in 0..5 {
-            clocks.stale("slack", -7_200);
+            clocks.record_stale("slack", -7_200);
         }
         // Nothing in a row is old requests that somebody repeats.
-        clocks.fresh("slack");
+        clocks.record_fresh("slack");
         for _ in 0..5 {
-            clocks.stale("slack", -7_200);
-            clocks.stale("ci", 400);
-            clocks.fresh("ci");
+            clocks.record_stale("slack", -7_200);
+            clocks.record_stale("ci", 400);
+            clocks.record_fresh("ci");
         }
         assert_eq!(told(), [""; 0]);
-        clocks.stale("slack", -7_200);
-        clocks.stale("slack", -7_201);
+        clocks.record_stale("slack", -7_200);
+        clocks.record_stale("slack", -7_201);
         let why = "the clock of this machine or of the sender differs by 7200 s";
         assert_eq!(told(), [format!("signatures of slack: {why}")]);
-        assert_eq!(health.told(Severity::Unready), [""; 0]);
-        clocks.fresh("slack");
+        assert_eq!(health.reason_lines(HealthSeverity::Unready), [""; 0]);
+        clocks.record_fresh("slack");
         assert_eq!(told(), [""; 0]);
     }
 }

@@ -1,12 +1,12 @@
 //! The engine as the HTTP listener sees it: the webhook behind a name, and the storing of its events.
 
-use super::clocks::Clocks;
+use super::clocks::ClockMonitor;
 use super::refusals::Refusals;
 use crate::admin::Installations;
 use crate::config::{ChannelSettings, Config};
-use crate::gateway::{self, Gateway, RepositoriesLoaded};
-use crate::health::{Health, Severity};
-use crate::http::{Acknowledged, Ingress, Readiness, Route, Unavailable};
+use crate::gateway::{self, Gateway, LoadObserver};
+use crate::health::{Health, HealthSeverity};
+use crate::http::{Ingress, IngressResult, Readiness, Route, Unavailable};
 use crate::model::{Inbound, Installation};
 use crate::webhook::{self, Webhook};
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The webhooks by name, and what is not ready yet.
-pub(super) struct Routes {
+pub(super) struct IngressRoutes {
     webhooks: RwLock<BTreeMap<String, Arc<dyn Webhook>>>,
     installations: RwLock<BTreeMap<String, Installation>>,
     connecting: Mutex<BTreeSet<String>>,
@@ -26,14 +26,17 @@ pub(super) struct Routes {
     health: Health,
 }
 
-impl Routes {
+impl IngressRoutes {
     pub(super) fn new(config: &Config, health: Health) -> Self {
         let hooks = config.hooks.iter();
         let webhooks =
-            hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::of_hook(name, settings)?)));
+            hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::hook_webhook(name, settings)?)));
         let channels = config.channels.iter();
         let unconnected = channels.filter_map(|(name, settings)| {
-            Some((name.clone(), webhook::of_unconnected_channel(name, settings)?))
+            Some((
+                name.clone(),
+                webhook::unconnected_channel_webhook(name, settings)?,
+            ))
         });
         Self {
             unconnected: unconnected.collect(),
@@ -52,8 +55,8 @@ impl Routes {
     }
 
     /// Opens the webhook of a channel that knows who it is.
-    pub(super) fn connected(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
-        if let Some(webhook) = webhook::of_channel(name, settings, installation) {
+    pub(super) fn add_channel(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
+        if let Some(webhook) = webhook::channel_webhook(name, settings, installation) {
             let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
             webhooks.insert(name.to_owned(), webhook);
         }
@@ -82,15 +85,15 @@ impl Routes {
             None => format!("loading repository {name}"),
         });
         let mut reasons: Vec<String> = connecting.chain(loading).collect();
-        reasons.extend(self.health.told(Severity::Unready));
+        reasons.extend(self.health.reason_lines(HealthSeverity::Unready));
         Readiness {
             waiting_for: reasons,
-            degraded: self.health.told(Severity::Degraded),
+            degraded: self.health.reason_lines(HealthSeverity::Degraded),
         }
     }
 }
 
-impl Installations for Routes {
+impl Installations for IngressRoutes {
     fn installations(&self) -> Vec<(String, Installation)> {
         let installations = self.installations.read().unwrap_or_else(PoisonError::into_inner);
         installations
@@ -100,7 +103,7 @@ impl Installations for Routes {
     }
 }
 
-impl RepositoriesLoaded for Routes {
+impl LoadObserver for IngressRoutes {
     fn loaded(&self, repository: &str) {
         self.loading
             .lock()
@@ -117,25 +120,25 @@ impl RepositoriesLoaded for Routes {
 }
 
 /// The engine with a clock, as the HTTP side sees it.
-pub(super) struct Clocked {
+pub(super) struct GatewayIngress {
     pub(super) gateway: Arc<Gateway>,
-    pub(super) routes: Arc<Routes>,
-    pub(super) clocks: Clocks,
+    pub(super) routes: Arc<IngressRoutes>,
+    pub(super) clock_monitor: ClockMonitor,
     pub(super) refusals: Refusals,
     pub(super) now: fn() -> Timestamp,
 }
 
 #[async_trait]
-impl Ingress for Clocked {
-    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
+impl Ingress for GatewayIngress {
+    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable> {
         // In a task of its own: a sender that hangs up must not stop what it has begun.
         let gateway = Arc::clone(&self.gateway);
         let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
         match received.await.map_err(|_| Unavailable)? {
-            Ok(gateway::Acknowledged::New) => Ok(Acknowledged::New),
-            Ok(gateway::Acknowledged::Duplicate) => Ok(Acknowledged::Duplicate),
-            Ok(gateway::Acknowledged::Refused) => Ok(Acknowledged::Refused),
-            Ok(gateway::Acknowledged::Full) => Err(Unavailable),
+            Ok(gateway::ReceiveOutcome::New) => Ok(IngressResult::New),
+            Ok(gateway::ReceiveOutcome::Duplicate) => Ok(IngressResult::Duplicate),
+            Ok(gateway::ReceiveOutcome::Refused) => Ok(IngressResult::Refused),
+            Ok(gateway::ReceiveOutcome::Full) => Err(Unavailable),
             Err(error) => {
                 tracing::error!(%error, "an inbound could not be stored; its sender will deliver it again");
                 Err(Unavailable)
@@ -163,17 +166,17 @@ impl Ingress for Clocked {
     }
 
     fn unauthenticated(&self, name: &str, reason: &'static str, at: Timestamp) {
-        self.refusals.refused(name, reason, at);
+        self.refusals.record_refused(name, reason, at);
     }
 
     fn authentic(&self, name: &str) {
-        self.clocks.fresh(name);
-        self.refusals.authentic(name);
+        self.clock_monitor.record_fresh(name);
+        self.refusals.record_authentic(name);
     }
 
     fn stale(&self, name: &str, seconds: i64) {
-        self.clocks.stale(name, seconds);
-        self.refusals.authentic(name);
+        self.clock_monitor.record_stale(name, seconds);
+        self.refusals.record_authentic(name);
     }
 
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {

@@ -9,31 +9,31 @@ mod watch;
 
 use crate::access::{Access, AccessError};
 use crate::admin::{self, Admin};
-use crate::bundler::{Fetch, Network, Offline};
+use crate::bundler::{Fetch, NetworkFetcher, OfflineFetcher};
 use crate::compare::Comparer;
 use crate::config::Config;
 use crate::crash_point;
-use crate::gateway::{Bounds, Gateway, Parts, Repositories, Retention};
+use crate::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
 use crate::health::Health;
 use crate::helm::{ChartRepositories, Helm};
 use crate::http;
 use crate::provider;
 use crate::redact::Redactor;
-use crate::sandbox::{Program, Scratch};
+use crate::sandbox::{ProgramPath, Scratch};
 use crate::store::{self, Condition, GroupAccess, OpenError, Store};
-use crate::tanka::{Evaluate, OnDemand};
-use crate::tool::{self, Reach, Toolbox};
-use crate::workspace::Denied;
-use clocks::Clocks;
-use ingress::{Clocked, Routes};
+use crate::tanka::{Evaluate, LazyEvaluator};
+use crate::tool::{self, ToolServices, Toolbox};
+use crate::workspace::DeniedFiles;
+use clocks::ClockMonitor;
+use ingress::{GatewayIngress, IngressRoutes};
 use jiff::Timestamp;
 use refusals::Refusals;
-pub(crate) use refusals::remembered;
+pub(crate) use refusals::secret_mismatches;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tasks::{Course, Tasks};
+use tasks::{TaskLifetime, Tasks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -45,16 +45,16 @@ const LEFT_MAX: Duration = Duration::from_secs(2);
 
 /// The inputs that the program takes from its surroundings: time, randomness and its own path.
 #[derive(Clone, Copy, Debug)]
-pub struct World {
+pub struct Host {
     /// The clock.
     pub now: fn() -> Timestamp,
     /// 32 bytes nobody can guess.
     pub random: fn() -> [u8; 32],
     /// The program that is started again as a sandbox worker.
-    pub program: fn() -> Program,
+    pub program: fn() -> ProgramPath,
     /// Servers on this machine in the place of hosts, as host and address: how downloads are tried out
     /// without a network. No configuration can name one.
-    pub stand_ins: &'static [(&'static str, &'static str)],
+    pub host_overrides: &'static [(&'static str, &'static str)],
 }
 
 /// An error that keeps the server from starting. One line, with what to do.
@@ -81,7 +81,7 @@ pub enum StartError {
 
 /// The reason why a server ends that nobody stopped. One line.
 #[derive(Debug, thiserror::Error)]
-pub enum Ended {
+pub enum ServerFailure {
     /// The store is broken, and takes nothing more.
     #[error("the store is broken: {0}; the process ends, and the next start looks at what the disk holds")]
     Store(String),
@@ -90,7 +90,7 @@ pub enum Ended {
     Task {
         /// The name of the task.
         task: String,
-        /// `panicked` or `ended`.
+        /// `panicked` or `wait_for_failure`.
         how: &'static str,
     },
 }
@@ -114,13 +114,13 @@ pub struct App {
 impl App {
     /// Starts a server. It serves at once; channels connect and repositories load behind it, and
     /// `/readyz` says when they have.
-    pub async fn start(config: Config, world: World) -> Result<Self, StartError> {
+    pub async fn start(config: Config, world: Host) -> Result<Self, StartError> {
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
         // The certificates of the system are read while the store is opened.
         let directory = config.data.directory.clone();
-        let group = GroupAccess::of(config.data.group_access);
+        let group = GroupAccess::from_setting(config.data.group_access);
         let opening = tokio::task::spawn_blocking(move || {
             store::prepare_directory(&directory, group)?;
             Store::open(&directory)
@@ -141,15 +141,16 @@ impl App {
         let repositories = Repositories::new(
             &config.repositories,
             config.data.directory.clone(),
-            Bounds::from(config.as_ref()),
+            MirrorBounds::from(config.as_ref()),
             Arc::new(log_progress),
             world.now,
         );
         // Nothing is started for an evaluation before one is asked for.
-        let evaluator: Arc<dyn Evaluate> = Arc::new(OnDemand::new((world.program)(), config.sandbox.clone()));
+        let evaluator: Arc<dyn Evaluate> =
+            Arc::new(LazyEvaluator::new((world.program)(), config.sandbox.clone()));
         let mask_key = (world.random)().to_vec();
         let comparer = Comparer::new(Arc::clone(&evaluator), Arc::clone(&redactor), mask_key);
-        let comparer = Arc::new(comparer.with_files_in(&config.sandbox.programs.scratch));
+        let comparer = Arc::new(comparer.with_spool_directory(&config.sandbox.programs.scratch));
         let health = Health::default();
         let parts = Parts {
             store: store.clone(),
@@ -159,7 +160,7 @@ impl App {
             comparer,
             repositories,
             redactor,
-            denied: Arc::new(Denied::configured(&config.sandbox.secrets_denied)),
+            denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
             config: Arc::clone(&config),
             health: health.clone(),
             now: world.now,
@@ -173,7 +174,7 @@ impl App {
         let address = listener
             .local_addr()
             .map_err(|why| StartError::Listen { address: listen, why })?;
-        let routes = Arc::new(Routes::new(&config, health.clone()));
+        let routes = Arc::new(IngressRoutes::new(&config, health.clone()));
         let condition = store.condition();
         let admin = Arc::new(Admin {
             store,
@@ -182,7 +183,7 @@ impl App {
             retention,
             channels: config.channels.keys().cloned().collect(),
             gateway: Some(Arc::clone(&gateway)),
-            routes: Arc::clone(&routes) as Arc<dyn admin::Installations>,
+            installations: Arc::clone(&routes) as Arc<dyn admin::Installations>,
             now: world.now,
             random: world.random,
         });
@@ -205,40 +206,41 @@ impl App {
         &mut self,
         listener: TcpListener,
         config: Arc<Config>,
-        routes: Arc<Routes>,
+        routes: Arc<IngressRoutes>,
         client: reqwest::Client,
-        world: World,
+        world: Host,
     ) -> Result<(), StartError> {
         let socket =
             admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
         let (store, health) = (self.admin.store.clone(), self.health.clone());
         let admin = admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone());
-        self.tasks.spawn("the admin socket", Course::Endless, admin);
+        self.tasks.spawn("the admin socket", TaskLifetime::Endless, admin);
         let watching = watch::watch_store(store.clone(), health.clone(), world.now, self.cancel.clone());
         self.tasks
-            .spawn("the watch of the store", Course::Endless, watching);
+            .spawn("the watch of the store", TaskLifetime::Endless, watching);
         let checking = watch::check_store(store, health.clone(), self.cancel.clone());
         self.tasks
-            .spawn("the check of the database", Course::Finite, checking);
-        let ingress = Arc::new(Clocked {
+            .spawn("the check of the database", TaskLifetime::Finite, checking);
+        let ingress = Arc::new(GatewayIngress {
             gateway: Arc::clone(&self.gateway),
             routes: Arc::clone(&routes),
             refusals: Refusals::new(&config, health.clone()),
-            clocks: Clocks::new(health),
+            clock_monitor: ClockMonitor::new(health),
             now: world.now,
         });
         let serving = http::serve(listener, &config.server, ingress, self.accepting.clone());
-        self.tasks.spawn("the listener", Course::Endless, async move {
-            let served = serving.await;
-            if served.connections_cut > 0 {
-                warn!(
-                    served.connections_cut,
-                    "some requests were cut at shutdown; their senders will repeat them"
-                );
-            }
-        });
+        self.tasks
+            .spawn("the listener", TaskLifetime::Endless, async move {
+                let served = serving.await;
+                if served.connections_cut > 0 {
+                    warn!(
+                        served.connections_cut,
+                        "some requests were cut at shutdown; their senders will repeat them"
+                    );
+                }
+            });
         for (name, settings) in &config.channels {
-            let connecting = channels::Connecting {
+            let connecting = channels::ChannelConnector {
                 name: name.clone(),
                 settings: settings.clone(),
                 server: channels::server_settings(&config.server, self.address),
@@ -249,27 +251,28 @@ impl App {
                 cancel: self.cancel.clone(),
             };
             self.tasks
-                .spawn(format!("channel {name}"), Course::Endless, connecting.run());
+                .spawn(format!("channel {name}"), TaskLifetime::Endless, connecting.run());
         }
         let turns = Arc::clone(&self.gateway).run(self.cancel.clone());
-        self.tasks.spawn("the loop of turns", Course::Endless, turns);
+        self.tasks
+            .spawn("the loop of turns", TaskLifetime::Endless, turns);
         let loading = Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone());
         self.tasks
-            .spawn("the loading of repositories", Course::Finite, loading);
+            .spawn("the loading of repositories", TaskLifetime::Finite, loading);
         let dropping = Arc::clone(&self.gateway).drop_addresses(self.cancel.clone());
         self.tasks
-            .spawn("the dropping of addresses", Course::Endless, dropping);
+            .spawn("the dropping of addresses", TaskLifetime::Endless, dropping);
         let retention = Arc::clone(&self.admin.retention).run(world.now, self.cancel.clone());
-        self.tasks.spawn("retention", Course::Endless, retention);
+        self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())
     }
 
     /// Waits until the server cannot do its work any more although nobody stopped it. Safe to drop at any time.
-    pub async fn ended(&mut self) -> Ended {
+    pub async fn wait_for_failure(&mut self) -> ServerFailure {
         tokio::select! {
             biased;
-            why = watch::broken(&mut self.condition) => Ended::Store(why),
-            ended = self.tasks.ended() => ended,
+            why = watch::wait_until_broken(&mut self.condition) => ServerFailure::Store(why),
+            ended = self.tasks.wait_for_failure() => ended,
         }
     }
 
@@ -279,7 +282,7 @@ impl App {
         crash_point::before("B28");
         self.accepting.cancel();
         self.cancel.cancel();
-        if tokio::time::timeout(SHUTDOWN_MAX, self.tasks.all_ended())
+        if tokio::time::timeout(SHUTDOWN_MAX, self.tasks.wait_all())
             .await
             .is_err()
         {
@@ -315,7 +318,7 @@ fn toolbox(
     client: reqwest::Client,
     evaluator: Arc<dyn Evaluate>,
     comparer: Arc<Comparer>,
-    world: World,
+    world: Host,
 ) -> Result<Toolbox, StartError> {
     let settings = &config.sandbox.programs;
     // Where no host is allowed, nothing is downloaded.
@@ -325,12 +328,12 @@ fn toolbox(
     };
     let runtime = tokio::runtime::Handle::current();
     let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
-    for (host, address) in world.stand_ins {
-        charts = charts.with_stand_in(host, address).map_err(setup)?;
+    for (host, address) in world.host_overrides {
+        charts = charts.with_host_override(host, address).map_err(setup)?;
     }
     let helm = Helm::configured((world.program)(), settings).map(|helm| helm.with_repositories(charts));
-    let reach = Reach {
-        packages: packages(config, client, world.stand_ins)?,
+    let reach = ToolServices {
+        packages: packages(config, client, world.host_overrides)?,
         evaluator,
         comparer,
         helm: helm.map(Arc::new),
@@ -346,15 +349,15 @@ fn packages(
 ) -> Result<Arc<dyn Fetch>, StartError> {
     let hosts = &config.bundler.hosts_allowed;
     if hosts.is_empty() {
-        return Ok(Arc::new(Offline));
+        return Ok(Arc::new(OfflineFetcher));
     }
     let runtime = tokio::runtime::Handle::current();
     let scratch = config.data.directory.join("scratch");
     let kept = config.data.directory.join("packages");
-    let network = Network::new(hosts, client, runtime, scratch);
-    let mut network = network.with_shelf(kept, config.bundler.kept_bytes_max);
+    let network = NetworkFetcher::new(hosts, client, runtime, scratch);
+    let mut network = network.with_package_cache(kept, config.bundler.kept_bytes_max);
     for (host, address) in stand_ins {
-        network = network.with_stand_in(host, address).map_err(setup)?;
+        network = network.with_host_override(host, address).map_err(setup)?;
     }
     Ok(Arc::new(network))
 }

@@ -2,10 +2,10 @@
 //! the operator has to see that the two sides have different secrets.
 
 use crate::config::{ChannelSettings, Config};
-use crate::health::{Health, Severity};
+use crate::health::{Health, HealthSeverity};
 use crate::http::NAME_UNKNOWN;
-use crate::store::Doors;
-use crate::webhook::{REASON_OF_TIME, REASONS_OF_SECRETS};
+use crate::store::IngressActivity;
+use crate::webhook::{SECRET_MISMATCH_REASONS, STALE_REASON};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,11 +18,11 @@ pub(super) struct Refusals {
     health: Health,
     /// The key that holds each secret.
     secrets: BTreeMap<String, String>,
-    refused: Mutex<BTreeMap<String, Refused>>,
+    refused: Mutex<BTreeMap<String, RefusalCounts>>,
 }
 
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusalCounts {
     in_a_row: u32,
     /// Since the last line of the log.
     unlogged: u64,
@@ -30,7 +30,7 @@ struct Refused {
     minute: Option<i64>,
 }
 
-impl Refused {
+impl RefusalCounts {
     /// The number of those refused in a row, and of those to be logged now, which is once a minute.
     fn count(&mut self, at: Timestamp) -> (u32, Option<u64>) {
         self.in_a_row = self.in_a_row.saturating_add(1);
@@ -52,7 +52,7 @@ impl Refusals {
     }
 
     /// Notes a refused request. A name is a configured one or [`NAME_UNKNOWN`], so that there is a bound to them.
-    pub(super) fn refused(&self, name: &str, reason: &str, at: Timestamp) {
+    pub(super) fn record_refused(&self, name: &str, reason: &str, at: Timestamp) {
         // Held until it is told: one that is authentic meanwhile takes it back.
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let (in_a_row, unlogged) = refused.entry(name.to_owned()).or_default().count(at);
@@ -80,17 +80,17 @@ impl Refusals {
             let why = format!(
                 "every request since the last good one was refused ({reason}); is `{secret}` the secret that its sender has?"
             );
-            self.health.set(&of(name), Severity::Degraded, why);
+            self.health.set(&health_key(name), HealthSeverity::Degraded, why);
         }
     }
 
     /// Notes a request that was signed with the right secret, whatever it says.
-    pub(super) fn authentic(&self, name: &str) {
+    pub(super) fn record_authentic(&self, name: &str) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(refused) = refused.get_mut(name)
             && std::mem::take(&mut refused.in_a_row) > IN_A_ROW_MAX
         {
-            self.health.clear(&of(name));
+            self.health.clear(&health_key(name));
         }
     }
 }
@@ -113,14 +113,14 @@ fn secrets(config: &Config) -> BTreeMap<String, String> {
 
 /// The names whose newest requests were all refused for their secret, each with what is to be said of it. What came
 /// before the newest good one on record is over: of strangers, and of those who bring an invite, no name of a channel is kept.
-pub(crate) fn remembered(config: &Config, doors: &Doors) -> Vec<(String, String)> {
+pub(crate) fn secret_mismatches(config: &Config, doors: &IngressActivity) -> Vec<(String, String)> {
     let secrets = secrets(config);
     let told = secrets.iter().filter_map(|(name, secret)| {
-        let since = doors.let_in.get(name);
-        let of_name = doors.turned_away.iter().filter(|turned| turned.name == *name);
-        let judged = of_name.filter(|turned| turned.reason != REASON_OF_TIME);
+        let since = doors.accepted.get(name);
+        let of_name = doors.rejected.iter().filter(|turned| turned.name == *name);
+        let judged = of_name.filter(|turned| turned.reason != STALE_REASON);
         let mut in_a_row = judged.take_while(|turned| {
-            REASONS_OF_SECRETS.contains(&turned.reason.as_str()) && since.is_none_or(|since| turned.at > *since)
+            SECRET_MISMATCH_REASONS.contains(&turned.reason.as_str()) && since.is_none_or(|since| turned.at > *since)
         });
         let newest = in_a_row.next()?;
         let count = 1 + in_a_row.count();
@@ -129,12 +129,12 @@ pub(crate) fn remembered(config: &Config, doors: &Doors) -> Vec<(String, String)
             "{count} requests or more were refused since the last good one on record, the last at {at:.0}: {reason}; is `{secret}` \
              the secret that its sender has? The next good one ends this"
         );
-        (u32::try_from(count).unwrap_or(u32::MAX) > IN_A_ROW_MAX).then(|| (of(name), why))
+        (u32::try_from(count).unwrap_or(u32::MAX) > IN_A_ROW_MAX).then(|| (health_key(name), why))
     });
     told.collect()
 }
 
-fn of(name: &str) -> String {
+fn health_key(name: &str) -> String {
     format!("secret of {name}")
 }
 
@@ -152,11 +152,11 @@ fn words(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Refusals, Refused, remembered};
-    use crate::config::{Config, Sources};
-    use crate::health::{Health, Severity};
+    use super::{RefusalCounts, Refusals, secret_mismatches};
+    use crate::config::{Config, ConfigSources};
+    use crate::health::{Health, HealthSeverity};
     use crate::http::NAME_UNKNOWN;
-    use crate::store::{Doors, TurnedAway};
+    use crate::store::{IngressActivity, RejectedRequest};
     use jiff::Timestamp;
 
     const TOML: &str = r#"[channels.team]
@@ -177,7 +177,7 @@ api_key = { env = "SIGNING" }
             ("SIGNING", "8f742231b10e8888abcd99"),
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let sources = Sources {
+        let sources = ConfigSources {
             file: Some(file),
             environment: variables.into_iter().collect(),
             flags: Vec::new(),
@@ -191,30 +191,30 @@ api_key = { env = "SIGNING" }
 
     /// T12
     #[test]
-    fn three_refusals_in_a_row_are_told_until_one_is_right() {
+    fn three_refusals_in_a_row_degrade_health_until_a_request_is_authentic() {
         let health = Health::default();
         let refusals = Refusals::new(&config(), health.clone());
-        let told = || health.told(Severity::Degraded);
+        let told = || health.reason_lines(HealthSeverity::Degraded);
         for _ in 0..10 {
-            refusals.refused("team", "hook.forged", at(0));
-            refusals.refused("team", "hook.forged", at(0));
-            refusals.refused(NAME_UNKNOWN, "hook.unknown", at(0));
-            refusals.authentic("team");
+            refusals.record_refused("team", "hook.forged", at(0));
+            refusals.record_refused("team", "hook.forged", at(0));
+            refusals.record_refused(NAME_UNKNOWN, "hook.unknown", at(0));
+            refusals.record_authentic("team");
         }
         assert_eq!(told(), [""; 0]);
         for _ in 0..3 {
-            refusals.refused("team", "hook.forged", at(0));
+            refusals.record_refused("team", "hook.forged", at(0));
         }
         let why = "secret of team: every request since the last good one was refused (the signature is wrong); is `channels.team.signing_secret` the secret that its sender has?";
         assert_eq!(told(), [why]);
-        refusals.authentic("team");
+        refusals.record_authentic("team");
         assert_eq!(told(), [""; 0]);
     }
 
     /// T12
     #[test]
     fn a_flood_is_one_line_a_minute_with_its_count() {
-        let mut refused = Refused::default();
+        let mut refused = RefusalCounts::default();
         let counts: Vec<u64> = (0..180)
             .flat_map(|second| [second; 10])
             .filter_map(|second| refused.count(at(second)).1)
@@ -224,25 +224,25 @@ api_key = { env = "SIGNING" }
 
     /// T12
     #[test]
-    fn what_is_remembered_of_refusals_ends_with_the_next_good_request() {
-        let turned = |second, reason: &str| TurnedAway {
+    fn recorded_refusals_are_reported_only_since_the_last_authentic_request() {
+        let turned = |second, reason: &str| RejectedRequest {
             name: "team".to_owned(),
             reason: reason.to_owned(),
             at: at(second),
         };
-        let forged = |seconds: &[i64]| -> Vec<TurnedAway> {
+        let forged = |seconds: &[i64]| -> Vec<RejectedRequest> {
             seconds
                 .iter()
                 .map(|second| turned(*second, "hook.forged"))
                 .collect()
         };
-        let told = |turned_away: Vec<TurnedAway>, let_in: Option<i64>| {
+        let told = |turned_away: Vec<RejectedRequest>, let_in: Option<i64>| {
             let let_in = let_in.map(|second| ("team".to_owned(), at(second)));
-            let doors = Doors {
-                let_in: let_in.into_iter().collect(),
-                turned_away,
+            let doors = IngressActivity {
+                accepted: let_in.into_iter().collect(),
+                rejected: turned_away,
             };
-            remembered(&config(), &doors)
+            secret_mismatches(&config(), &doors)
         };
         let why = "3 requests or more were refused since the last good one on record, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
         let expected = [("secret of team".to_owned(), why.to_owned())];

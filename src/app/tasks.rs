@@ -1,14 +1,14 @@
 //! The long-running tasks of a server, by name. None ends before the server does, but those that may: whoever waits
 //! here hears of the first that does.
 
-use super::Ended;
+use super::ServerFailure;
 use std::collections::HashMap;
 use std::future::Future;
 use tokio::task::{Id, JoinError, JoinSet};
 
 /// The expected life of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum TaskLifetime {
     /// The task runs as long as the server does.
     Endless,
     /// The task has something to do, and is done then.
@@ -19,14 +19,14 @@ pub(super) enum Course {
 #[derive(Default)]
 pub(super) struct Tasks {
     running: JoinSet<()>,
-    names: HashMap<Id, (String, Course)>,
+    names: HashMap<Id, (String, TaskLifetime)>,
 }
 
 impl Tasks {
     pub(super) fn spawn(
         &mut self,
         name: impl Into<String>,
-        course: Course,
+        course: TaskLifetime,
         task: impl Future<Output = ()> + Send + 'static,
     ) {
         let id = self.running.spawn(task).id();
@@ -34,7 +34,7 @@ impl Tasks {
     }
 
     /// Waits until a task panics, or ends that may not. Safe to drop at any time.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(super) async fn wait_for_failure(&mut self) -> ServerFailure {
         loop {
             let (id, how) = match self.running.join_next_with_id().await {
                 Some(Ok((id, ()))) => (id, None),
@@ -44,18 +44,18 @@ impl Tasks {
             let (task, course) = self
                 .names
                 .remove(&id)
-                .unwrap_or_else(|| ("a task".to_owned(), Course::Endless));
+                .unwrap_or_else(|| ("a task".to_owned(), TaskLifetime::Endless));
             let how = match (how, course) {
                 (Some(how), _) => how,
-                (None, Course::Endless) => "ended",
-                (None, Course::Finite) => continue,
+                (None, TaskLifetime::Endless) => "ended",
+                (None, TaskLifetime::Finite) => continue,
             };
-            return Ended::Task { task, how };
+            return ServerFailure::Task { task, how };
         }
     }
 
     /// Waits until all have ended.
-    pub(super) async fn all_ended(&mut self) {
+    pub(super) async fn wait_all(&mut self) {
         while self.running.join_next().await.is_some() {}
     }
 
@@ -75,22 +75,22 @@ fn how(error: &JoinError) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::panic)]
 mod tests {
-    use super::{Course, Tasks};
+    use super::{TaskLifetime, Tasks};
 
-    async fn told(task: impl Future<Output = ()> + Send + 'static, course: Course) -> String {
+    async fn failure_text(task: impl Future<Output = ()> + Send + 'static, course: TaskLifetime) -> String {
         let mut tasks = Tasks::default();
-        tasks.spawn("loading", Course::Finite, async {});
-        tasks.spawn("accepting", Course::Endless, std::future::pending());
+        tasks.spawn("loading", TaskLifetime::Finite, async {});
+        tasks.spawn("accepting", TaskLifetime::Endless, std::future::pending());
         tasks.spawn("delivering", course, task);
-        tasks.ended().await.to_string()
+        tasks.wait_for_failure().await.to_string()
     }
 
     #[tokio::test]
     async fn a_task_that_ends_before_its_server_is_named() {
-        let ended = told(async {}, Course::Endless).await;
+        let ended = failure_text(async {}, TaskLifetime::Endless).await;
         assert!(ended.starts_with("delivering ended;"), "{ended}");
-        for course in [Course::Endless, Course::Finite] {
-            let ended = told(async { panic!("a defect") }, course).await;
+        for course in [TaskLifetime::Endless, TaskLifetime::Finite] {
+            let ended = failure_text(async { panic!("a defect") }, course).await;
             assert!(ended.starts_with("delivering panicked;"), "{ended}");
         }
     }

@@ -1,6 +1,6 @@
 //! Watches the store, and says in the register of health how it is.
 
-use crate::health::{Health, Severity};
+use crate::health::{Health, HealthSeverity};
 use crate::store::{Condition, Store, StoreError};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 /// Time between two checks of a store that takes writes.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Time between two checks of a store that does not.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time limit of a check: longer than the store waits for a lock.
-const LOOK_MAX: Duration = Duration::from_millis(2_500);
+const CHECK_TIME_MAX: Duration = Duration::from_millis(2_500);
 /// Time between two tries to read the whole database.
-const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const INTEGRITY_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// The name of the store in the register.
 const STORE: &str = "store";
 /// The name of the check of the whole database.
@@ -36,11 +36,11 @@ pub(super) async fn watch_store(
         let wait = match why {
             None => {
                 health.clear(STORE);
-                LOOK_EVERY
+                CHECK_INTERVAL
             }
             Some(why) => {
-                health.set(STORE, Severity::Unready, why);
-                LOOK_AGAIN_AFTER
+                health.set(STORE, HealthSeverity::Unready, why);
+                RECHECK_INTERVAL
             }
         };
         tokio::select! {
@@ -49,7 +49,8 @@ pub(super) async fn watch_store(
             changed = condition.changed() => if changed.is_ok() { continue },
             () = tokio::time::sleep(wait) => {}
         }
-        let looked = cancel.run_until_cancelled(tokio::time::timeout(LOOK_MAX, store.look(now())));
+        let looked =
+            cancel.run_until_cancelled(tokio::time::timeout(CHECK_TIME_MAX, store.probe_writes(now())));
         unanswered = match looked.await {
             Some(Ok(Ok(()))) => None,
             Some(Ok(Err(error))) => Some(error.to_string()),
@@ -72,7 +73,7 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
     if store.is_checked() {
         return;
     }
-    health.set(CHECK, Severity::Degraded, "it is being read to its end");
+    health.set(CHECK, HealthSeverity::Degraded, "it is being read to its end");
     loop {
         match store.check(&cancel).await {
             Ok(()) => return health.clear(CHECK),
@@ -80,7 +81,7 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
             Err(StoreError::Broken(_)) => return,
             Err(error) => warn!(%error, "the database could not be checked; it is tried again"),
         }
-        let pause = tokio::time::sleep(CHECK_AGAIN_AFTER);
+        let pause = tokio::time::sleep(INTEGRITY_RETRY_INTERVAL);
         if cancel.run_until_cancelled(pause).await.is_none() {
             return;
         }
@@ -88,7 +89,7 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
 }
 
 /// Waits until the store is broken, and answers why.
-pub(super) async fn broken(condition: &mut watch::Receiver<Condition>) -> String {
+pub(super) async fn wait_until_broken(condition: &mut watch::Receiver<Condition>) -> String {
     let is_broken = |condition: &Condition| matches!(condition, Condition::Broken(_));
     if let Ok(condition) = condition.wait_for(is_broken).await
         && let Condition::Broken(why) = &*condition

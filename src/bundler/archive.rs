@@ -1,9 +1,9 @@
 //! A repository as a `tar.gz`, as GitHub sends it: read as a stream, within bounds, and never onto a
 //! disk. Every entry is checked, also those that are not wanted.
 
-use super::layer::{self, Found, Gathering, Layer, LayerError, PackageId};
-use crate::download::{Exceeded, Unpacked};
-use crate::model::Mode;
+use super::snapshot::{self, EntryContent, PackageError, PackageId, PackageSnapshot, SnapshotBuilder};
+use crate::download::{BoundedGzip, ExceededBound};
+use crate::model::FileMode;
 use std::io::Read;
 use tar::EntryType;
 
@@ -31,18 +31,18 @@ impl Default for ArchiveLimits {
             unpacked_bytes_max: 512 << 20,
             ratio_max: 100,
             entries_max: 200_000,
-            files_max: layer::FILES_MAX,
-            bytes_max: layer::BYTES_MAX,
+            files_max: snapshot::FILES_MAX,
+            bytes_max: snapshot::BYTES_MAX,
         }
     }
 }
 
 /// The reason an archive is not accepted as a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArchiveError {
+pub enum PackageArchiveError {
     /// An entry, or all of them together.
     #[error("archive {0}")]
-    Layer(#[from] LayerError),
+    Package(#[from] PackageError),
     /// The bytes are not an archive, or a broken one.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
@@ -51,15 +51,19 @@ pub enum ArchiveError {
     TooMany(usize),
     /// The archive unpacks to more than is allowed.
     #[error("archive {0}")]
-    Unpacks(#[from] Exceeded),
+    Unpacks(#[from] ExceededBound),
 }
 
 /// The first component, which GitHub names after repository and commit, is taken away.
 const COMPONENTS_BEFORE: char = '/';
 
 /// Reads the package `id` out of an archive.
-pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
-    let mut unpacked = Unpacked::new(sent, limits.unpacked_bytes_max, limits.ratio_max);
+pub(super) fn read(
+    sent: &[u8],
+    id: PackageId,
+    limits: ArchiveLimits,
+) -> Result<PackageSnapshot, PackageArchiveError> {
+    let mut unpacked = BoundedGzip::new(sent, limits.unpacked_bytes_max, limits.ratio_max);
     let result = entries(&mut unpacked, id, limits);
     // The reader of the format cannot tell why its source ended.
     match unpacked.exceeded() {
@@ -68,24 +72,31 @@ pub(super) fn read(sent: &[u8], id: PackageId, limits: ArchiveLimits) -> Result<
     }
 }
 
-impl From<std::io::Error> for ArchiveError {
+impl From<std::io::Error> for PackageArchiveError {
     fn from(why: std::io::Error) -> Self {
         Self::Unreadable(why.to_string())
     }
 }
 
-fn entries(unpacked: &mut Unpacked<'_>, id: PackageId, limits: ArchiveLimits) -> Result<Layer, ArchiveError> {
-    let mut gathering = Gathering::new(&id.subdir, limits.files_max, limits.bytes_max);
+fn entries(
+    unpacked: &mut BoundedGzip<'_>,
+    id: PackageId,
+    limits: ArchiveLimits,
+) -> Result<PackageSnapshot, PackageArchiveError> {
+    let mut gathering = SnapshotBuilder::new(&id.subdir, limits.files_max, limits.bytes_max);
     unpacked.each_entry(|index, entry| {
         if index >= limits.entries_max {
-            return Err(ArchiveError::TooMany(limits.entries_max));
+            return Err(PackageArchiveError::TooMany(limits.entries_max));
         }
-        gather(&mut gathering, entry)
+        add_entry(&mut gathering, entry)
     })?;
     Ok(gathering.finish(id)?)
 }
 
-fn gather(gathering: &mut Gathering, entry: &mut tar::Entry<'_, impl Read>) -> Result<(), ArchiveError> {
+fn add_entry(
+    gathering: &mut SnapshotBuilder,
+    entry: &mut tar::Entry<'_, impl Read>,
+) -> Result<(), PackageArchiveError> {
     let kind = entry.header().entry_type();
     if matches!(kind, EntryType::XGlobalHeader) {
         return Ok(());
@@ -93,10 +104,12 @@ fn gather(gathering: &mut Gathering, entry: &mut tar::Entry<'_, impl Read>) -> R
     let whole = entry.path_bytes().into_owned();
     let trimmed = whole.strip_suffix(b"/").unwrap_or(&whole);
     // Checked whole, so that nothing hides in the component that is taken away.
-    Gathering::new("", 0, 0).wants(trimmed).or_else(|err| match err {
-        LayerError::Name(_) => Ok(None),
-        other => Err(other),
-    })?;
+    SnapshotBuilder::new("", 0, 0)
+        .path_in_package(trimmed)
+        .or_else(|err| match err {
+            PackageError::Name(_) => Ok(None),
+            other => Err(other),
+        })?;
     let separator = trimmed
         .iter()
         .position(|byte| char::from(*byte) == COMPONENTS_BEFORE);
@@ -104,27 +117,27 @@ fn gather(gathering: &mut Gathering, entry: &mut tar::Entry<'_, impl Read>) -> R
         if kind == EntryType::Directory {
             return Ok(());
         }
-        return Err(LayerError::Name(String::from_utf8_lossy(trimmed).into_owned()).into());
+        return Err(PackageError::Name(String::from_utf8_lossy(trimmed).into_owned()).into());
     };
     let found = match kind {
-        EntryType::Directory => Found::Directory,
-        EntryType::Symlink => Found::Link(entry.link_name_bytes().unwrap_or_default().into_owned()),
+        EntryType::Directory => EntryContent::Directory,
+        EntryType::Symlink => EntryContent::Link(entry.link_name_bytes().unwrap_or_default().into_owned()),
         EntryType::Regular | EntryType::Continuous => {
-            if gathering.wants(path)?.is_none() {
+            if gathering.path_in_package(path)?.is_none() {
                 return Ok(());
             }
             let mode = match entry.header().mode().unwrap_or(0o644) & 0o100 {
-                0 => Mode::Regular,
-                _ => Mode::Executable,
+                0 => FileMode::Regular,
+                _ => FileMode::Executable,
             };
             let bytes_max = gathering.bytes_left();
             let mut content = Vec::new();
             entry
                 .take(bytes_max.saturating_add(1))
                 .read_to_end(&mut content)?;
-            Found::File(mode, content.into())
+            EntryContent::File(mode, content.into())
         }
-        _ => Found::Special,
+        _ => EntryContent::Special,
     };
     Ok(gathering.add(path, found)?)
 }

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// The source.
-    pub source: Source,
+    pub source: PackageSource,
     /// The version that was asked for, or in a lock the commit that is there; empty for a local directory.
     pub version: String,
     /// The sum of the files, in a lock; empty without one.
@@ -17,7 +17,7 @@ pub struct Dependency {
 
 /// The source of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PackageSource {
     /// A directory of a git repository.
     Git(Git),
     /// A directory of the project's own repository.
@@ -59,7 +59,7 @@ pub struct Local {
 
 impl Dependency {
     /// A dependency on a source, with nothing chosen yet.
-    pub fn new(source: Source, version: &str) -> Self {
+    pub fn new(source: PackageSource, version: &str) -> Self {
         Self {
             source,
             version: version.to_owned(),
@@ -72,8 +72,8 @@ impl Dependency {
     /// Returns the name, which is the path below `vendor/`.
     pub fn name(&self) -> String {
         match &self.source {
-            Source::Git(git) => git.name(),
-            Source::Local(local) => local.name.clone(),
+            PackageSource::Git(git) => git.name(),
+            PackageSource::Local(local) => local.name.clone(),
         }
     }
 

@@ -47,7 +47,7 @@ pub enum BundlerError {
     Path(#[from] PathError),
     /// A directory outside the repository.
     #[error("local dependency `{0}` is outside the repository; only its own directories can be linked")]
-    Outside(String),
+    OutsideRepository(String),
     /// A local directory that is not there.
     #[error("failed to install packages: downloading: symlink destination path does not exist: `{0}`")]
     NoDirectory(String),

@@ -15,13 +15,13 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// The attributes of a repository, read directory by directory. A directory has to be read after the one it lies in, so that what is nearer
 /// counts for more.
-pub(super) struct Exported {
+pub(super) struct ExportAttributes {
     search: Search,
     names: MetadataCollection,
     bytes_left: usize,
 }
 
-impl Exported {
+impl ExportAttributes {
     /// Makes the attributes of a repository that says nothing yet.
     pub(super) fn new() -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Exported {
     }
 
     /// Returns true if an archive leaves a file or a directory out. Nobody asks about what lies in a directory that is left out.
-    pub(super) fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
+    pub(super) fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
         let mut found = Outcome::default();
         found.initialize_with_selection(&self.names, [IGNORED]);
         let path: &BStr = path.into();
@@ -68,11 +68,11 @@ impl Exported {
 
 #[cfg(test)]
 mod tests {
-    use super::Exported;
+    use super::ExportAttributes;
 
     #[test]
     fn attributes_leave_out_what_git_leaves_out() {
-        let mut exported = Exported::new();
+        let mut exported = ExportAttributes::new();
         exported.read(
             b"",
             b"# no attribute\n[attr]hidden export-ignore\ntests/ export-ignore\n*.md export-ignore\n\
@@ -98,17 +98,17 @@ mod tests {
             ("main.libsonnet", false, false),
             (".gitattributes", false, false),
         ] {
-            let left_out = exported.leaves_out(path.as_bytes(), is_directory);
+            let left_out = exported.is_ignored(path.as_bytes(), is_directory);
             assert_eq!(left_out, expected, "{path}");
         }
     }
 
     #[test]
     fn attributes_are_bounded() {
-        let mut exported = Exported::new();
+        let mut exported = ExportAttributes::new();
         exported.read(b"", &vec![b'#'; super::BYTES_MAX + 1]);
         assert_eq!(exported.bytes_left(), super::BYTES_MAX);
         exported.read(b"", b"a export-ignore\n");
-        assert!(exported.leaves_out(b"a", false));
+        assert!(exported.is_ignored(b"a", false));
     }
 }

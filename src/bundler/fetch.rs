@@ -1,20 +1,20 @@
 //! The fetching of packages: a version becomes a commit, a commit becomes files. All requests go through this trait, so a test, a cache and
 //! the network are the same to an operation.
 
-use super::archive::ArchiveError;
+use super::archive::PackageArchiveError;
 use super::dependency::Git;
-use super::layer::{Layer, LayerError};
-use crate::download::{DownloadError, RemoteRefused, Watch};
+use super::snapshot::{PackageError, PackageSnapshot};
+use crate::download::{DownloadError, DownloadObserver, RemoteRefused};
 use std::sync::Arc;
 
 /// The two ways to the files of a commit. A repository may say that its archives leave files out or
 /// change them, so the two can have different sums, and a lock may have been made with either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Form {
+pub enum FetchMethod {
     /// The form jsonnet-bundler tries first: an archive where the host has them, else the files as git keeps them.
-    Usual,
+    Preferred,
     /// The other form, if there is one.
-    Other,
+    Alternative,
 }
 
 /// The reason a package could not be fetched.
@@ -27,19 +27,19 @@ pub enum FetchError {
     #[error(
         "the network is off for packages; an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]"
     )]
-    Off,
+    FetchDisabled,
     /// No branch, tag or commit has that name.
     #[error("`{0}` has no tag, branch or commit of that name")]
     NoVersion(String),
     /// The package has no other form.
     #[error("there is no other form of this package")]
-    NoOtherForm,
+    NoAlternative,
     /// The archive is no package.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] PackageArchiveError),
     /// The repository's files are no package.
     #[error("repository {0}")]
-    Repository(LayerError),
+    Repository(PackageError),
     /// The remote could not be reached, or did not answer as it should.
     #[error("{0}")]
     Remote(String),
@@ -62,28 +62,34 @@ impl From<DownloadError> for FetchError {
 pub trait Fetch: Send + Sync {
     /// The commit a version names, as 40 hex digits: a commit itself, else the tag of exactly that
     /// name, peeled, else the branch.
-    fn resolve(&self, git: &Git, version: &str, watch: &Watch) -> Result<String, FetchError>;
+    fn resolve(&self, git: &Git, version: &str, watch: &DownloadObserver) -> Result<String, FetchError>;
 
     /// The files of the package at a commit.
-    fn package(&self, git: &Git, commit: &str, form: Form, watch: &Watch) -> Result<Arc<Layer>, FetchError>;
+    fn fetch(
+        &self,
+        git: &Git,
+        commit: &str,
+        form: FetchMethod,
+        watch: &DownloadObserver,
+    ) -> Result<Arc<PackageSnapshot>, FetchError>;
 }
 
 /// A source without a network: every package is refused with how to change that.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Offline;
+pub struct OfflineFetcher;
 
-impl Fetch for Offline {
-    fn resolve(&self, _git: &Git, _version: &str, _watch: &Watch) -> Result<String, FetchError> {
-        Err(FetchError::Off)
+impl Fetch for OfflineFetcher {
+    fn resolve(&self, _git: &Git, _version: &str, _watch: &DownloadObserver) -> Result<String, FetchError> {
+        Err(FetchError::FetchDisabled)
     }
 
-    fn package(
+    fn fetch(
         &self,
         _git: &Git,
         _commit: &str,
-        _form: Form,
-        _watch: &Watch,
-    ) -> Result<Arc<Layer>, FetchError> {
-        Err(FetchError::Off)
+        _form: FetchMethod,
+        _watch: &DownloadObserver,
+    ) -> Result<Arc<PackageSnapshot>, FetchError> {
+        Err(FetchError::FetchDisabled)
     }
 }

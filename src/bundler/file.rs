@@ -1,7 +1,7 @@
 //! `jsonnetfile.json` and its lock, read in both forms they ever had and written as
 //! jsonnet-bundler writes them, byte for byte.
 
-use super::dependency::{Dependency, Git, Local, Source};
+use super::dependency::{Dependency, Git, Local, PackageSource};
 use super::error::FileError;
 use super::project::{clean_rooted, local_name};
 use super::uri;
@@ -32,18 +32,18 @@ impl Default for JsonnetFile {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Written {
+struct RawJsonnetFile {
     version: u64,
     #[serde(default)]
-    dependencies: Option<Vec<WrittenDependency>>,
+    dependencies: Option<Vec<RawDependency>>,
     #[serde(rename = "legacyImports")]
     legacy_imports: Option<bool>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct WrittenDependency {
+struct RawDependency {
     #[serde(default)]
-    source: WrittenSource,
+    source: RawSource,
     #[serde(default)]
     version: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -55,15 +55,15 @@ struct WrittenDependency {
 }
 
 #[derive(Default, Deserialize, Serialize)]
-struct WrittenSource {
+struct RawSource {
     #[serde(skip_serializing_if = "Option::is_none")]
-    git: Option<WrittenGit>,
+    git: Option<RawGit>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    local: Option<WrittenLocal>,
+    local: Option<RawLocal>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct WrittenGit {
+struct RawGit {
     #[serde(default)]
     remote: String,
     #[serde(default)]
@@ -71,7 +71,7 @@ struct WrittenGit {
 }
 
 #[derive(Deserialize, Serialize)]
-struct WrittenLocal {
+struct RawLocal {
     #[serde(default)]
     directory: String,
 }
@@ -110,7 +110,8 @@ impl JsonnetFile {
             return Err(FileError::Unknown);
         }
         fields.insert("version".to_owned(), version.into());
-        let written: Written = serde_json::from_value(value).map_err(|err| malformed(err.to_string()))?;
+        let written: RawJsonnetFile =
+            serde_json::from_value(value).map_err(|err| malformed(err.to_string()))?;
         let listed = written.dependencies.unwrap_or_default();
         if listed.len() > DEPENDENCIES_MAX {
             return Err(malformed(format!("more than {DEPENDENCIES_MAX} dependencies")));
@@ -128,9 +129,9 @@ impl JsonnetFile {
 
     /// The file as it is written.
     pub fn write(&self) -> String {
-        let written = Written {
+        let written = RawJsonnetFile {
             version: 1,
-            dependencies: Some(self.sorted().into_iter().map(WrittenDependency::from).collect()),
+            dependencies: Some(self.sorted().into_iter().map(RawDependency::from).collect()),
             legacy_imports: Some(self.legacy_imports),
         };
         // A struct of texts, lists and flags has no way to fail.
@@ -171,7 +172,7 @@ impl JsonnetFile {
     }
 
     /// Returns true if both say the same, in whatever order.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    pub(super) fn is_equivalent(&self, other: &Self) -> bool {
         self.legacy_imports == other.legacy_imports && self.sorted() == other.sorted()
     }
 
@@ -182,11 +183,11 @@ impl JsonnetFile {
     }
 }
 
-impl WrittenDependency {
+impl RawDependency {
     fn read(self, version: u64, project: &str) -> Result<Dependency, String> {
         let source = match (self.source.git, self.source.local) {
-            (Some(git), _) => Source::Git(git.read(version)?),
-            (None, Some(local)) => Source::Local(Local {
+            (Some(git), _) => PackageSource::Git(git.read(version)?),
+            (None, Some(local)) => PackageSource::Local(Local {
                 name: local_name(project, &local.directory)
                     .ok_or_else(|| format!("local dependency `{}` names no directory", local.directory))?,
                 directory: local.directory,
@@ -203,13 +204,13 @@ impl WrittenDependency {
     }
 }
 
-impl WrittenGit {
+impl RawGit {
     fn read(self, version: u64) -> Result<Git, String> {
         let parsed = uri::parse(&self.remote).map_err(|err| match err {
             uri::UriError::Unparsable(remote) => format!("unable to parse git url `{remote}`"),
             uri::UriError::Refused(refused) => refused.to_string(),
         })?;
-        let Source::Git(mut git) = parsed.source else {
+        let PackageSource::Git(mut git) = parsed.source else {
             return Err(format!("unable to parse git url `{}`", self.remote));
         };
         git.subdir = match version {
@@ -223,19 +224,19 @@ impl WrittenGit {
     }
 }
 
-impl From<Dependency> for WrittenDependency {
+impl From<Dependency> for RawDependency {
     fn from(dependency: Dependency) -> Self {
         let source = match dependency.source {
-            Source::Git(git) => WrittenSource {
-                git: Some(WrittenGit {
+            PackageSource::Git(git) => RawSource {
+                git: Some(RawGit {
                     remote: git.remote(),
                     subdir: git.subdir,
                 }),
                 local: None,
             },
-            Source::Local(local) => WrittenSource {
+            PackageSource::Local(local) => RawSource {
                 git: None,
-                local: Some(WrittenLocal {
+                local: Some(RawLocal {
                     directory: local.directory,
                 }),
             },

@@ -1,11 +1,13 @@
 //! Remotes asked as git asks them, in this process: which commit a name means, and the files of one
 //! commit without its history. What comes lies in a directory that goes when the call is over.
 
-use super::export::{ATTRIBUTES, Exported};
+use super::export::{ATTRIBUTES, ExportAttributes};
 use super::fetch::FetchError;
-use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering, Layer, LayerError, PackageId};
-use crate::download::Watch;
-use crate::model::Mode;
+use super::snapshot::{
+    BYTES_MAX, EntryContent, FILES_MAX, PackageError, PackageId, PackageSnapshot, SnapshotBuilder,
+};
+use crate::download::DownloadObserver;
+use crate::model::FileMode;
 use crate::workspace::{Meter, OnFetch, objects_bounded, transport};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
@@ -28,7 +30,7 @@ const DIRECTORIES_MAX: usize = 100_000;
 
 /// The files of a commit that a package has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum IncludedFiles {
     /// All files, as git keeps them.
     All,
     /// The files that an archive of the commit has.
@@ -40,9 +42,9 @@ pub(super) fn resolve(
     url: &str,
     version: &str,
     scratch: &Path,
-    watch: &Watch,
+    watch: &DownloadObserver,
 ) -> Result<Option<String>, FetchError> {
-    let place = Place::new(scratch)?;
+    let place = TempRepository::new(scratch)?;
     let specs = [
         "+refs/heads/*:refs/heads/*".to_owned(),
         "+refs/tags/*:refs/tags/*".to_owned(),
@@ -53,7 +55,7 @@ pub(super) fn resolve(
         .map_err(|err| failure(&err, watch))?;
     connection.set_transport_options(Box::new(transport(None)));
     connection.set_credentials(|_| Ok(None));
-    let meter = Meter::new(bounded(watch));
+    let meter = Meter::new(limit_fetch(watch));
     let (map, _) = connection
         .ref_map(meter, gix::remote::ref_map::Options::default())
         .map_err(|err| failure(&err, watch))?;
@@ -84,14 +86,14 @@ pub(super) fn resolve(
 }
 
 /// The files of the package `id`.
-pub(super) fn package(
+pub(super) fn fetch(
     url: &str,
     id: PackageId,
-    which: Which,
+    which: IncludedFiles,
     scratch: &Path,
-    watch: &Watch,
-) -> Result<Layer, FetchError> {
-    let place = Place::new(scratch)?;
+    watch: &DownloadObserver,
+) -> Result<PackageSnapshot, FetchError> {
+    let place = TempRepository::new(scratch)?;
     let commit =
         ObjectId::from_hex(id.commit.as_bytes()).map_err(|_| FetchError::NoVersion(id.commit.clone()))?;
     let remote = place.remote(url, &[format!("{commit}:refs/drydock/package")])?;
@@ -102,25 +104,25 @@ pub(super) fn package(
     connection.set_credentials(|_| Ok(None));
     connection
         .prepare_fetch(
-            Meter::new(bounded(watch)),
+            Meter::new(limit_fetch(watch)),
             gix::remote::ref_map::Options::default(),
         )
         .map_err(|err| failure(&err, watch))?
         .with_write_packed_refs_only(true)
         .with_shallow(gix::remote::fetch::Shallow::DepthAtRemote(NonZeroU32::MIN))
-        .receive(Meter::new(bounded(watch)), watch.flag())
+        .receive(Meter::new(limit_fetch(watch)), watch.flag())
         .map_err(|err| failure(&err, watch))?;
     files(&place.repository, commit, id, which)
 }
 
 /// A repository for one call.
-struct Place {
+struct TempRepository {
     repository: gix::Repository,
     // Removed with everything in it when the call is over.
     _directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TempRepository {
     fn new(scratch: &Path) -> Result<Self, FetchError> {
         let disk =
             |err: std::io::Error| FetchError::Remote(format!("no room for the download: {}", err.kind()));
@@ -156,13 +158,13 @@ impl Place {
 }
 
 /// Tells the watcher, and stops a remote that sends too much.
-fn bounded(watch: &Watch) -> OnFetch {
+fn limit_fetch(watch: &DownloadObserver) -> OnFetch {
     let watch = watch.clone();
     Arc::new(move |step| {
         if step.bytes && step.done > FETCH_BYTES_MAX {
             watch.stop();
         }
-        watch.tell(step);
+        watch.report(step);
     })
 }
 
@@ -170,33 +172,33 @@ fn files(
     repository: &gix::Repository,
     commit: ObjectId,
     id: PackageId,
-    which: Which,
-) -> Result<Layer, FetchError> {
+    which: IncludedFiles,
+) -> Result<PackageSnapshot, FetchError> {
     let mut exported = match which {
-        Which::All => None,
-        Which::Exported => Some(Exported::new()),
+        IncludedFiles::All => None,
+        IncludedFiles::Exported => Some(ExportAttributes::new()),
     };
-    let commit = repository.find_commit(commit).map_err(broken)?;
-    let root = commit.tree().map_err(broken)?;
+    let commit = repository.find_commit(commit).map_err(invalid_repository)?;
+    let root = commit.tree().map_err(invalid_repository)?;
     let tree = directory_of(repository, root, &id.subdir, &mut exported)?;
-    let mut gathering = Gathering::new(&id.subdir, FILES_MAX, BYTES_MAX);
+    let mut gathering = SnapshotBuilder::new(&id.subdir, FILES_MAX, BYTES_MAX);
     let mut open = vec![(id.subdir.clone().into_bytes(), tree.id, 0)];
     let mut looked_into = 0;
     while let Some((directory, tree, depth)) = open.pop() {
         looked_into += 1;
         if depth > DEPTH_MAX || open.len() > FILES_MAX || looked_into > DIRECTORIES_MAX {
-            return Err(FetchError::Repository(LayerError::TooMany(FILES_MAX)));
+            return Err(FetchError::Repository(PackageError::TooMany(FILES_MAX)));
         }
-        let tree = repository.find_tree(tree).map_err(broken)?;
+        let tree = repository.find_tree(tree).map_err(invalid_repository)?;
         if let Some(exported) = &mut exported {
             read_attributes(repository, &tree, &directory, exported)?;
         }
-        let decoded = tree.decode().map_err(broken)?;
+        let decoded = tree.decode().map_err(invalid_repository)?;
         for entry in &decoded.entries {
             let path = beneath(&directory, entry.filename);
             let kind = entry.mode.kind();
             let is_left_out =
-                |exported: &Exported| exported.leaves_out(&path, matches!(kind, EntryKind::Tree));
+                |exported: &ExportAttributes| exported.is_ignored(&path, matches!(kind, EntryKind::Tree));
             if exported.as_ref().is_some_and(is_left_out) {
                 continue;
             }
@@ -204,14 +206,16 @@ fn files(
             let found = match kind {
                 EntryKind::Tree => {
                     open.push((path.clone(), oid, depth + 1));
-                    Found::Directory
+                    EntryContent::Directory
                 }
                 // A repository inside the repository is not part of it.
-                EntryKind::Commit => Found::Directory,
-                EntryKind::Link => Found::Link(blob(repository, oid, &gathering)?),
-                EntryKind::Blob => Found::File(Mode::Regular, blob(repository, oid, &gathering)?.into()),
+                EntryKind::Commit => EntryContent::Directory,
+                EntryKind::Link => EntryContent::Link(blob(repository, oid, &gathering)?),
+                EntryKind::Blob => {
+                    EntryContent::File(FileMode::Regular, blob(repository, oid, &gathering)?.into())
+                }
                 EntryKind::BlobExecutable => {
-                    Found::File(Mode::Executable, blob(repository, oid, &gathering)?.into())
+                    EntryContent::File(FileMode::Executable, blob(repository, oid, &gathering)?.into())
                 }
             };
             gathering.add(&path, found).map_err(FetchError::Repository)?;
@@ -225,24 +229,26 @@ fn directory_of<'r>(
     repository: &'r gix::Repository,
     root: gix::Tree<'r>,
     subdir: &str,
-    exported: &mut Option<Exported>,
+    exported: &mut Option<ExportAttributes>,
 ) -> Result<gix::Tree<'r>, FetchError> {
-    let empty = || FetchError::Repository(LayerError::Empty(subdir.to_owned()));
+    let empty = || FetchError::Repository(PackageError::Empty(subdir.to_owned()));
     let (mut tree, mut walked) = (root, Vec::new());
     for name in subdir.split('/').filter(|name| !name.is_empty()) {
         if let Some(exported) = exported {
             read_attributes(repository, &tree, &walked, exported)?;
         }
         walked = beneath(&walked, name.as_bytes());
-        let entry = tree.lookup_entry_by_path(name).map_err(broken)?;
+        let entry = tree.lookup_entry_by_path(name).map_err(invalid_repository)?;
         let entry = entry.filter(|entry| entry.mode().is_tree()).ok_or_else(empty)?;
         if exported
             .as_ref()
-            .is_some_and(|exported| exported.leaves_out(&walked, true))
+            .is_some_and(|exported| exported.is_ignored(&walked, true))
         {
             return Err(empty());
         }
-        tree = repository.find_tree(entry.object_id()).map_err(broken)?;
+        tree = repository
+            .find_tree(entry.object_id())
+            .map_err(invalid_repository)?;
     }
     Ok(tree)
 }
@@ -252,9 +258,9 @@ fn read_attributes(
     repository: &gix::Repository,
     tree: &gix::Tree<'_>,
     directory: &[u8],
-    exported: &mut Exported,
+    exported: &mut ExportAttributes,
 ) -> Result<(), FetchError> {
-    let decoded = tree.decode().map_err(broken)?;
+    let decoded = tree.decode().map_err(invalid_repository)?;
     let is_attributes = |entry: &&gix::objs::tree::EntryRef<'_>| {
         entry.filename == ATTRIBUTES
             && matches!(entry.mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable)
@@ -264,10 +270,12 @@ fn read_attributes(
     };
     let bytes = repository
         .find_header(entry.oid.to_owned())
-        .map_err(broken)?
+        .map_err(invalid_repository)?
         .size();
     if bytes <= exported.bytes_left() as u64 {
-        let content = repository.find_object(entry.oid.to_owned()).map_err(broken)?;
+        let content = repository
+            .find_object(entry.oid.to_owned())
+            .map_err(invalid_repository)?;
         exported.read(directory, &content.data);
     }
     Ok(())
@@ -281,21 +289,29 @@ fn beneath(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The remote sent something that is no repository.
-fn broken<E>(_: E) -> FetchError {
+fn invalid_repository<E>(_: E) -> FetchError {
     FetchError::Remote("the remote sent a broken repository".to_owned())
 }
 
-fn blob(repository: &gix::Repository, id: ObjectId, gathering: &Gathering) -> Result<Vec<u8>, FetchError> {
+fn blob(
+    repository: &gix::Repository,
+    id: ObjectId,
+    gathering: &SnapshotBuilder,
+) -> Result<Vec<u8>, FetchError> {
     // Asked for its size first: a blob may unpack to far more than was sent.
-    let bytes = repository.find_header(id).map_err(broken)?.size();
+    let bytes = repository.find_header(id).map_err(invalid_repository)?.size();
     if bytes > gathering.bytes_left() {
-        return Err(FetchError::Repository(LayerError::TooLarge(BYTES_MAX)));
+        return Err(FetchError::Repository(PackageError::TooLarge(BYTES_MAX)));
     }
-    Ok(repository.find_object(id).map_err(broken)?.detach().data)
+    Ok(repository
+        .find_object(id)
+        .map_err(invalid_repository)?
+        .detach()
+        .data)
 }
 
 /// Errors of the transport may quote requests, so their text is looked at and never shown.
-fn failure(err: &gix::Error, watch: &Watch) -> FetchError {
+fn failure(err: &gix::Error, watch: &DownloadObserver) -> FetchError {
     if watch.is_stopped() {
         return FetchError::Stopped;
     }

@@ -3,17 +3,19 @@
 
 use super::archive::{self, ArchiveLimits};
 use super::dependency::{Git, Scheme};
-use super::fetch::{Fetch, FetchError, Form};
-use super::git::{self, Which};
-use super::layer::{Layer, PackageId};
-use super::shelf::Shelf;
-use crate::download::{Answer, Downloads, Hosts, NotHere, RemoteRefused, Wanted, Watch};
+use super::fetch::{Fetch, FetchError, FetchMethod};
+use super::git::{self, IncludedFiles};
+use super::package_cache::PackageCache;
+use super::snapshot::{PackageId, PackageSnapshot};
+use crate::download::{
+    AllowedHosts, DownloadObserver, DownloadOutcome, DownloadRequest, Downloader, NotLoopback, RemoteRefused,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of layers that are kept in memory.
-const KEPT_BYTES_MAX: u64 = 256 << 20;
+const CACHE_BYTES_MAX: u64 = 256 << 20;
 /// The host that has archives.
 const GITHUB: &str = "github.com";
 /// The key that allows hosts.
@@ -22,23 +24,23 @@ const KEY: &str = "[bundler] hosts_allowed";
 const GITHUB_ARCHIVES: &str = "codeload.github.com";
 
 /// The network, as far as it is allowed.
-pub struct Network {
-    downloads: Downloads,
+pub struct NetworkFetcher {
+    downloads: Downloader,
     scratch: PathBuf,
     limits: ArchiveLimits,
-    kept: Mutex<Kept>,
-    shelf: Option<Shelf>,
+    memory_cache: Mutex<SnapshotCache>,
+    disk_cache: Option<PackageCache>,
 }
 
 #[derive(Default)]
-struct Kept {
-    layers: BTreeMap<(PackageId, Form), Arc<Layer>>,
+struct SnapshotCache {
+    snapshots: BTreeMap<(PackageId, FetchMethod), Arc<PackageSnapshot>>,
     // The oldest first.
-    order: Vec<(PackageId, Form)>,
+    order: Vec<(PackageId, FetchMethod)>,
     bytes: u64,
 }
 
-impl std::fmt::Debug for Network {
+impl std::fmt::Debug for NetworkFetcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Network")
             .field("hosts", self.downloads.hosts())
@@ -46,7 +48,7 @@ impl std::fmt::Debug for Network {
     }
 }
 
-impl Network {
+impl NetworkFetcher {
     /// The network for these hosts. Downloads run on `runtime`, and are asked for from threads that may
     /// block. `scratch` is made when it is needed, and nothing stays in it. The client must follow no
     /// redirects: each is looked at here.
@@ -56,21 +58,21 @@ impl Network {
         runtime: tokio::runtime::Handle,
         scratch: PathBuf,
     ) -> Self {
-        let hosts = Hosts::new(hosts_allowed, KEY).with(GITHUB_ARCHIVES, GITHUB);
+        let hosts = AllowedHosts::new(hosts_allowed, KEY).allow_along_with(GITHUB_ARCHIVES, GITHUB);
         Self {
-            downloads: Downloads::new(hosts, client, runtime),
+            downloads: Downloader::new(hosts, client, runtime),
             scratch,
             limits: ArchiveLimits::default(),
-            kept: Mutex::default(),
-            shelf: None,
+            memory_cache: Mutex::default(),
+            disk_cache: None,
         }
     }
 
     /// Sets the directory where packages stay, at most so many bytes of them. It is made when it
     /// is needed, and several processes may share it.
     #[must_use]
-    pub fn with_shelf(mut self, directory: PathBuf, bytes_max: u64) -> Self {
-        self.shelf = (bytes_max > 0).then(|| Shelf::new(directory, bytes_max));
+    pub fn with_package_cache(mut self, directory: PathBuf, bytes_max: u64) -> Self {
+        self.disk_cache = (bytes_max > 0).then(|| PackageCache::new(directory, bytes_max));
         self
     }
 
@@ -83,8 +85,8 @@ impl Network {
 
     /// Puts a server on this machine in the place of an allowed host, at a plain http address
     /// of loopback: how it is tried out without a network.
-    pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
-        self.downloads = self.downloads.with_stand_in(host, address)?;
+    pub fn with_host_override(mut self, host: &str, address: &str) -> Result<Self, NotLoopback> {
+        self.downloads = self.downloads.with_host_override(host, address)?;
         Ok(self)
     }
 
@@ -94,51 +96,70 @@ impl Network {
             return Err(RemoteRefused("scheme ssh; use the https address".to_owned()).into());
         }
         if self.downloads.hosts().is_empty() {
-            return Err(FetchError::Off);
+            return Err(FetchError::FetchDisabled);
         }
         Ok(self.downloads.hosts().check(&git.host)?)
     }
 
-    fn archive(&self, id: PackageId, git: &Git, watch: &Watch) -> Result<Layer, FetchError> {
+    fn fetch_archive(
+        &self,
+        id: PackageId,
+        git: &Git,
+        watch: &DownloadObserver,
+    ) -> Result<PackageSnapshot, FetchError> {
         let path = format!("{}/{}/archive/{}.tar.gz", git.user, git.repo, id.commit);
-        let wanted = Wanted {
+        let wanted = DownloadRequest {
             url: url(&git.host, &path)?,
             what: "archive",
             bytes_max: self.limits.sent_bytes_max,
         };
         match self.downloads.get(&wanted, watch)? {
-            Answer::Found(sent) => Ok(archive::read(&sent, id, self.limits)?),
-            Answer::Missing => Err(FetchError::NoVersion(git.name())),
+            DownloadOutcome::Found(sent) => Ok(archive::read(&sent, id, self.limits)?),
+            DownloadOutcome::Missing => Err(FetchError::NoVersion(git.name())),
         }
     }
 
-    fn as_git(&self, id: PackageId, git: &Git, which: Which, watch: &Watch) -> Result<Layer, FetchError> {
-        git::package(self.address(git)?.as_str(), id, which, &self.scratch, watch)
+    fn fetch_git(
+        &self,
+        id: PackageId,
+        git: &Git,
+        which: IncludedFiles,
+        watch: &DownloadObserver,
+    ) -> Result<PackageSnapshot, FetchError> {
+        git::fetch(self.address(git)?.as_str(), id, which, &self.scratch, watch)
     }
 
     fn address(&self, git: &Git) -> Result<reqwest::Url, FetchError> {
         let url = url(&git.host, &format!("{}/{}.git", git.user, git.repo))?;
-        Ok(self.downloads.hosts().place(&url))
+        Ok(self.downloads.hosts().effective_url(&url))
     }
 
-    fn had(&self, id: PackageId, git: &Git, form: Form, watch: &Watch) -> Result<Layer, FetchError> {
+    fn fetch_uncached(
+        &self,
+        id: PackageId,
+        git: &Git,
+        form: FetchMethod,
+        watch: &DownloadObserver,
+    ) -> Result<PackageSnapshot, FetchError> {
         match (git.host.as_str(), form) {
-            (GITHUB, Form::Usual) => match self.archive(id.clone(), git, watch) {
+            (GITHUB, FetchMethod::Preferred) => match self.fetch_archive(id.clone(), git, watch) {
                 // An archive that is no package is not tried in another way: it says something.
                 // Git stands in for it, so that both give the same sum.
                 Err(FetchError::NoVersion(_) | FetchError::Remote(_)) if !watch.is_stopped() => {
-                    self.as_git(id, git, Which::Exported, watch)
+                    self.fetch_git(id, git, IncludedFiles::Exported, watch)
                 }
                 other => other,
             },
-            (GITHUB, Form::Other) | (_, Form::Usual) => self.as_git(id, git, Which::All, watch),
-            (_, Form::Other) => Err(FetchError::NoOtherForm),
+            (GITHUB, FetchMethod::Alternative) | (_, FetchMethod::Preferred) => {
+                self.fetch_git(id, git, IncludedFiles::All, watch)
+            }
+            (_, FetchMethod::Alternative) => Err(FetchError::NoAlternative),
         }
     }
 }
 
-impl Fetch for Network {
-    fn resolve(&self, git: &Git, version: &str, watch: &Watch) -> Result<String, FetchError> {
+impl Fetch for NetworkFetcher {
+    fn resolve(&self, git: &Git, version: &str, watch: &DownloadObserver) -> Result<String, FetchError> {
         self.check(git)?;
         if is_commit(version) {
             return Ok(version.to_ascii_lowercase());
@@ -147,7 +168,13 @@ impl Fetch for Network {
         found.ok_or_else(|| FetchError::NoVersion(format!("{} {version}", git.name())))
     }
 
-    fn package(&self, git: &Git, commit: &str, form: Form, watch: &Watch) -> Result<Arc<Layer>, FetchError> {
+    fn fetch(
+        &self,
+        git: &Git,
+        commit: &str,
+        form: FetchMethod,
+        watch: &DownloadObserver,
+    ) -> Result<Arc<PackageSnapshot>, FetchError> {
         self.check(git)?;
         let id = PackageId {
             remote: git.remote(),
@@ -155,41 +182,41 @@ impl Fetch for Network {
             subdir: git.subdir.clone(),
         };
         let key = (id.clone(), form);
-        if let Some(layer) = self.kept().layers.get(&key) {
+        if let Some(layer) = self.memory_cache().snapshots.get(&key) {
             return Ok(Arc::clone(layer));
         }
-        let layer = match self.shelf.as_ref().and_then(|shelf| shelf.get(&id, form)) {
+        let layer = match self.disk_cache.as_ref().and_then(|shelf| shelf.get(&id, form)) {
             Some(layer) => layer,
             None => {
-                let layer = self.had(id, git, form, watch)?;
-                if let Some(shelf) = &self.shelf {
+                let layer = self.fetch_uncached(id, git, form, watch)?;
+                if let Some(shelf) = &self.disk_cache {
                     shelf.put(&layer, form);
                 }
                 layer
             }
         };
         let layer = Arc::new(layer);
-        self.kept().keep(key, &layer);
+        self.memory_cache().insert(key, &layer);
         Ok(layer)
     }
 }
 
-impl Network {
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+impl NetworkFetcher {
+    fn memory_cache(&self) -> std::sync::MutexGuard<'_, SnapshotCache> {
+        self.memory_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn keep(&mut self, key: (PackageId, Form), layer: &Arc<Layer>) {
-        if self.layers.insert(key.clone(), Arc::clone(layer)).is_some() {
+impl SnapshotCache {
+    fn insert(&mut self, key: (PackageId, FetchMethod), layer: &Arc<PackageSnapshot>) {
+        if self.snapshots.insert(key.clone(), Arc::clone(layer)).is_some() {
             return;
         }
         self.order.push(key);
         self.bytes = self.bytes.saturating_add(layer.bytes());
-        while self.bytes > KEPT_BYTES_MAX && !self.order.is_empty() {
+        while self.bytes > CACHE_BYTES_MAX && !self.order.is_empty() {
             let oldest = self.order.remove(0);
-            if let Some(layer) = self.layers.remove(&oldest) {
+            if let Some(layer) = self.snapshots.remove(&oldest) {
                 self.bytes = self.bytes.saturating_sub(layer.bytes());
             }
         }

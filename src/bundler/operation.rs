@@ -1,32 +1,32 @@
 //! The operations of packages: begin a project, install, update, list. Each answers with what has to be written and deleted, and changes
 //! nothing itself. A plan is an operation that nobody carries out.
 
-use super::dependency::{Dependency, Local, Source};
+use super::dependency::{Dependency, Local, PackageSource};
 use super::error::BundlerError;
 use super::fetch::Fetch;
 use super::file::JsonnetFile;
-use super::plan::Locks;
+use super::plan::LockedDependencies;
 use super::project::{FILE, LOCK_FILE, Project, clean_relative, join, local_name};
-use super::settle::{Fate, Notice, Package, settle};
+use super::resolution::{Notice, PackageChange, PackageChangeKind, resolve_dependencies};
 use super::uri::{self, UriError};
 use super::vendor::Vendor;
-use crate::download::Watch;
-use crate::model::{FileVersion, Mode};
-use crate::workspace::{Edits, Tree, TreeError};
+use crate::download::DownloadObserver;
+use crate::model::{FileMode, FileVersion};
+use crate::workspace::{Tree, TreeError, WorkspaceEdits};
 use std::collections::BTreeMap;
 
 /// The result an operation would have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedOperation {
     /// The files to be written or deleted. Deletions come first.
-    pub changes: Edits,
+    pub changes: WorkspaceEdits,
     /// Every package, with what becomes of it, by name.
-    pub packages: Vec<Package>,
+    pub packages: Vec<PackageChange>,
     /// Notices for people.
     pub notices: Vec<Notice>,
 }
 
-impl Prepared {
+impl PreparedOperation {
     /// Applies the changes: deletions first, then the rest is written. It stops at the first failure.
     pub fn apply(&self, tree: &dyn Tree) -> Result<(), TreeError> {
         let (written, deleted): (Vec<_>, Vec<_>) =
@@ -43,7 +43,7 @@ impl Prepared {
 
 /// The packages to install beside those the file lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Install {
+pub struct InstallRequest {
     /// Packages as people name them.
     pub packages: Vec<String>,
     /// Leave out what they depend on themselves.
@@ -54,7 +54,7 @@ pub struct Install {
 
 /// A package of a list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Listed {
+pub struct ListedPackage {
     /// The name.
     pub name: String,
     /// The version the file asks for; `None` for a package that only a dependency needs.
@@ -66,9 +66,9 @@ pub struct Listed {
 }
 
 /// Begins a project: an empty `jsonnetfile.json`.
-pub fn init(project: Project<'_>) -> Result<Prepared, BundlerError> {
+pub fn init(project: Project<'_>) -> Result<PreparedOperation, BundlerError> {
     if project.file(FILE).is_ok_and(|file| file.is_none()) {
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedOperation::default();
         write(&mut prepared.changes, project, FILE, &JsonnetFile::default())?;
         return Ok(prepared);
     }
@@ -78,10 +78,10 @@ pub fn init(project: Project<'_>) -> Result<Prepared, BundlerError> {
 /// Installs what the file lists, at the versions of the lock, and more packages beside it.
 pub fn install(
     project: Project<'_>,
-    order: &Install,
+    order: &InstallRequest,
     fetch: &dyn Fetch,
-    watch: &Watch,
-) -> Result<Prepared, BundlerError> {
+    watch: &DownloadObserver,
+) -> Result<PreparedOperation, BundlerError> {
     let original = wanted(project)?;
     let locked = project.file(LOCK_FILE)?;
     if order.legacy_name.is_some() && order.packages.len() > 1 {
@@ -90,7 +90,7 @@ pub fn install(
     let mut file = original.clone();
     let mut locks = locked.clone().unwrap_or_default();
     for package in &order.packages {
-        let mut dependency = named(project, package)?;
+        let mut dependency = parse_package(project, package)?;
         dependency.single = order.single;
         dependency.legacy_name = order.legacy_name.clone().unwrap_or_default();
         let name = dependency.name();
@@ -107,7 +107,7 @@ pub fn install(
         .into_iter()
         .map(Dependency::without_usual_name)
         .collect();
-    if !file.says_the_same(&original) {
+    if !file.is_equivalent(&original) {
         write(&mut prepared.changes, project, FILE, &file)?;
     }
     Ok(prepared)
@@ -119,8 +119,8 @@ pub fn update(
     project: Project<'_>,
     packages: &[String],
     fetch: &dyn Fetch,
-    watch: &Watch,
-) -> Result<Prepared, BundlerError> {
+    watch: &DownloadObserver,
+) -> Result<PreparedOperation, BundlerError> {
     let file = wanted(project)?;
     let path = project.path(LOCK_FILE)?;
     let locked = project.file(LOCK_FILE)?;
@@ -130,29 +130,29 @@ pub fn update(
         _ => locked.clone(),
     };
     for package in packages {
-        locks.remove(&named(project, package)?.name());
+        locks.remove(&parse_package(project, package)?.name());
     }
     ensure(project, &file, &locks, Some(&locked), fetch, watch)
 }
 
 /// Lists the packages the file asks for and those in the lock.
-pub fn list(project: Project<'_>) -> Result<Vec<Listed>, BundlerError> {
+pub fn list(project: Project<'_>) -> Result<Vec<ListedPackage>, BundlerError> {
     let file = wanted(project)?;
     let locked = project.file(LOCK_FILE)?.unwrap_or_default();
-    let mut listed: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut listed: BTreeMap<String, ListedPackage> = BTreeMap::new();
     let both = file.dependencies.iter().map(|dependency| (dependency, true));
     for (dependency, declared) in both.chain(locked.dependencies.iter().map(|dependency| (dependency, false)))
     {
         let name = dependency.name();
-        let entry = listed.entry(name.clone()).or_insert_with(|| Listed {
+        let entry = listed.entry(name.clone()).or_insert_with(|| ListedPackage {
             name,
             declared: None,
             locked: None,
             local: None,
         });
         let version = match &dependency.source {
-            Source::Git(_) => dependency.version.clone(),
-            Source::Local(local) => {
+            PackageSource::Git(_) => dependency.version.clone(),
+            PackageSource::Local(local) => {
                 entry.local = Some(local.directory.clone());
                 "local".to_owned()
             }
@@ -173,7 +173,7 @@ fn wanted(project: Project<'_>) -> Result<JsonnetFile, BundlerError> {
 }
 
 /// A package as a person names it: an address, or a directory of the project's repository.
-fn named(project: Project<'_>, text: &str) -> Result<Dependency, BundlerError> {
+fn parse_package(project: Project<'_>, text: &str) -> Result<Dependency, BundlerError> {
     match uri::parse(text) {
         Err(UriError::Unparsable(_)) => {}
         parsed => return Ok(parsed?),
@@ -181,7 +181,7 @@ fn named(project: Project<'_>, text: &str) -> Result<Dependency, BundlerError> {
     let unparsable = || BundlerError::Uri(UriError::Unparsable(text.chars().take(200).collect()));
     let directory = clean_relative(text);
     let outside = || match text.starts_with(['/', '.', '~']) {
-        true => BundlerError::Outside(text.chars().take(200).collect()),
+        true => BundlerError::OutsideRepository(text.chars().take(200).collect()),
         false => unparsable(),
     };
     let there = join(project.directory(), text).ok_or_else(outside)?;
@@ -189,7 +189,10 @@ fn named(project: Project<'_>, text: &str) -> Result<Dependency, BundlerError> {
         return Err(unparsable());
     }
     let name = local_name(project.directory(), &directory).ok_or_else(unparsable)?;
-    Ok(Dependency::new(Source::Local(Local { directory, name }), ""))
+    Ok(Dependency::new(
+        PackageSource::Local(Local { directory, name }),
+        "",
+    ))
 }
 
 /// Puts everything in place and writes the lock.
@@ -199,13 +202,13 @@ fn ensure(
     locks: &JsonnetFile,
     locked: Option<&JsonnetFile>,
     fetch: &dyn Fetch,
-    watch: &Watch,
-) -> Result<Prepared, BundlerError> {
-    let mut prepared = Prepared::default();
+    watch: &DownloadObserver,
+) -> Result<PreparedOperation, BundlerError> {
+    let mut prepared = PreparedOperation::default();
     let mut vendor = Vendor::read(project)?;
-    let known = Locks::new(locks.dependencies.clone());
+    let known = LockedDependencies::new(locks.dependencies.clone());
     let notices = &mut prepared.notices;
-    let settled = settle(
+    let settled = resolve_dependencies(
         project,
         &file.dependencies,
         known,
@@ -222,38 +225,38 @@ fn ensure(
         dependencies: dependencies.collect(),
         legacy_imports: false,
     };
-    vendor.clean(&lock.dependencies);
+    vendor.remove_unused(&lock.dependencies);
     if file.legacy_imports {
         vendor.link_legacy_names(&lock.dependencies, notices);
     }
     prepared.changes = vendor.changes(project)?;
-    if locked.is_none_or(|locked| !locked.says_the_same(&lock)) {
+    if locked.is_none_or(|locked| !locked.is_equivalent(&lock)) {
         write(&mut prepared.changes, project, LOCK_FILE, &lock)?;
     }
-    prepared.packages = packages(locked, &lock, &|name| settled.placed.contains(name));
+    prepared.packages = package_changes(locked, &lock, &|name| settled.in_place.contains(name));
     Ok(prepared)
 }
 
 /// Compares the packages before and after, by name.
-fn packages(
+fn package_changes(
     before: Option<&JsonnetFile>,
     after: &JsonnetFile,
     placed: &dyn Fn(&str) -> bool,
-) -> Vec<Package> {
+) -> Vec<PackageChange> {
     let before = before.cloned().unwrap_or_default();
-    let mut packages: BTreeMap<String, Package> = BTreeMap::new();
+    let mut packages: BTreeMap<String, PackageChange> = BTreeMap::new();
     for dependency in &after.dependencies {
         let name = dependency.name();
         let old = before.get(&name);
         let fate = match old {
-            None => Fate::Added,
-            Some(old) if old.version != dependency.version => Fate::Updated,
-            Some(_) if placed(&name) => Fate::Restored,
-            Some(_) => Fate::Kept,
+            None => PackageChangeKind::Added,
+            Some(old) if old.version != dependency.version => PackageChangeKind::Updated,
+            Some(_) if placed(&name) => PackageChangeKind::Restored,
+            Some(_) => PackageChangeKind::Kept,
         };
         let from = old.map(|old| old.version.clone());
-        let compare = from.as_ref().and_then(|from| compare(dependency, from));
-        let package = Package {
+        let compare = from.as_ref().and_then(|from| comparison_url(dependency, from));
+        let package = PackageChange {
             name: name.clone(),
             fate,
             from,
@@ -264,9 +267,9 @@ fn packages(
     }
     for dependency in before.dependencies {
         let name = dependency.name();
-        packages.entry(name.clone()).or_insert(Package {
+        packages.entry(name.clone()).or_insert(PackageChange {
             name,
-            fate: Fate::Removed,
+            fate: PackageChangeKind::Removed,
             from: Some(dependency.version),
             to: None,
             compare: None,
@@ -275,8 +278,8 @@ fn packages(
     packages.into_values().collect()
 }
 
-fn compare(dependency: &Dependency, from: &str) -> Option<String> {
-    let Source::Git(git) = &dependency.source else {
+fn comparison_url(dependency: &Dependency, from: &str) -> Option<String> {
+    let PackageSource::Git(git) = &dependency.source else {
         return None;
     };
     let to = &dependency.version;
@@ -286,14 +289,14 @@ fn compare(dependency: &Dependency, from: &str) -> Option<String> {
 }
 
 fn write(
-    edits: &mut Edits,
+    edits: &mut WorkspaceEdits,
     project: Project<'_>,
     name: &str,
     file: &JsonnetFile,
 ) -> Result<(), BundlerError> {
     let version = FileVersion {
         content: file.write().into(),
-        mode: Mode::Regular,
+        mode: FileMode::Regular,
     };
     edits.insert(project.path(name)?, Some(version));
     Ok(())

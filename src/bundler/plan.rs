@@ -1,6 +1,6 @@
 //! The actions a list of dependencies needs, decided without performing them: from the list, the lock and the content of `vendor/`.
 
-use super::dependency::{Dependency, Source};
+use super::dependency::{Dependency, PackageSource};
 use super::error::BundlerError;
 use super::vendor::Vendor;
 use crate::model::RepoPath;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The action one dependency needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PackageAction {
     /// No action: the locked package is there.
     Keep(Dependency),
     /// A download of the package's files at this version. The sum is the one they have to have, where one was locked.
@@ -24,58 +24,66 @@ pub enum Action {
 
 /// The locked dependencies, by name, and which of them are known to be in place.
 #[derive(Clone, Debug, Default)]
-pub struct Locks {
+pub struct LockedDependencies {
     entries: BTreeMap<String, Dependency>,
-    placed: BTreeSet<String>,
+    in_place: BTreeSet<String>,
 }
 
-impl Locks {
+impl LockedDependencies {
     /// The entries of a lock. None of them is known to be in place.
     pub fn new(entries: impl IntoIterator<Item = Dependency>) -> Self {
         let entries = entries.into_iter().map(|entry| (entry.name(), entry)).collect();
         Self {
             entries,
-            placed: BTreeSet::new(),
+            in_place: BTreeSet::new(),
         }
     }
 
     /// Notes that a dependency was put in place.
-    pub(super) fn place(&mut self, dependency: Dependency) {
-        self.placed.insert(dependency.name());
+    pub(super) fn mark_in_place(&mut self, dependency: Dependency) {
+        self.in_place.insert(dependency.name());
         self.entries.insert(dependency.name(), dependency);
     }
 }
 
 /// Returns the action each dependency needs, in their order. A locked version counts, whatever the list says: whoever wants another one
 /// asks for an update.
-pub fn plan(wanted: &[Dependency], locks: &Locks, vendor: &Vendor) -> Result<Vec<Action>, BundlerError> {
+pub fn plan(
+    wanted: &[Dependency],
+    locks: &LockedDependencies,
+    vendor: &Vendor,
+) -> Result<Vec<PackageAction>, BundlerError> {
     wanted
         .iter()
         .map(|dependency| action(dependency, locks, vendor))
         .collect()
 }
 
-fn action(wanted: &Dependency, locks: &Locks, vendor: &Vendor) -> Result<Action, BundlerError> {
+fn action(
+    wanted: &Dependency,
+    locks: &LockedDependencies,
+    vendor: &Vendor,
+) -> Result<PackageAction, BundlerError> {
     let name = wanted.name();
     check_name(&name)?;
     check_legacy_name(&wanted.legacy_name())?;
     let locked = locks.entries.get(&name);
     let mut dependency = wanted.clone();
     if let Some(locked) = locked {
-        if locks.placed.contains(&name) || is_intact(locked, vendor) {
+        if locks.in_place.contains(&name) || is_intact(locked, vendor) {
             check_legacy_name(&locked.legacy_name())?;
-            return Ok(Action::Keep(locked.clone()));
+            return Ok(PackageAction::Keep(locked.clone()));
         }
         dependency.version.clone_from(&locked.version);
     }
     match dependency.source {
-        Source::Local(_) => Ok(Action::Link(dependency)),
-        Source::Git(_) => {
+        PackageSource::Local(_) => Ok(PackageAction::Link(dependency)),
+        PackageSource::Git(_) => {
             check_version(&dependency.version)?;
             let expected = locked
                 .map(|locked| locked.sum.clone())
                 .filter(|sum| !sum.is_empty());
-            Ok(Action::Fetch { dependency, expected })
+            Ok(PackageAction::Fetch { dependency, expected })
         }
     }
 }
@@ -83,8 +91,10 @@ fn action(wanted: &Dependency, locks: &Locks, vendor: &Vendor) -> Result<Action,
 /// Returns true if the locked package lies in `vendor/`. A local directory changes while one works on it, so it only has to be there.
 fn is_intact(locked: &Dependency, vendor: &Vendor) -> bool {
     match &locked.source {
-        Source::Local(local) => vendor.leads_somewhere(&local.name),
-        Source::Git(_) => !locked.sum.is_empty() && vendor.sum(&locked.name()).as_ref() == Some(&locked.sum),
+        PackageSource::Local(local) => vendor.has_link_target(&local.name),
+        PackageSource::Git(_) => {
+            !locked.sum.is_empty() && vendor.sum(&locked.name()).as_ref() == Some(&locked.sum)
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl<'a> Project<'a> {
 
     /// Returns true if there is a directory with files in it.
     pub(super) fn has_directory(&self, path: &str) -> Result<bool, BundlerError> {
-        Ok(!self.tree.below(path)?.is_empty())
+        Ok(!self.tree.files_below(path)?.is_empty())
     }
 }
 

@@ -4,9 +4,9 @@
 
 use super::error::BundlerError;
 use super::file::JsonnetFile;
-use super::operation::Prepared;
+use super::operation::PreparedOperation;
 use super::project::{LOCK_FILE, Project, VENDOR, under};
-use crate::model::{FileVersion, Mode};
+use crate::model::{FileMode, FileVersion};
 use memchr::memmem;
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ const ENDINGS: [&str; 2] = [".jsonnet", ".libsonnet"];
 
 /// Rewrites every program of a project that imports a package of the lock by its short name. What lies in `vendor/`,
 /// what git ignores and symlinks stay as they are.
-pub fn rewrite(project: Project<'_>) -> Result<Prepared, BundlerError> {
+pub fn rewrite(project: Project<'_>) -> Result<PreparedOperation, BundlerError> {
     let names = names(&lock(project)?);
-    let mut prepared = Prepared::default();
+    let mut prepared = PreparedOperation::default();
     if names.is_empty() {
         return Ok(prepared);
     }
@@ -35,10 +35,10 @@ pub fn rewrite(project: Project<'_>) -> Result<Prepared, BundlerError> {
     };
     let files = project.tree().files()?;
     for path in files.iter().filter(|path| is_program(path.as_str())) {
-        let Some(before) = project.tree().stored(path)? else {
+        let Some(before) = project.tree().read_stored(path)? else {
             continue;
         };
-        if before.mode == Mode::Symlink {
+        if before.mode == FileMode::Symlink {
             continue;
         }
         if let Some(content) = rewritten(&before.content, &names) {

@@ -2,7 +2,7 @@
 //! base64. Names are not part of it. Links are followed, and a link that leads to no file ends the
 //! walk, so that the sum is of what came before: odd, and recorded in every lock there is.
 
-use crate::model::{FileVersion, Mode};
+use crate::model::{FileMode, FileVersion};
 use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 use std::cmp::Ordering;
@@ -45,7 +45,7 @@ fn content<'a>(files: &BTreeMap<&str, &'a FileVersion>, path: &str) -> Option<&'
         let Some(file) = files.get(walked.join("/").as_str()) else {
             continue;
         };
-        if file.mode != Mode::Symlink {
+        if file.mode != FileMode::Symlink {
             return ahead.is_empty().then_some(&file.content);
         }
         links += 1;

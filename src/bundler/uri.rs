@@ -1,7 +1,7 @@
 //! Package addresses on a command line and in files: `github.com/org/repo/dir@version`. The accepted forms are those of jsonnet-bundler; a
 //! trick is told apart from a mistake.
 
-use super::dependency::{Dependency, Git, Scheme, Source};
+use super::dependency::{Dependency, Git, PackageSource, Scheme};
 use crate::download::RemoteRefused;
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
@@ -98,7 +98,7 @@ fn dependency(scheme: Scheme, found: &Captures<'_>) -> Dependency {
         "" => USUAL_VERSION,
         version => version,
     };
-    Dependency::new(Source::Git(git), version)
+    Dependency::new(PackageSource::Git(git), version)
 }
 
 /// Refuses what asks for another way to a repository than the ones files may name: helpers, options,

@@ -1,13 +1,13 @@
 //! The content of `vendor/`: read once, changed in memory, and compared at the end with its first state.
 
-use super::dependency::{Dependency, Source};
+use super::dependency::{Dependency, PackageSource};
 use super::error::BundlerError;
-use super::layer::Layer;
 use super::project::{Project, VENDOR, join, relative, under};
-use super::settle::Notice;
+use super::resolution::Notice;
+use super::snapshot::PackageSnapshot;
 use super::sum;
-use crate::model::{FileVersion, Mode, RepoPath};
-use crate::workspace::Edits;
+use crate::model::{FileMode, FileVersion, RepoPath};
+use crate::workspace::WorkspaceEdits;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub struct Vendor {
     before: BTreeMap<String, FileVersion>,
     now: BTreeMap<String, FileVersion>,
     // Links that lead to a directory of the repository.
-    live: BTreeSet<String>,
+    linked: BTreeSet<String>,
 }
 
 impl Vendor {
@@ -29,8 +29,8 @@ impl Vendor {
         let home = under(project.directory(), VENDOR);
         let mut vendor = Self::default();
         let mut bytes: u64 = 0;
-        for path in project.tree().below(&home)? {
-            let Some(file) = project.tree().stored(&path)? else {
+        for path in project.tree().files_below(&home)? {
+            let Some(file) = project.tree().read_stored(&path)? else {
                 continue;
             };
             bytes = bytes.saturating_add(file.content.len() as u64);
@@ -39,13 +39,13 @@ impl Vendor {
             }
             let inside = path.as_str().strip_prefix(&home).unwrap_or_default();
             let inside = inside.trim_start_matches('/').to_owned();
-            if file.mode == Mode::Symlink
+            if file.mode == FileMode::Symlink
                 && !inside.contains('/')
                 && let Ok(target) = std::str::from_utf8(&file.content)
                 && let Some(target) = join(&home, target)
                 && project.has_directory(&target)?
             {
-                vendor.live.insert(inside.clone());
+                vendor.linked.insert(inside.clone());
             }
             vendor.before.insert(inside, file);
         }
@@ -66,18 +66,18 @@ impl Vendor {
     }
 
     /// Returns true if a link of that name leads to a directory of the repository, or one is in its place.
-    pub fn leads_somewhere(&self, name: &str) -> bool {
-        self.live.contains(name) || self.has_directory(name)
+    pub fn has_link_target(&self, name: &str) -> bool {
+        self.linked.contains(name) || self.has_directory(name)
     }
 
     /// The content of a file; links are not followed.
     pub(super) fn file(&self, path: &str) -> Option<&Bytes> {
         let file = self.now.get(path)?;
-        (file.mode != Mode::Symlink).then_some(&file.content)
+        (file.mode != FileMode::Symlink).then_some(&file.content)
     }
 
     /// Puts a package in place of whatever has its name.
-    pub(super) fn place(&mut self, name: &str, layer: &Layer) {
+    pub(super) fn insert(&mut self, name: &str, layer: &PackageSnapshot) {
         self.remove(name);
         for entry in layer.entries() {
             self.now
@@ -90,12 +90,12 @@ impl Vendor {
         self.remove(name);
         let target = relative(&under(project.directory(), VENDOR), directory);
         self.now.insert(name.to_owned(), link(&target));
-        self.live.insert(name.to_owned());
+        self.linked.insert(name.to_owned());
     }
 
     /// Takes away what no package needs: directories of no name that is known, and all links but
     /// those to local directories.
-    pub(super) fn clean(&mut self, known: &[Dependency]) {
+    pub(super) fn remove_unused(&mut self, known: &[Dependency]) {
         let names: Vec<String> = known.iter().map(Dependency::name).collect();
         // As jsonnet-bundler compares: a name keeps every directory it begins with, or that begins with it.
         let is_known = |directory: &str| {
@@ -105,13 +105,13 @@ impl Vendor {
         let locals: BTreeSet<&str> = known
             .iter()
             .filter_map(|dependency| match &dependency.source {
-                Source::Local(local) => Some(local.name.as_str()),
-                Source::Git(_) => None,
+                PackageSource::Local(local) => Some(local.name.as_str()),
+                PackageSource::Git(_) => None,
             })
             .collect();
         self.now.retain(|path, file| {
             let mut directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
-            let stays = file.mode != Mode::Symlink || locals.contains(path.as_str());
+            let stays = file.mode != FileMode::Symlink || locals.contains(path.as_str());
             stays && directories.all(is_known)
         });
     }
@@ -119,12 +119,12 @@ impl Vendor {
     /// Makes the short names of packages. Who comes first has the name.
     pub(super) fn link_legacy_names(&mut self, known: &[Dependency], notices: &mut Vec<Notice>) {
         for dependency in known {
-            if matches!(dependency.source, Source::Local(_)) {
+            if matches!(dependency.source, PackageSource::Local(_)) {
                 continue;
             }
             let (name, short) = (dependency.name(), dependency.legacy_name());
             let taken = match self.now.get(&short) {
-                Some(file) if file.mode == Mode::Symlink => {
+                Some(file) if file.mode == FileMode::Symlink => {
                     Some(Some(String::from_utf8_lossy(&file.content).into_owned()))
                 }
                 Some(_) => Some(None),
@@ -142,7 +142,7 @@ impl Vendor {
     }
 
     /// Returns the files to be written and deleted for `vendor/` to be as it is here.
-    pub(super) fn changes(&self, project: Project<'_>) -> Result<Edits, BundlerError> {
+    pub(super) fn changes(&self, project: Project<'_>) -> Result<WorkspaceEdits, BundlerError> {
         for path in self.now.keys() {
             let mut directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
             if let Some(clash) = directories.find(|directory| self.now.contains_key(*directory)) {
@@ -150,7 +150,7 @@ impl Vendor {
             }
         }
         let paths: BTreeSet<&String> = self.before.keys().chain(self.now.keys()).collect();
-        let mut edits = Edits::new();
+        let mut edits = WorkspaceEdits::new();
         for path in paths {
             let (before, now) = (self.before.get(path), self.now.get(path));
             if before != now {
@@ -171,7 +171,7 @@ impl Vendor {
         let prefix = format!("{name}/");
         self.now
             .retain(|path, _| path != name && !path.starts_with(&prefix));
-        self.live.remove(name);
+        self.linked.remove(name);
     }
 }
 
@@ -182,6 +182,6 @@ fn stored_at(project: Project<'_>, inside: &str) -> Result<RepoPath, BundlerErro
 fn link(target: &str) -> FileVersion {
     FileVersion {
         content: Bytes::copy_from_slice(target.as_bytes()),
-        mode: Mode::Symlink,
+        mode: FileMode::Symlink,
     }
 }

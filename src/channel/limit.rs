@@ -34,7 +34,7 @@ impl Limit {
 
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum CallPurpose {
     /// Delivers an operation: [`super::Channel::deliver`].
     Deliver,
     /// Looks for one that may have been delivered: [`super::Channel::find`].

@@ -8,7 +8,7 @@ mod slack;
 mod telegram;
 mod visible;
 
-pub use limit::{Call, Limit, Scope};
+pub use limit::{CallPurpose, Limit, Scope};
 
 use crate::config::{ChannelSettings, ServerSettings};
 use crate::model::{Inbound, Installation, MessageRef, Op, Reply};
@@ -74,7 +74,7 @@ pub enum SendError {
 
 /// The knowledge of a platform about an operation that may have been delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DeliveryLookup {
     /// The operation was delivered, as this message.
     Message(MessageRef),
     /// The operation shows nowhere.
@@ -85,7 +85,7 @@ pub enum Found {
 
 /// An inbound of a polled platform, and the way to say that it is durable.
 #[derive(Debug)]
-pub struct Polled {
+pub struct PolledInbound {
     /// The message that came in.
     pub inbound: Inbound,
     /// Answered once the gateway has stored or refused it. Until then the platform is not told that
@@ -108,18 +108,18 @@ pub trait Channel: Send + Sync {
 
     /// Looks for what [`Channel::deliver`] made of an operation whose outcome is unknown, and which was enqueued
     /// at `since`. Changes nothing; an error says only that the platform was not asked.
-    async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError>;
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError>;
 
     /// Asks the platform for nothing but an answer: whether it is there and takes our token. Nobody sees it.
     async fn probe(&self) -> Result<(), SendError>;
 
     /// The limits a call for an operation counts against. The first is the one that is exhausted when the platform
     /// answers [`SendError::Limited`].
-    fn limits(&self, op: &Op, call: Call) -> Vec<Limit>;
+    fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
     /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
     /// know webhooks return at once.
-    async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken);
+    async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken);
 }
 
 /// Splits a reply into what fits one message each: at the platform's limits, never inside a code

@@ -6,7 +6,7 @@ use crate::model::is_invisible;
 
 /// The text with control and direction characters written out: `\u{1b}` as `␛`, `\u{202e}` as
 /// `<U+202E>`. Line ends become `\n`; tabs stay. Joiners stay, because emoji need them.
-pub(super) fn visible(text: &str) -> String {
+pub(super) fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -33,16 +33,16 @@ pub(super) fn visible(text: &str) -> String {
 
 /// The text on one line: of a name, a label or a value that somebody else may have chosen. What nobody would see is
 /// written out as well.
-pub(super) fn visible_line(text: &str) -> String {
-    exact(text).replace('\n', "␊").replace('\t', "␉")
+pub(super) fn escape_line(text: &str) -> String {
+    escape_code(text).replace('\n', "␊").replace('\t', "␉")
 }
 
 /// The text of code, which people compare character by character: what nobody would see is written out as well, joiners
 /// of emoji among it.
-pub(super) fn exact(text: &str) -> String {
+pub(super) fn escape_code(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
-    for character in visible(text).chars() {
+    for character in escape_text(text).chars() {
         // The one selector that emoji carry does nothing to a letter but hide.
         let hides = character == '\u{fe0f}' && before.is_ascii();
         match is_invisible(character) || hides {
@@ -60,7 +60,7 @@ fn control_picture(control: char) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::{exact, visible, visible_line};
+    use super::{escape_code, escape_line, escape_text};
 
     /// T75
     #[test]
@@ -77,7 +77,7 @@ mod tests {
             ),
             ("a\u{2028}b", "a<U+2028>b"),
         ] {
-            assert_eq!(visible(text), shown, "{text:?}");
+            assert_eq!(escape_text(text), shown, "{text:?}");
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn ordinary_text_and_emoji_stay_as_they_are() {
         for text in ["", "replicas: 4\n\tümlaut", "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 é נ ع"]
         {
-            assert_eq!(visible(text), text);
+            assert_eq!(escape_text(text), text);
         }
     }
 
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn code_hides_nothing_and_a_label_is_one_line() {
         let hidden = "image: nginx\u{200b}\u{e0041}\n\t❤\u{fe0f}";
-        assert_eq!(exact(hidden), "image: nginx<U+200B><U+E0041>\n\t❤\u{fe0f}");
-        assert_eq!(exact("nginx\u{fe0f}"), "nginx<U+FE0F>");
+        assert_eq!(escape_code(hidden), "image: nginx<U+200B><U+E0041>\n\t❤\u{fe0f}");
+        assert_eq!(escape_code("nginx\u{fe0f}"), "nginx<U+FE0F>");
         assert_eq!(
-            visible_line("x\nno secrets\tpass\u{200d}"),
+            escape_line("x\nno secrets\tpass\u{200d}"),
             "x␊no secrets␉pass<U+200D>"
         );
     }

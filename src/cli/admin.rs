@@ -1,15 +1,15 @@
-//! `drydock invite`, `user`, `session`, `audit`, `data` and `outbox`: asked of the running server if there is one, and
+//! `drydock invite`, `user`, `recording`, `audit`, `data` and `outbox`: asked of the running server if there is one, and
 //! of its database if there is none.
 
 use super::output::Output;
-use super::serve::{is_unusable, world};
-use super::{Failure, Global};
+use super::serve::{host, is_unusable};
+use super::{CliError, Global};
 use crate::access::{self, Access, AccessError, Grant, NewPerson, Role, User};
-use crate::admin::{self, Admin, Answer, NoInstallations, Request};
+use crate::admin::{self, Admin, AdminReply, AdminRequest, NoInstallations};
 use crate::config::{Config, OperatorSettings};
 use crate::gateway::Retention;
 use crate::model::Sender;
-use crate::session;
+use crate::recording;
 use crate::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ pub(super) struct InviteArguments {
     #[arg(long, value_enum, default_value = "editor")]
     role: RoleName,
     #[command(flatten)]
-    reach: Reach,
+    scope: GrantScope,
     /// Hours until the invite expires
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
     hours: u32,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Reach {
+pub(super) struct GrantScope {
     /// Repositories the grant covers, as a glob
     #[arg(long = "repo", value_name = "GLOB", default_value = "*", value_parser = checked(access::check_glob))]
     repositories: String,
@@ -39,7 +39,7 @@ pub(super) struct Reach {
     environments: Vec<String>,
 }
 
-impl Reach {
+impl GrantScope {
     fn grant(self, role: RoleName) -> Grant {
         let environments = match self.environments.is_empty() {
             true => vec!["**".to_owned()],
@@ -98,7 +98,7 @@ pub(super) enum UserCommand {
         #[arg(long, value_enum)]
         role: RoleName,
         #[command(flatten)]
-        reach: Reach,
+        scope: GrantScope,
     },
     /// Takes a person's access away, at once
     Revoke {
@@ -113,7 +113,7 @@ pub(super) enum UserCommand {
         #[arg(long, value_enum)]
         role: RoleName,
         #[command(flatten)]
-        reach: Reach,
+        scope: GrantScope,
     },
 }
 
@@ -130,20 +130,20 @@ pub(super) async fn invite(
     arguments: InviteArguments,
     global: &Global,
     output: &Output,
-) -> Result<(), Failure> {
-    let grant = arguments.reach.grant(arguments.role);
-    let request = Request::Invite {
+) -> Result<(), CliError> {
+    let grant = arguments.scope.grant(arguments.role);
+    let request = AdminRequest::Invite {
         name: arguments.name,
         role: grant.role,
         repositories: grant.repositories,
         environments: grant.environments,
         hours: arguments.hours,
     };
-    let answer = ask(global, request).await?;
+    let answer = send_request(global, request).await?;
     if output.json() {
         return print_json(output, &answer);
     }
-    if let Answer::Invite { how, expires, .. } = answer {
+    if let AdminReply::Invite { how, expires, .. } = answer {
         for line in how {
             output.line(&line);
         }
@@ -154,42 +154,46 @@ pub(super) async fn invite(
     Ok(())
 }
 
-pub(super) async fn user(command: UserCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn user(command: UserCommand, global: &Global, output: &Output) -> Result<(), CliError> {
     let request = match command {
-        UserCommand::List => Request::Users,
-        UserCommand::Show { which } => Request::User { which },
+        UserCommand::List => AdminRequest::Users,
+        UserCommand::Show { which } => AdminRequest::User { which },
         UserCommand::Add {
             id: sender,
             name,
             role,
-            reach,
-        } => Request::Add {
+            scope: reach,
+        } => AdminRequest::Add {
             person: NewPerson {
                 sender,
                 name,
                 grant: reach.grant(role),
             },
         },
-        UserCommand::Revoke { which } => Request::Revoke { which },
-        UserCommand::Grant { which, role, reach } => Request::Grant {
+        UserCommand::Revoke { which } => AdminRequest::Revoke { which },
+        UserCommand::Grant {
+            which,
+            role,
+            scope: reach,
+        } => AdminRequest::Grant {
             which,
             grant: reach.grant(role),
         },
     };
-    let answer = ask(global, request).await?;
+    let answer = send_request(global, request).await?;
     if output.json() {
         return print_json(output, &answer);
     }
     match answer {
-        Answer::Users { users } => {
+        AdminReply::Users { users } => {
             let rows: Vec<Vec<String>> = users.iter().map(row).collect();
             output.table(&["ID", "NAME", "STATE", "GRANTS", "ACCOUNTS"], &rows);
         }
-        Answer::Added { user } | Answer::Granted { user } => {
+        AdminReply::Added { user } | AdminReply::Granted { user } => {
             let grants: Vec<String> = user.grants.iter().map(shown).collect();
             output.line(&format!("{} is {} now", user.name, grants.join("; ")));
         }
-        Answer::Revoked { user } => output.line(&format!("{} has no access any more", user.name)),
+        AdminReply::Revoked { user } => output.line(&format!("{} has no access any more", user.name)),
         _ => {}
     }
     Ok(())
@@ -221,50 +225,50 @@ pub(super) async fn session(
     command: SessionCommand,
     global: &Global,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let SessionCommand::Show { which } = command;
-    let Answer::Session { records } = ask(global, Request::Session { which }).await? else {
+    let AdminReply::Session { records } = send_request(global, AdminRequest::Session { which }).await? else {
         return Ok(());
     };
     if output.json() {
         for record in &records {
-            output.value(&serde_json::to_value(record).map_err(Failure::failed)?);
+            output.value(&serde_json::to_value(record).map_err(CliError::failed)?);
         }
     } else {
-        output.line(session::render(&records).trim_end());
+        output.line(recording::render(&records).trim_end());
     }
     Ok(())
 }
 
-pub(super) fn print_json(output: &Output, answer: &Answer) -> Result<(), Failure> {
-    output.value(&serde_json::to_value(answer).map_err(Failure::failed)?);
+pub(super) fn print_json(output: &Output, answer: &AdminReply) -> Result<(), CliError> {
+    output.value(&serde_json::to_value(answer).map_err(CliError::failed)?);
     Ok(())
 }
 
 /// Asks the running server, else the database itself.
-pub(super) async fn ask(global: &Global, request: Request) -> Result<Answer, Failure> {
-    Operator::new(global)?.ask(request).await
+pub(super) async fn send_request(global: &Global, request: AdminRequest) -> Result<AdminReply, CliError> {
+    AdminClient::new(global)?.send(request).await
 }
 
 /// An operator's requests: to the running server, else to the database itself, which stays open then.
-pub(super) struct Operator {
+pub(super) struct AdminClient {
     settings: OperatorSettings,
     database: Option<Admin>,
 }
 
-impl Operator {
-    pub(super) fn new(global: &Global) -> Result<Self, Failure> {
+impl AdminClient {
+    pub(super) fn new(global: &Global) -> Result<Self, CliError> {
         Ok(Self {
-            settings: Config::for_operator(global.sources()?).map_err(Failure::config)?,
+            settings: Config::for_operator(global.sources()?).map_err(CliError::config)?,
             database: None,
         })
     }
 
-    pub(super) async fn ask(&mut self, request: Request) -> Result<Answer, Failure> {
+    pub(super) async fn send(&mut self, request: AdminRequest) -> Result<AdminReply, CliError> {
         let data = &self.settings.data.directory;
         let answered = match &self.database {
             Some(_) => None,
-            None => admin::ask(data, &request).await.map_err(Failure::failed)?,
+            None => admin::ask(data, &request).await.map_err(CliError::failed)?,
         };
         let answer = match (answered, &self.database) {
             (Some(answer), _) => answer,
@@ -275,27 +279,27 @@ impl Operator {
             }
         };
         match answer {
-            Answer::Failed { why } => Err(Failure::failed(why)),
+            AdminReply::Failed { why } => Err(CliError::failed(why)),
             answer => Ok(answer),
         }
     }
 
-    async fn open(&self, request: &Request) -> Result<Admin, Failure> {
+    async fn open(&self, request: &AdminRequest) -> Result<Admin, CliError> {
         let data = &self.settings.data.directory;
         // Only an invite may come before the first start; a question about nothing is a mistake.
-        if !matches!(request, Request::Invite { .. }) && !data.is_dir() {
+        if !matches!(request, AdminRequest::Invite { .. }) && !data.is_dir() {
             let why = format!(
                 "there is no data directory `{}`; name the server's configuration with --config",
                 data.display()
             );
-            return Err(Failure::config(why));
+            return Err(CliError::config(why));
         }
-        let world = world();
-        let group = GroupAccess::of(self.settings.data.group_access);
+        let world = host();
+        let group = GroupAccess::from_setting(self.settings.data.group_access);
         let opened = store::prepare_directory(data, group).and_then(|()| Store::open(data));
         let store = opened.map_err(|error| match is_unusable(&error) {
-            true => Failure::config(error),
-            false => Failure::failed(error),
+            true => CliError::config(error),
+            false => CliError::failed(error),
         })?;
         let access = Access::load(store.clone(), &self.settings.limits).await;
         let retention = Retention::new(
@@ -306,7 +310,7 @@ impl Operator {
         );
         if matches!(
             request,
-            Request::Prune {
+            AdminRequest::Prune {
                 prune: Prune::Remove,
                 ..
             }
@@ -315,12 +319,12 @@ impl Operator {
         }
         Ok(Admin {
             store,
-            access: Arc::new(access.map_err(Failure::failed)?),
+            access: Arc::new(access.map_err(CliError::failed)?),
             data: data.clone(),
             retention: Arc::new(retention),
             channels: self.settings.channels.clone(),
             gateway: None,
-            routes: Arc::new(NoInstallations),
+            installations: Arc::new(NoInstallations),
             now: world.now,
             random: world.random,
         })

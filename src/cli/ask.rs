@@ -1,8 +1,8 @@
 //! `drydock ask`: one request on the files around you.
 
-use super::output::{Output, Style};
-use super::terminal::{Checked, Options, Terminal, succeeded, totals};
-use super::{Failure, Global};
+use super::output::{Output, OutputStyle};
+use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded, totals};
+use super::{CliError, Global};
 use clap::Args;
 
 pub(super) const EXAMPLES: &str = "\
@@ -16,24 +16,26 @@ DRYDOCK_MODEL__DEFAULT or the configuration file, else the usual one of the prov
 ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.";
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct AskArguments {
     /// The request: a change to make, or a question to answer
     #[arg(required = true, value_name = "REQUEST")]
     request: Vec<String>,
     #[command(flatten)]
-    options: Options,
+    options: TerminalOptions,
 }
 
-pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Output) -> Result<(), CliError> {
     let request = arguments.request.join(" ");
     if request.trim().is_empty() {
-        return Err(Failure::usage("say what should change, or what you want to know"));
+        return Err(CliError::usage(
+            "say what should change, or what you want to know",
+        ));
     }
     let mut terminal = Terminal::open(&arguments.options, global, *output)?;
     let outcome = terminal.turn(&request).await?;
     let patch = terminal.patch()?;
     if output.json() {
-        let Checked { checks, effects, .. } = terminal.checked().await?;
+        let ChangeCheck { checks, effects, .. } = terminal.check_changes().await?;
         output.value(&serde_json::json!({
             "answer": outcome.answer,
             "notice": outcome.notice,
@@ -56,19 +58,19 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
         };
         let facts = format!("{steps}, {tokens} tokens, {}", terminal.model());
         if patch.stats.is_empty() {
-            output.aside(Style::Dim, &format!("No file was changed. {facts}"));
+            output.styled_message(OutputStyle::Dim, &format!("No file was changed. {facts}"));
         } else {
-            output.aside(
-                Style::Bold,
+            output.styled_message(
+                OutputStyle::Bold,
                 &format!("\n{}; nothing was committed.", totals(&patch)),
             );
-            output.aside(Style::Dim, &facts);
+            output.styled_message(OutputStyle::Dim, &facts);
             output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));
         }
     }
     if succeeded(&outcome) {
         Ok(())
     } else {
-        Err(Failure::failed("the request was not finished"))
+        Err(CliError::failed("the request was not finished"))
     }
 }

@@ -1,10 +1,10 @@
 //! `drydock audit`: whether the log is whole, and what stands in it.
 
-use super::admin::{ask, print_json};
+use super::admin::{print_json, send_request};
 use super::output::Output;
-use super::{Failure, Global, serve};
-use crate::admin::{AUDIT_LINES_MAX, Answer, Request};
-use crate::model::edits;
+use super::{CliError, Global, serve};
+use crate::admin::{AUDIT_LINES_MAX, AdminReply, AdminRequest};
+use crate::model::edit_distance;
 use crate::store::{AUDIT_KINDS, AuditLine};
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
@@ -26,13 +26,13 @@ written for one name and reason.";
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Lists lines, the newest first
-    List(ListArguments),
+    List(AuditListArguments),
     /// Checks that no row was changed, removed or reordered
     Verify,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListArguments {
+pub(super) struct AuditListArguments {
     /// Only this kind, such as `ingress.rejected`, or all whose names begin so, such as `ingress`
     #[arg(long, value_parser = kind)]
     kind: Option<String>,
@@ -47,22 +47,22 @@ pub(super) struct ListArguments {
     limit: u32,
 }
 
-pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output) -> Result<(), CliError> {
     let request = match command {
-        AuditCommand::Verify => Request::Audit,
-        AuditCommand::List(arguments) => Request::AuditList {
+        AuditCommand::Verify => AdminRequest::Audit,
+        AuditCommand::List(arguments) => AdminRequest::AuditList {
             kind: arguments.kind,
             person: arguments.person,
             since: arguments.since,
             limit: arguments.limit,
         },
     };
-    let answer = ask(global, request).await?;
+    let answer = send_request(global, request).await?;
     if output.json() {
         return print_json(output, &answer);
     }
     match answer {
-        Answer::Audit {
+        AdminReply::Audit {
             rows,
             cut,
             since: Some(since),
@@ -70,8 +70,8 @@ pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output)
             "the audit log is whole: rows {} to {rows}, since {since:.0}; {cut} older rows were cut, as the log itself says",
             cut + 1
         )),
-        Answer::Audit { rows, .. } => output.line(&format!("the audit log is whole: {rows} rows")),
-        Answer::AuditLines { lines, has_more } => list(&lines, has_more, output),
+        AdminReply::Audit { rows, .. } => output.line(&format!("the audit log is whole: {rows} rows")),
+        AdminReply::AuditLines { lines, has_more } => list(&lines, has_more, output),
         _ => {}
     }
     Ok(())
@@ -112,7 +112,7 @@ fn kind(text: &str) -> Result<String, String> {
     if known.contains(&text) {
         return Ok(text.to_owned());
     }
-    let near = known.iter().min_by_key(|known| edits(known, text));
+    let near = known.iter().min_by_key(|known| edit_distance(known, text));
     Err(format!(
         "there is no such kind; did you mean '{}'?",
         near.unwrap_or(&"ingress")

@@ -1,10 +1,10 @@
 //! `drydock chat`: a conversation about the files around you, line by line.
 
-use super::input::{Input, Line};
-use super::output::{Output, Style};
-use super::terminal::{Options, Terminal, totals};
-use super::{Failure, Global};
-use crate::agent::Outcome;
+use super::input::{InputLine, InputReader};
+use super::output::{Output, OutputStyle};
+use super::terminal::{Terminal, TerminalOptions, totals};
+use super::{CliError, Global};
+use crate::agent::TurnOutcome;
 use crate::command;
 use crate::inspect::Question;
 use crate::model::RepoPath;
@@ -20,13 +20,13 @@ Examples:
   printf 'which environments are there?\\n/usage\\n' | drydock chat";
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ChatArguments {
     #[command(flatten)]
-    options: Options,
+    options: TerminalOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
+enum ChatVerb {
     Help,
     Status,
     Diff,
@@ -40,69 +40,74 @@ enum Verb {
 }
 
 /// The commands, each with its word, its arguments, and what `/help` says.
-const VERBS: [(Verb, &str, &str, &str); 12] = [
-    (Verb::Help, "help", "", "this list"),
-    (Verb::Status, "status", "", "the model, and what changed so far"),
+const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
+    (ChatVerb::Help, "help", "", "this list"),
     (
-        Verb::Diff,
+        ChatVerb::Status,
+        "status",
+        "",
+        "the model, and what changed so far",
+    ),
+    (
+        ChatVerb::Diff,
         "diff",
         "[ENV]",
         "what this session changed, or what that does to one environment",
     ),
     (
-        Verb::Inspect(command::Verb::Risk),
+        ChatVerb::Inspect(command::Verb::Risk),
         "risk",
         "",
         "what may go wrong with what this session changed",
     ),
     (
-        Verb::Inspect(command::Verb::Envs),
+        ChatVerb::Inspect(command::Verb::Envs),
         "envs",
         "",
         "the environments, and which of them change",
     ),
     (
-        Verb::Inspect(command::Verb::Render),
+        ChatVerb::Inspect(command::Verb::Render),
         "render",
         "ENV",
         "the objects of an environment as YAML",
     ),
     (
-        Verb::Inspect(command::Verb::WhoImports),
+        ChatVerb::Inspect(command::Verb::WhoImports),
         "who-imports",
         "PATH",
         "the entry points a file belongs to",
     ),
     (
-        Verb::Undo,
+        ChatVerb::Undo,
         "undo",
         "",
         "put files back to before the last turn that edited any",
     ),
     (
-        Verb::Clear,
+        ChatVerb::Clear,
         "clear",
         "",
         "forget the conversation; the files stay",
     ),
-    (Verb::Context, "context", "", "what the model sees"),
-    (Verb::Usage, "usage", "", "the tokens you used"),
-    (Verb::Exit, "exit", "", "leave (or Ctrl-D)"),
+    (ChatVerb::Context, "context", "", "what the model sees"),
+    (ChatVerb::Usage, "usage", "", "the tokens you used"),
+    (ChatVerb::Exit, "exit", "", "leave (or Ctrl-D)"),
 ];
 
 /// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning<'a> {
+enum ChatInput<'a> {
     Nothing,
     /// A command, with the rest of the line.
-    Command(Verb, &'a str),
+    Command(ChatVerb, &'a str),
     Unknown(&'a str),
     Request(&'a str),
 }
 
-pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Output) -> Result<(), CliError> {
     if output.json() {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "chat has no --json; `drydock ask --json` answers one request",
         ));
     }
@@ -111,51 +116,51 @@ pub(super) async fn run(arguments: Arguments, global: &Global, output: &Output) 
     if prompted {
         output.message("Say what should change, or /help. Nothing is ever committed.");
     }
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
     // A character has at most four bytes.
-    let mut input = Input::standard(4 * terminal.request_chars_max());
+    let mut input = InputReader::standard(4 * terminal.request_chars_max());
     loop {
         if prompted {
             output.prompt("❯ ");
         }
         let line = match next_line(&mut input, &mut interrupts, &terminal, output).await? {
-            Next::Line(line) => line,
-            Next::Again => continue,
-            Next::End => {
+            PromptResult::Line(line) => line,
+            PromptResult::Again => continue,
+            PromptResult::End => {
                 if prompted {
                     output.message("");
                 }
                 return Ok(());
             }
         };
-        match meaning(&line) {
-            Meaning::Nothing => {}
-            Meaning::Command(Verb::Exit, _) => return Ok(()),
-            Meaning::Command(verb, arguments) => match question(verb, arguments) {
+        match parse_line(&line) {
+            ChatInput::Nothing => {}
+            ChatInput::Command(ChatVerb::Exit, _) => return Ok(()),
+            ChatInput::Command(verb, arguments) => match question(verb, arguments) {
                 None => carry_out(verb, &mut terminal, output)?,
                 Some(Err(usage)) => output.message(usage),
                 Some(Ok(question)) => {
                     terminal.inspect(&question).await?;
                     // A Ctrl-C that ended it is not one at the prompt, too.
-                    interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+                    interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                 }
             },
-            Meaning::Unknown(word) => {
+            ChatInput::Unknown(word) => {
                 let words: Vec<&str> = VERBS.iter().map(|(_, word, ..)| *word).collect();
-                output.message(&command::unknown_among(word, &words));
+                output.message(&command::unknown_reply_among(word, &words));
             }
-            Meaning::Request(request) => {
+            ChatInput::Request(request) => {
                 let outcome = terminal.turn(request).await?;
                 // A Ctrl-C that stopped the turn is not one at the prompt, too; one that comes after the
                 // first line of the answer is.
-                interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+                interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                 show(&outcome, &mut terminal, output).await?;
             }
         }
     }
 }
 
-enum Next {
+enum PromptResult {
     Line(String),
     Again,
     End,
@@ -163,87 +168,94 @@ enum Next {
 
 /// The next line; Ctrl-C at the prompt gives a fresh one.
 async fn next_line(
-    input: &mut Input<BufReader<Stdin>>,
+    input: &mut InputReader<BufReader<Stdin>>,
     interrupts: &mut Signal,
     terminal: &Terminal,
     output: &Output,
-) -> Result<Next, Failure> {
+) -> Result<PromptResult, CliError> {
     let line = tokio::select! {
-        line = input.next() => line.map_err(Failure::failed)?,
+        line = input.next() => line.map_err(CliError::failed)?,
         _ = interrupts.recv() => {
             output.message("");
-            return Ok(Next::Again);
+            return Ok(PromptResult::Again);
         }
     };
     let chars_max = terminal.request_chars_max();
     match line {
-        Line::End => Ok(Next::End),
-        Line::Text(text) if text.chars().count() <= chars_max => Ok(Next::Line(text)),
-        Line::NotText => {
+        InputLine::End => Ok(PromptResult::End),
+        InputLine::Text(text) if text.chars().count() <= chars_max => Ok(PromptResult::Line(text)),
+        InputLine::NotText => {
             output.message("That line is not UTF-8, so it was not sent. Set the terminal, or the file it comes from, to UTF-8.");
-            Ok(Next::Again)
+            Ok(PromptResult::Again)
         }
-        Line::Text(_) | Line::TooLong => {
+        InputLine::Text(_) | InputLine::TooLong => {
             let why = format!(
                 "A line may have {chars_max} characters; this one was not sent. Put long text into a file and name it."
             );
             output.message(&why);
-            Ok(Next::Again)
+            Ok(PromptResult::Again)
         }
     }
 }
 
 /// `/word` is a command; a path such as `/etc/hosts` is part of a request.
-fn meaning(line: &str) -> Meaning<'_> {
+fn parse_line(line: &str) -> ChatInput<'_> {
     let line = line.trim();
     let Some(rest) = line.strip_prefix('/') else {
         return match line {
-            "" => Meaning::Nothing,
-            request => Meaning::Request(request),
+            "" => ChatInput::Nothing,
+            request => ChatInput::Request(request),
         };
     };
     let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let plain = word.to_lowercase().replace('_', "-");
     let found = VERBS.iter().find(|(_, known, ..)| plain == *known);
     match found {
-        Some((verb, ..)) => Meaning::Command(*verb, arguments.trim()),
-        None if word == "quit" => Meaning::Command(Verb::Exit, ""),
-        None if word.is_empty() || !word.chars().all(char::is_alphabetic) => Meaning::Request(line),
-        None => Meaning::Unknown(word),
+        Some((verb, ..)) => ChatInput::Command(*verb, arguments.trim()),
+        None if word == "quit" => ChatInput::Command(ChatVerb::Exit, ""),
+        None if word.is_empty() || !word.chars().all(char::is_alphabetic) => ChatInput::Request(line),
+        None => ChatInput::Unknown(word),
     }
 }
 
 /// Returns the question a command asks about the environments, or the text to show where it lacks an argument. `None`
 /// for a command that asks nothing about them.
-fn question(verb: Verb, arguments: &str) -> Option<Result<Question, &'static str>> {
+fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, &'static str>> {
     match verb {
-        Verb::Inspect(verb) => verb.question(arguments),
-        Verb::Diff => command::Verb::Diff.question(arguments),
-        Verb::Help | Verb::Status | Verb::Undo | Verb::Clear | Verb::Context | Verb::Usage | Verb::Exit => {
-            None
-        }
+        ChatVerb::Inspect(verb) => verb.question(arguments),
+        ChatVerb::Diff => command::Verb::Diff.question(arguments),
+        ChatVerb::Help
+        | ChatVerb::Status
+        | ChatVerb::Undo
+        | ChatVerb::Clear
+        | ChatVerb::Context
+        | ChatVerb::Usage
+        | ChatVerb::Exit => None,
     }
 }
 
-async fn show(outcome: &Outcome, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+async fn show(outcome: &TurnOutcome, terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
     terminal.print(outcome).await?;
     let patch = terminal.patch()?;
     if !patch.stats.is_empty() {
-        output.aside(Style::Dim, &format!("{} so far; /diff shows it", totals(&patch)));
+        output.styled_message(
+            OutputStyle::Dim,
+            &format!("{} so far; /diff shows it", totals(&patch)),
+        );
     }
     Ok(())
 }
 
-fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
     match verb {
-        Verb::Help => {
+        ChatVerb::Help => {
             for (_, word, arguments, what) in VERBS {
                 let usage = format!("{word} {arguments}");
                 output.line(&format!("/{usage:<16}  {what}"));
             }
             output.line("Ctrl-C             stop what is running");
         }
-        Verb::Status => {
+        ChatVerb::Status => {
             let patch = terminal.patch()?;
             let changed = match patch.stats.is_empty() {
                 true => "nothing changed".to_owned(),
@@ -256,7 +268,7 @@ fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(),
                 output.line(&format!("  {} +{} −{}", stats.path, stats.added, stats.removed));
             }
         }
-        Verb::Diff => {
+        ChatVerb::Diff => {
             let patch = terminal.patch()?;
             let text = String::from_utf8_lossy(&patch.text);
             output.line(&if patch.stats.is_empty() {
@@ -265,13 +277,13 @@ fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(),
                 output.diff(&text)
             });
         }
-        Verb::Undo => undo(terminal, output)?,
-        Verb::Clear => {
+        ChatVerb::Undo => undo(terminal, output)?,
+        ChatVerb::Clear => {
             terminal.clear();
             output.line("forgotten; the files stay");
         }
-        Verb::Context => context(terminal, output),
-        Verb::Usage => {
+        ChatVerb::Context => context(terminal, output),
+        ChatVerb::Usage => {
             let usage = terminal.usage();
             output.line(&format!(
                 "{} tokens: {} in, {} out, {} read from and {} written to the cache",
@@ -282,12 +294,12 @@ fn carry_out(verb: Verb, terminal: &mut Terminal, output: &Output) -> Result<(),
                 usage.cache_write
             ));
         }
-        Verb::Inspect(_) | Verb::Exit => {}
+        ChatVerb::Inspect(_) | ChatVerb::Exit => {}
     }
     Ok(())
 }
 
-fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), Failure> {
+fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
     let names = |paths: &[RepoPath]| {
         let names: Vec<&str> = paths.iter().map(RepoPath::as_str).collect();
         names.join(", ")
@@ -326,19 +338,19 @@ fn context(terminal: &Terminal, output: &Output) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Meaning, Verb, meaning};
+    use super::{ChatInput, ChatVerb, parse_line};
     use crate::command;
 
     #[test]
     fn a_path_is_no_command_and_a_mistyped_command_is_no_request() {
-        assert_eq!(meaning("  /diff "), Meaning::Command(Verb::Diff, ""));
-        assert_eq!(meaning("/EXIT"), Meaning::Command(Verb::Exit, ""));
-        assert_eq!(meaning("/quit"), Meaning::Command(Verb::Exit, ""));
-        let importers = Verb::Inspect(command::Verb::WhoImports);
+        assert_eq!(parse_line("  /diff "), ChatInput::Command(ChatVerb::Diff, ""));
+        assert_eq!(parse_line("/EXIT"), ChatInput::Command(ChatVerb::Exit, ""));
+        assert_eq!(parse_line("/quit"), ChatInput::Command(ChatVerb::Exit, ""));
+        let importers = ChatVerb::Inspect(command::Verb::WhoImports);
         for line in ["/who-imports lib/a", "/who_imports  lib/a "] {
-            assert_eq!(meaning(line), Meaning::Command(importers, "lib/a"));
+            assert_eq!(parse_line(line), ChatInput::Command(importers, "lib/a"));
         }
-        assert_eq!(meaning("/statsu now"), Meaning::Unknown("statsu"));
+        assert_eq!(parse_line("/statsu now"), ChatInput::Unknown("statsu"));
         for request in [
             "/etc/hosts",
             "/",
@@ -347,8 +359,8 @@ mod tests {
             "/x.jsonnet is broken",
             "/who-knows why",
         ] {
-            assert_eq!(meaning(request), Meaning::Request(request));
+            assert_eq!(parse_line(request), ChatInput::Request(request));
         }
-        assert_eq!(meaning(" \t"), Meaning::Nothing);
+        assert_eq!(parse_line(" \t"), ChatInput::Nothing);
     }
 }

@@ -1,16 +1,16 @@
 //! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
 
 use super::output::Output;
-use super::{Failure, Global, comparer, evaluator, layers};
+use super::{CliError, Global, comparer, evaluator, sandbox_layers};
 use crate::app;
-use crate::bundler::Offline;
+use crate::bundler::OfflineFetcher;
 use crate::config::{ChannelSettings, Config, DataSettings};
 use crate::helm::Helm;
 use crate::model::RepoPath;
 use crate::redact::Redactor;
-use crate::sandbox::{self, JailError, Program};
+use crate::sandbox::{self, ProgramPath, SandboxError};
 use crate::store::{self, GroupAccess, OpenError};
-use crate::tool::{self, Reach, Toolbox};
+use crate::tool::{self, ToolServices, Toolbox};
 use crate::workspace::{Repository, RepositoryError};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// Characters of a signing secret of Slack.
 const SLACK_SIGNING_CHARS: usize = 32;
 
-pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     let config = match global
         .sources()
-        .and_then(|sources| Config::load(sources).map_err(Failure::config))
+        .and_then(|sources| Config::load(sources).map_err(CliError::config))
     {
         Ok(config) => config,
         Err(failure) if output.json() => return report(misconfigured(&failure), output),
@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
     };
     let mut findings = vec![finding("data directory", data_directory(&config.data))];
     findings.extend(config.channels.iter().filter_map(signing_secret));
-    findings.extend(refused(&config));
+    findings.extend(secret_mismatch_findings(&config));
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
         let what = format!("repository {name}");
@@ -58,16 +58,16 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), Failure> {
     }
     let evaluator = evaluator(&config.sandbox);
     let redactor = Arc::new(Redactor::new(config.secrets()));
-    let reach = Reach {
-        packages: Arc::new(Offline),
+    let reach = ToolServices {
+        packages: Arc::new(OfflineFetcher),
         comparer: comparer(Arc::clone(&evaluator), redactor),
         evaluator,
-        helm: Helm::configured(Program::this(), &config.sandbox.programs).map(Arc::new),
+        helm: Helm::configured(ProgramPath::current(), &config.sandbox.programs).map(Arc::new),
     };
     let tools = Toolbox::new(tool::all(&reach))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
-    findings.push(finding("jail", jail(&config.sandbox.layers_missing)));
+    findings.push(finding("jail", check_sandbox(&config.sandbox.layers_missing)));
     if let Some(helm) = &reach.helm {
         findings.push(finding("helm", helm.version()));
     }
@@ -91,9 +91,9 @@ fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Findi
 
 /// A hint for each secret that nobody who came lately had: what a server that runs or ran here has noted. It is no
 /// failure, because the secret may have been mended since.
-fn refused(config: &Config) -> Vec<Finding> {
-    match store::look_at_doors(&config.data.directory) {
-        Ok(doors) => app::remembered(config, &doors)
+fn secret_mismatch_findings(config: &Config) -> Vec<Finding> {
+    match store::read_ingress_activity(&config.data.directory) {
+        Ok(doors) => app::secret_mismatches(config, &doors)
             .into_iter()
             .map(|(what, why)| skipped(&what, &why))
             .collect(),
@@ -106,8 +106,8 @@ fn refused(config: &Config) -> Vec<Finding> {
 
 /// Reports the mode of the data directory; an error if others can read it.
 fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
-    let group = GroupAccess::of(settings.group_access);
-    let found = store::look_at_directory(&settings.directory, group)?;
+    let group = GroupAccess::from_setting(settings.group_access);
+    let found = store::check_directory(&settings.directory, group)?;
     Ok(match found {
         Some(mode) => format!("mode {mode:04o}"),
         None => "made at the first start, for this user alone".to_owned(),
@@ -121,7 +121,7 @@ fn open(
     branch: &str,
     bases: &Path,
 ) -> Result<(Arc<Repository>, String), RepositoryError> {
-    let repository = Repository::local(name, path, Some(branch), bases)?;
+    let repository = Repository::open_local(name, path, Some(branch), bases)?;
     let head = repository.head().map_err(|error| match error {
         RepositoryError::UnknownRevision(branch) => {
             RepositoryError::Refused(format!("`{}` has no branch `{branch}`", path.display()))
@@ -147,17 +147,20 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
 }
 
 /// Reports the layers of the jail that this system has; an error if it lacks one that it may not lack.
-fn jail(may_lack: &[String]) -> Result<String, JailError> {
-    let standing = sandbox::standing(&Program::this(), may_lack)?;
-    let present = layers::listed(&standing.present);
+fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
+    let standing = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
+    let present = sandbox_layers::format_layers(&standing.present);
     Ok(match standing.absent.as_slice() {
         [] => present,
-        absent => format!("{present}; without {}, as configured", layers::listed(absent)),
+        absent => format!(
+            "{present}; without {}, as configured",
+            sandbox_layers::format_layers(absent)
+        ),
     })
 }
 
 /// Each problem of the configuration as a finding of its own.
-fn misconfigured(failure: &Failure) -> Vec<Finding> {
+fn misconfigured(failure: &CliError) -> Vec<Finding> {
     let found = failure.message.lines().map(|problem| Finding {
         what: "configuration".to_owned(),
         ok: false,
@@ -166,7 +169,7 @@ fn misconfigured(failure: &Failure) -> Vec<Finding> {
     found.collect()
 }
 
-fn report(findings: Vec<Finding>, output: &Output) -> Result<(), Failure> {
+fn report(findings: Vec<Finding>, output: &Output) -> Result<(), CliError> {
     let failed = findings.iter().filter(|finding| !finding.ok).count();
     if output.json() {
         let list: Vec<_> = findings
@@ -189,7 +192,7 @@ fn report(findings: Vec<Finding>, output: &Output) -> Result<(), Failure> {
     }
     if failed > 0 {
         let plural = if failed == 1 { "check" } else { "checks" };
-        Err(Failure::config(format!("{failed} {plural} failed")))
+        Err(CliError::config(format!("{failed} {plural} failed")))
     } else {
         Ok(())
     }

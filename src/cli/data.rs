@@ -1,10 +1,10 @@
 //! `drydock data`: what is stored, for how long, and the end of what is older.
 
-use super::admin::{Operator, ask, print_json};
+use super::admin::{AdminClient, print_json, send_request};
 use super::output::Output;
-use super::{Failure, Global};
-use crate::admin::{Answer, Request};
-use crate::gateway::{Begin, Kept, Pruned};
+use super::{CliError, Global};
+use crate::admin::{AdminReply, AdminRequest};
+use crate::gateway::{PrunedAmount, RetentionPeriod, RoundStart};
 use crate::store::Prune;
 use clap::{Args, Subcommand};
 
@@ -19,7 +19,7 @@ A running server removes it by itself, once an hour. The section [retention] say
 with a running server, its configuration counts.";
 
 /// Times a round is asked to go on; each is some seconds of work.
-const ASKED_MAX: usize = 10_000;
+const ROUNDS_MAX: usize = 10_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DataCommand {
@@ -39,7 +39,7 @@ pub(super) struct PruneArguments {
     yes: bool,
 }
 
-pub(super) async fn run(command: DataCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(command: DataCommand, global: &Global, output: &Output) -> Result<(), CliError> {
     match command {
         DataCommand::Show => show(global, output).await,
         DataCommand::Prune(arguments) if arguments.yes => prune(Prune::Remove, global, output).await,
@@ -47,12 +47,12 @@ pub(super) async fn run(command: DataCommand, global: &Global, output: &Output) 
     }
 }
 
-async fn show(global: &Global, output: &Output) -> Result<(), Failure> {
-    let answer = ask(global, Request::Data).await?;
+async fn show(global: &Global, output: &Output) -> Result<(), CliError> {
+    let answer = send_request(global, AdminRequest::Data).await?;
     if output.json() {
         return print_json(output, &answer);
     }
-    let Answer::Data { kinds, database } = answer else {
+    let AdminReply::Data { kinds, database } = answer else {
         return Ok(());
     };
     let rows: Vec<Vec<String>> = kinds
@@ -66,7 +66,7 @@ async fn show(global: &Global, output: &Output) -> Result<(), Failure> {
                 holding.rows.to_string(),
                 holding.bytes.to_string(),
                 oldest,
-                kept(holding.kept),
+                retention_text(holding.kept),
                 holding.key.unwrap_or_else(|| "-".to_owned()),
             ]
         })
@@ -79,31 +79,31 @@ async fn show(global: &Global, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn kept(kept: Kept) -> String {
+fn retention_text(kept: RetentionPeriod) -> String {
     match kept {
-        Kept::Hours(hours) => format!("{hours} hours"),
-        Kept::Days(1) => "1 day".to_owned(),
-        Kept::Days(days) => format!("{days} days"),
-        Kept::ForEver => "for ever".to_owned(),
-        Kept::WhileNamed => "while used".to_owned(),
+        RetentionPeriod::Hours(hours) => format!("{hours} hours"),
+        RetentionPeriod::Days(1) => "1 day".to_owned(),
+        RetentionPeriod::Days(days) => format!("{days} days"),
+        RetentionPeriod::ForEver => "for ever".to_owned(),
+        RetentionPeriod::WhileNamed => "while used".to_owned(),
     }
 }
 
-async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), Failure> {
-    let mut operator = Operator::new(global)?;
-    let mut all: Vec<Pruned> = Vec::new();
+async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), CliError> {
+    let mut operator = AdminClient::new(global)?;
+    let mut all: Vec<PrunedAmount> = Vec::new();
     let mut why = Vec::new();
-    let mut begin = Begin::Anew;
+    let mut begin = RoundStart::Anew;
     let mut is_over = false;
-    for _ in 0..ASKED_MAX {
-        let answer = operator.ask(Request::Prune { prune, begin }).await?;
-        let Answer::Pruned {
+    for _ in 0..ROUNDS_MAX {
+        let answer = operator.send(AdminRequest::Prune { prune, begin }).await?;
+        let AdminReply::Pruned {
             pruned,
             failed,
             is_done,
         } = answer
         else {
-            return Err(Failure::failed("the server answered something else"));
+            return Err(CliError::failed("the server answered something else"));
         };
         for more in pruned {
             match all.iter_mut().find(|known| known.kind == more.kind) {
@@ -112,7 +112,7 @@ async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), Fai
             }
         }
         why.extend(failed);
-        begin = Begin::GoOn;
+        begin = RoundStart::GoOn;
         is_over = is_done;
         if is_over {
             break;
@@ -121,10 +121,15 @@ async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), Fai
     if !is_over {
         why.push("there is more; ask again".to_owned());
     }
-    tell(prune, &all, &why, output)
+    report_pruned(prune, &all, &why, output)
 }
 
-fn tell(prune: Prune, all: &[Pruned], failed: &[String], output: &Output) -> Result<(), Failure> {
+fn report_pruned(
+    prune: Prune,
+    all: &[PrunedAmount],
+    failed: &[String],
+    output: &Output,
+) -> Result<(), CliError> {
     let done = match prune {
         Prune::DryRun => "would go",
         Prune::Remove => "removed",
@@ -143,7 +148,7 @@ fn tell(prune: Prune, all: &[Pruned], failed: &[String], output: &Output) -> Res
     if failed.is_empty() {
         return Ok(());
     }
-    Err(Failure::failed(format!(
+    Err(CliError::failed(format!(
         "not all could be done: {}",
         failed.join("; ")
     )))

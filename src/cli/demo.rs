@@ -1,13 +1,13 @@
 //! `drydock demo`: plays the story, then lets a visitor type.
 
-use super::input::{Input, Line as Typed};
+use super::input::{InputLine as Typed, InputReader};
 use super::output::Output;
-use super::serve::world;
-use super::{Failure, belt, layers};
-use crate::config::{SandboxSettings, Sources};
-use crate::demo::stage::Stage;
-use crate::demo::transcript::{Line, Transcript};
-use crate::demo::{script, story, visitor};
+use super::serve::host;
+use super::{CliError, sandbox_layers, tool_commands};
+use crate::config::{ConfigSources, SandboxSettings};
+use crate::demo::environment::DemoEnvironment;
+use crate::demo::transcript::{Transcript, TranscriptLine};
+use crate::demo::{demo_script, scripted_model, visitor};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const REQUEST_BYTES_MAX: usize = 16_000;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct DemoArguments {
     /// Plays the story and ends: exit code 0 if every line of it held, 1 if not
     #[arg(long)]
     headless: bool,
@@ -32,37 +32,37 @@ pub(super) struct Arguments {
 const MAY_LACK: &str = "DRYDOCK_SANDBOX__LAYERS_MISSING";
 
 /// The layers this system may lack, as they are written in a configuration.
-fn may_lack(arguments: &Arguments) -> Result<Vec<String>, Failure> {
-    let sources = Sources {
+fn may_lack(arguments: &DemoArguments) -> Result<Vec<String>, CliError> {
+    let sources = ConfigSources {
         flags: Vec::from_iter(
             arguments
                 .layers_missing
                 .clone()
                 .map(|layers| ("sandbox.layers_missing".to_owned(), layers)),
         ),
-        ..Sources::default()
+        ..ConfigSources::default()
     };
-    let settings = SandboxSettings::read(&sources).map_err(Failure::config)?;
+    let settings = SandboxSettings::read(&sources).map_err(CliError::config)?;
     Ok(settings.layers_missing)
 }
 
-pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(), CliError> {
     let may_lack = may_lack(&arguments)?;
-    let standing = layers::required(&may_lack)?;
+    let standing = sandbox_layers::check_layers(&may_lack)?;
     let interactive = !arguments.headless && !output.json() && std::io::stdin().is_terminal();
     let pace = Duration::from_millis(arguments.pace.unwrap_or(if interactive { 300 } else { 0 }));
     let started = Instant::now();
-    if let Some(told) = layers::told(&standing) {
+    if let Some(told) = sandbox_layers::absent_layers_note(&standing) {
         output.message(&told);
     }
     if !output.json() {
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
     }
-    let script = move |asked: &_| script::answer(asked, pace);
+    let script = move |asked: &_| scripted_model::answer(asked, pace);
     // Listening begins before there is anything to clean up.
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
-    let mut terminations = signal(SignalKind::terminate()).map_err(Failure::failed)?;
-    let mut hang_ups = signal(SignalKind::hangup()).map_err(Failure::failed)?;
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
+    let mut terminations = signal(SignalKind::terminate()).map_err(CliError::failed)?;
+    let mut hang_ups = signal(SignalKind::hangup()).map_err(CliError::failed)?;
     let stop = async move {
         tokio::select! {
             _ = interrupts.recv() => {}
@@ -72,11 +72,11 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         }
     };
     tokio::pin!(stop);
-    let interrupted = || Failure::failed("interrupted");
+    let interrupted = || CliError::failed("interrupted");
     let listed = may_lack.join(",");
     let settings = [("sandbox.layers_missing", listed.as_str())];
     let mut stage = tokio::select! {
-        built = Stage::build(script, world(), &settings) => built.map_err(Failure::failed)?,
+        built = DemoEnvironment::build(script, host(), &settings) => built.map_err(CliError::failed)?,
         () = &mut stop => return Err(interrupted()),
     };
     if !output.json() {
@@ -93,7 +93,7 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
     let mut talked = Ok(());
     if interactive && result.is_ok() {
         talked = tokio::select! {
-            talked = talk(&stage, output) => talked,
+            talked = run_visitor(&stage, output) => talked,
             // Leaving with Ctrl-C is as good as with Ctrl-D.
             () = &mut stop => {
                 output.message("");
@@ -105,9 +105,9 @@ pub(super) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
     result.and(talked)
 }
 
-async fn play(stage: &Stage, output: &Output, started: Instant) -> Result<(), Failure> {
+async fn play(stage: &DemoEnvironment, output: &Output, started: Instant) -> Result<(), CliError> {
     let mut scene = "";
-    let mut show = |line: &Line| {
+    let mut show = |line: &TranscriptLine| {
         if output.json() {
             output.value(&serde_json::to_value(line).unwrap_or_default());
             return;
@@ -116,12 +116,12 @@ async fn play(stage: &Stage, output: &Output, started: Instant) -> Result<(), Fa
             output.line(&format!("\n{}", output.bold(line.scene)));
             scene = line.scene;
         }
-        output.line(&told(line, output));
+        output.line(&format_line(line, output));
     };
     let mut transcript = Transcript::new(&mut show);
-    let played = story::play(stage, &mut transcript).await;
+    let played = demo_script::play(stage, &mut transcript).await;
     if let Err(error) = &played {
-        transcript.fact("demo", &format!("the story broke off: {error:#}"), false);
+        transcript.expect("demo", &format!("the story broke off: {error:#}"), false);
     }
     let (passed, lines) = (transcript.passed(), transcript.len());
     let seconds = started.elapsed().as_secs_f64();
@@ -135,11 +135,11 @@ async fn play(stage: &Stage, output: &Output, started: Instant) -> Result<(), Fa
     if passed {
         Ok(())
     } else {
-        Err(Failure::failed("the demo did not play as it should"))
+        Err(CliError::failed("the demo did not play as it should"))
     }
 }
 
-fn told(line: &Line, output: &Output) -> String {
+fn format_line(line: &TranscriptLine, output: &Output) -> String {
     let sign = if line.ok { " " } else { "✗" };
     let head = format!("{sign} {:<26} {:<9}", line.place, line.who);
     let mut lines = line.text.lines();
@@ -150,16 +150,16 @@ fn told(line: &Line, output: &Output) -> String {
     text
 }
 
-async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
+async fn run_visitor(stage: &DemoEnvironment, output: &Output) -> Result<(), CliError> {
     output.line(&format!("\n{}", visitor::greeting()));
     output.line("`help` lists the tools you have in the terminal.");
-    let mut input = Input::standard(REQUEST_BYTES_MAX);
+    let mut input = InputReader::standard(REQUEST_BYTES_MAX);
     let mut thread: Option<String> = None;
     loop {
         output.prompt("alice ❯ ");
-        let line = match input.next().await.map_err(Failure::failed)? {
+        let line = match input.next().await.map_err(CliError::failed)? {
             Typed::Text(line) if line.trim() == "help" => {
-                output.line(&belt::listed());
+                output.line(&tool_commands::command_list());
                 continue;
             }
             Typed::Text(line) if !line.trim().is_empty() => line,
@@ -179,7 +179,7 @@ async fn talk(stage: &Stage, output: &Output) -> Result<(), Failure> {
         };
         let (at, answer) = visitor::ask(stage, thread.as_deref(), line.trim())
             .await
-            .map_err(Failure::failed)?;
+            .map_err(CliError::failed)?;
         thread = Some(at);
         output.line(&answer);
     }

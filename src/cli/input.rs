@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader, Stdin};
 
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     /// A line without its end.
     Text(String),
     /// A line that is not UTF-8.
@@ -16,23 +16,23 @@ pub(super) enum Line {
     End,
 }
 
-/// Reads lines. What was read of a line is kept when [`Input::next`] is given up.
+/// Reads lines. What was read of a line is kept when [`InputReader::next`] is given up.
 #[derive(Debug)]
-pub(super) struct Input<R> {
+pub(super) struct InputReader<R> {
     reader: R,
     line: Vec<u8>,
     skipping: bool,
     bytes_max: usize,
 }
 
-impl Input<BufReader<Stdin>> {
+impl InputReader<BufReader<Stdin>> {
     /// The program's standard input.
     pub(super) fn standard(bytes_max: usize) -> Self {
         Self::new(BufReader::new(tokio::io::stdin()), bytes_max)
     }
 }
 
-impl<R: AsyncBufRead + Unpin> Input<R> {
+impl<R: AsyncBufRead + Unpin> InputReader<R> {
     fn new(reader: R, bytes_max: usize) -> Self {
         Self {
             reader,
@@ -43,12 +43,12 @@ impl<R: AsyncBufRead + Unpin> Input<R> {
     }
 
     /// The next line.
-    pub(super) async fn next(&mut self) -> std::io::Result<Line> {
+    pub(super) async fn next(&mut self) -> std::io::Result<InputLine> {
         loop {
             let chunk = pin!(self.reader.fill_buf()).await?;
             if chunk.is_empty() {
                 let nothing = self.line.is_empty() && !self.skipping;
-                return Ok(if nothing { Line::End } else { self.take() });
+                return Ok(if nothing { InputLine::End } else { self.take() });
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
@@ -66,46 +66,46 @@ impl<R: AsyncBufRead + Unpin> Input<R> {
         }
     }
 
-    fn take(&mut self) -> Line {
+    fn take(&mut self) -> InputLine {
         if std::mem::take(&mut self.skipping) {
-            return Line::TooLong;
+            return InputLine::TooLong;
         }
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
-        str::from_utf8(line).map_or(Line::NotText, |text| Line::Text(text.to_owned()))
+        str::from_utf8(line).map_or(InputLine::NotText, |text| InputLine::Text(text.to_owned()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Input, Line};
+    use super::{InputLine, InputReader};
 
     #[tokio::test]
-    async fn what_is_not_text_is_told_apart_and_the_next_line_read() {
-        let mut input = Input::new(&b"caf\xe9\ncaf\xc3\xa9\n"[..], 10);
-        assert_eq!(input.next().await.unwrap(), Line::NotText);
-        assert_eq!(input.next().await.unwrap(), Line::Text("café".to_owned()));
+    async fn an_input_line_that_is_not_utf_8_is_flagged_and_the_next_line_is_read() {
+        let mut input = InputReader::new(&b"caf\xe9\ncaf\xc3\xa9\n"[..], 10);
+        assert_eq!(input.next().await.unwrap(), InputLine::NotText);
+        assert_eq!(input.next().await.unwrap(), InputLine::Text("café".to_owned()));
     }
 
     #[tokio::test]
     async fn a_line_that_is_too_long_is_skipped_and_the_next_one_read() {
         let long = "x".repeat(100_000);
         let text = format!("one\r\n{long}\n\n\u{e4}\nlast");
-        let mut input = Input::new(text.as_bytes(), 10);
-        let line = |text: &str| Line::Text(text.to_owned());
+        let mut input = InputReader::new(text.as_bytes(), 10);
+        let line = |text: &str| InputLine::Text(text.to_owned());
         for wanted in [
             line("one"),
-            Line::TooLong,
+            InputLine::TooLong,
             line(""),
             line("ä"),
             line("last"),
-            Line::End,
+            InputLine::End,
         ] {
             assert_eq!(input.next().await.unwrap(), wanted);
         }
-        let mut input = Input::new(long.as_bytes(), 10);
-        assert_eq!(input.next().await.unwrap(), Line::TooLong);
-        assert_eq!(input.next().await.unwrap(), Line::End);
+        let mut input = InputReader::new(long.as_bytes(), 10);
+        assert_eq!(input.next().await.unwrap(), InputLine::TooLong);
+        assert_eq!(input.next().await.unwrap(), InputLine::End);
     }
 }

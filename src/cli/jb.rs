@@ -1,10 +1,13 @@
 //! `drydock jb`: packages of Jsonnet in the repository around you, as jsonnet-bundler manages them.
 
-use super::output::{Output, Style};
-use super::{Failure, Global, download};
-use crate::bundler::{self, BundlerError, Fate, Fetch, Network, Offline, Package, Prepared, Project};
+use super::output::{Output, OutputStyle};
+use super::{CliError, Global, download};
+use crate::bundler::{
+    self, BundlerError, Fetch, NetworkFetcher, OfflineFetcher, PackageChange, PackageChangeKind,
+    PreparedOperation, Project,
+};
 use crate::config::Config;
-use crate::download::Watch;
+use crate::download::DownloadObserver;
 use crate::provider;
 use crate::workspace::Directory;
 use clap::{Args, Subcommand};
@@ -24,30 +27,30 @@ Nothing outside jsonnetfile.json, jsonnetfile.lock.json and vendor/ is touched, 
 nothing else than imports in .jsonnet and .libsonnet files.";
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum JbCommand {
     /// Begins a project: an empty jsonnetfile.json
-    Init(Place),
+    Init(ProjectOptions),
     /// Installs what is listed, at locked versions, and more packages beside it
-    Install(Install),
+    Install(InstallOptions),
     /// Moves packages to the newest commit of their version
-    Update(Update),
+    Update(UpdateOptions),
     /// Lists what is asked for and what is locked
-    List(Place),
+    List(ProjectOptions),
     /// Shows what an install or an update would change
-    Plan(Plan),
+    Plan(PlanOptions),
     /// Rewrites imports by short names to the names packages have below vendor/
-    Rewrite(Place),
+    Rewrite(ProjectOptions),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Place {
+pub(super) struct ProjectOptions {
     /// The project's directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     path: PathBuf,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Install {
+pub(super) struct InstallOptions {
     /// Packages, such as github.com/org/repo/dir@version or a directory
     packages: Vec<String>,
     /// Leaves out what the packages depend on themselves
@@ -57,98 +60,108 @@ pub(super) struct Install {
     #[arg(long, value_name = "NAME")]
     legacy_name: Option<String>,
     #[command(flatten)]
-    place: Place,
+    project: ProjectOptions,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Update {
+pub(super) struct UpdateOptions {
     /// Packages; all of them when none is named
     packages: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    project: ProjectOptions,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Plan {
+pub(super) struct PlanOptions {
     /// Packages that would be installed or updated
     packages: Vec<String>,
     /// Plans an update
     #[arg(long)]
     update: bool,
     #[command(flatten)]
-    place: Place,
+    project: ProjectOptions,
 }
 
 /// Returns the source of packages: the network, or none while no host is allowed.
 pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dyn Fetch> {
     if hosts_allowed.is_empty() {
-        return Arc::new(Offline);
+        return Arc::new(OfflineFetcher);
     }
     let runtime = tokio::runtime::Handle::current();
-    Arc::new(Network::new(hosts_allowed, client, runtime, std::env::temp_dir()))
+    Arc::new(NetworkFetcher::new(
+        hosts_allowed,
+        client,
+        runtime,
+        std::env::temp_dir(),
+    ))
 }
 
-pub(super) async fn run(command: Command, global: &Global, output: &Output) -> Result<(), Failure> {
-    let settings = Config::for_packages(global.own_sources()?).map_err(Failure::config)?;
-    let client = provider::download_client().map_err(Failure::failed)?;
+pub(super) async fn run(command: JbCommand, global: &Global, output: &Output) -> Result<(), CliError> {
+    let settings = Config::for_packages(global.personal_sources()?).map_err(CliError::config)?;
+    let client = provider::download_client().map_err(CliError::failed)?;
     let fetch = fetch(&settings.hosts_allowed, client);
     let output = *output;
-    let perform = move |watch: &Watch| perform(&command, fetch.as_ref(), watch, output);
+    let perform = move |watch: &DownloadObserver| perform(&command, fetch.as_ref(), watch, output);
     download::until_interrupted(output, perform).await
 }
 
-fn perform(command: &Command, fetch: &dyn Fetch, watch: &Watch, output: Output) -> Result<(), Failure> {
+fn perform(
+    command: &JbCommand,
+    fetch: &dyn Fetch,
+    watch: &DownloadObserver,
+    output: Output,
+) -> Result<(), CliError> {
     let place = match command {
-        Command::Init(place) | Command::List(place) | Command::Rewrite(place) => place,
-        Command::Install(install) => &install.place,
-        Command::Update(update) => &update.place,
-        Command::Plan(plan) => &plan.place,
+        JbCommand::Init(place) | JbCommand::List(place) | JbCommand::Rewrite(place) => place,
+        JbCommand::Install(install) => &install.project,
+        JbCommand::Update(update) => &update.project,
+        JbCommand::Plan(plan) => &plan.project,
     };
-    let directory = Directory::open(&place.path).map_err(Failure::failed)?;
+    let directory = Directory::open(&place.path).map_err(CliError::failed)?;
     let path = inside(&directory, &place.path)?;
-    let project = Project::new(&directory, &path).map_err(Failure::failed)?;
-    let failed = |err: BundlerError| Failure::failed(err);
+    let project = Project::new(&directory, &path).map_err(CliError::failed)?;
+    let failed = |err: BundlerError| CliError::failed(err);
     let prepared = match command {
-        Command::List(_) => return list(project, output),
-        Command::Init(_) => bundler::init(project),
-        Command::Rewrite(_) => bundler::rewrite(project),
-        Command::Install(install) => {
-            let order = bundler::Install {
+        JbCommand::List(_) => return list(project, output),
+        JbCommand::Init(_) => bundler::init(project),
+        JbCommand::Rewrite(_) => bundler::rewrite(project),
+        JbCommand::Install(install) => {
+            let order = bundler::InstallRequest {
                 packages: install.packages.clone(),
                 single: install.single,
                 legacy_name: install.legacy_name.clone(),
             };
             bundler::install(project, &order, fetch, watch)
         }
-        Command::Update(update) => bundler::update(project, &update.packages, fetch, watch),
-        Command::Plan(plan) if plan.update => bundler::update(project, &plan.packages, fetch, watch),
-        Command::Plan(plan) => {
-            let order = bundler::Install {
+        JbCommand::Update(update) => bundler::update(project, &update.packages, fetch, watch),
+        JbCommand::Plan(plan) if plan.update => bundler::update(project, &plan.packages, fetch, watch),
+        JbCommand::Plan(plan) => {
+            let order = bundler::InstallRequest {
                 packages: plan.packages.clone(),
-                ..bundler::Install::default()
+                ..bundler::InstallRequest::default()
             };
             bundler::install(project, &order, fetch, watch)
         }
     };
     let prepared = prepared.map_err(failed)?;
-    if !matches!(command, Command::Plan(_)) {
-        prepared.apply(&directory).map_err(Failure::failed)?;
+    if !matches!(command, JbCommand::Plan(_)) {
+        prepared.apply(&directory).map_err(CliError::failed)?;
     }
     report(&prepared, output);
     Ok(())
 }
 
 /// The project's path inside the repository.
-fn inside(directory: &Directory, place: &Path) -> Result<String, Failure> {
-    let place = place.canonicalize().map_err(Failure::failed)?;
-    let inside = place.strip_prefix(directory.root()).map_err(Failure::failed)?;
+fn inside(directory: &Directory, place: &Path) -> Result<String, CliError> {
+    let place = place.canonicalize().map_err(CliError::failed)?;
+    let inside = place.strip_prefix(directory.root()).map_err(CliError::failed)?;
     let text = inside.to_str();
-    let text = text.ok_or_else(|| Failure::failed("the project's directory has a name that is no text"))?;
+    let text = text.ok_or_else(|| CliError::failed("the project's directory has a name that is no text"))?;
     Ok(text.to_owned())
 }
 
-fn list(project: Project<'_>, output: Output) -> Result<(), Failure> {
-    let listed = bundler::list(project).map_err(Failure::failed)?;
+fn list(project: Project<'_>, output: Output) -> Result<(), CliError> {
+    let listed = bundler::list(project).map_err(CliError::failed)?;
     if output.json() {
         output.value(&serde_json::json!({ "packages": listed }));
         return Ok(());
@@ -168,7 +181,7 @@ fn list(project: Project<'_>, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn report(prepared: &Prepared, output: Output) {
+fn report(prepared: &PreparedOperation, output: Output) {
     for notice in &prepared.notices {
         output.message(&notice.to_string());
     }
@@ -188,16 +201,16 @@ fn report(prepared: &Prepared, output: Output) {
     }
     let files = prepared.changes.len();
     let plural = if files == 1 { "file" } else { "files" };
-    output.aside(Style::Dim, &format!("{files} {plural} differ from before."));
+    output.styled_message(OutputStyle::Dim, &format!("{files} {plural} differ from before."));
 }
 
-fn row(package: &Package) -> Vec<String> {
+fn row(package: &PackageChange) -> Vec<String> {
     let fate = match package.fate {
-        Fate::Added => "added",
-        Fate::Updated => "updated",
-        Fate::Restored => "restored",
-        Fate::Kept => "as locked",
-        Fate::Removed => "removed",
+        PackageChangeKind::Added => "added",
+        PackageChangeKind::Updated => "updated",
+        PackageChangeKind::Restored => "restored",
+        PackageChangeKind::Kept => "as locked",
+        PackageChangeKind::Removed => "removed",
     };
     let version = |version: &Option<String>| match version.as_deref() {
         None => "-".to_owned(),

@@ -1,8 +1,8 @@
 //! The Jsonnet files a person means: those that are named, and those in directories.
 
-use super::Failure;
+use super::CliError;
 use crate::model::RepoPath;
-use crate::workspace::{Directory, Entry, Tree};
+use crate::workspace::{Directory, Tree, TreeEntry};
 use clap::Args;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ pub(super) struct JsonnetFiles {
 
 impl JsonnetFiles {
     /// The files that are meant by somebody in `here`, relative to the root of the repository.
-    pub(super) fn chosen(&self, directory: &Directory, here: &Path) -> Result<Vec<RepoPath>, Failure> {
+    pub(super) fn resolve(&self, directory: &Directory, here: &Path) -> Result<Vec<RepoPath>, CliError> {
         let excludes = globs(&self.excludes)?;
-        let here = here.canonicalize().map_err(Failure::failed)?;
+        let here = here.canonicalize().map_err(CliError::failed)?;
         let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
         let (mut files, mut chosen) = (None, BTreeSet::new());
         for argument in &self.paths {
@@ -37,7 +37,7 @@ impl JsonnetFiles {
             }
             let files = match &files {
                 Some(files) => Arc::clone(files),
-                None => Arc::clone(files.insert(directory.files().map_err(Failure::failed)?)),
+                None => Arc::clone(files.insert(directory.files().map_err(CliError::failed)?)),
             };
             let is_meant = |file: &RepoPath| {
                 let name = file.as_str();
@@ -53,9 +53,9 @@ impl JsonnetFiles {
 
 /// True for a file, and for a link to one, however large it is.
 fn is_file(directory: &Directory, path: &RepoPath) -> bool {
-    let real = directory.real(path);
+    let real = directory.real_path(path);
     let entry = real.and_then(|real| directory.entry(&real));
-    matches!(entry, Ok(Some(Entry::File)))
+    matches!(entry, Ok(Some(TreeEntry::File)))
 }
 
 /// The files in a directory. Those that git ignores are left out, unless the directory that is named is ignored itself.
@@ -64,7 +64,7 @@ fn within(
     files: &[RepoPath],
     path: &str,
     argument: &str,
-) -> Result<Vec<RepoPath>, Failure> {
+) -> Result<Vec<RepoPath>, CliError> {
     if path.is_empty() {
         return Ok(files.to_vec());
     }
@@ -75,30 +75,30 @@ fn within(
         return Ok(listed);
     }
     let ignored = match RepoPath::parse(path) {
-        Ok(path) => directory.below(path.as_str()).map_err(Failure::failed)?,
+        Ok(path) => directory.files_below(path.as_str()).map_err(CliError::failed)?,
         Err(_) => Vec::new(),
     };
     match ignored.is_empty() {
-        true => Err(Failure::failed(format!(
+        true => Err(CliError::failed(format!(
             "there is no file and no directory `{argument}`"
         ))),
         false => Ok(ignored),
     }
 }
 
-fn globs(patterns: &[String]) -> Result<GlobSet, Failure> {
+fn globs(patterns: &[String]) -> Result<GlobSet, CliError> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build();
-        set.add(glob.map_err(|error| Failure::usage(format!("--exclude: {error}")))?);
+        set.add(glob.map_err(|error| CliError::usage(format!("--exclude: {error}")))?);
     }
-    set.build().map_err(Failure::usage)
+    set.build().map_err(CliError::usage)
 }
 
 /// A path as it is typed in `inside`, from the root. What leads out of it is refused.
-fn relative(inside: &str, typed: &str) -> Result<String, Failure> {
+fn relative(inside: &str, typed: &str) -> Result<String, CliError> {
     if typed.starts_with('/') {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "`{typed}`: write the path relative to this directory"
         )));
     }
@@ -107,7 +107,9 @@ fn relative(inside: &str, typed: &str) -> Result<String, Failure> {
         match part {
             "" | "." => {}
             ".." if parts.pop().is_none() => {
-                return Err(Failure::failed(format!("`{typed}` is outside of the repository")));
+                return Err(CliError::failed(format!(
+                    "`{typed}` is outside of the repository"
+                )));
             }
             ".." => {}
             part => parts.push(part),

@@ -6,19 +6,19 @@
 mod admin;
 mod ask;
 mod audit;
-mod belt;
+mod tool_commands;
 mod chat;
 mod check;
-mod closed;
+mod hardening;
 mod data;
 mod demo;
 mod descriptors;
 mod download;
-mod explained;
+mod failure_format;
 mod input;
 mod jb;
 mod jsonnet_files;
-mod layers;
+mod sandbox_layers;
 mod outbox;
 mod output;
 mod serve;
@@ -30,10 +30,10 @@ mod tanka_lint;
 mod terminal;
 
 use crate::compare::Comparer;
-use crate::config::{SandboxSettings, Sources, ignored_variables};
+use crate::config::{ConfigSources, SandboxSettings, ignored_variables};
 use crate::helm::{ChartRepositories, Helm};
 use crate::redact::Redactor;
-use crate::tanka::{Evaluate, OnDemand};
+use crate::tanka::{Evaluate, LazyEvaluator};
 use crate::{jsonnet, sandbox};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Output;
@@ -99,9 +99,9 @@ Examples:
 /// Prepares changes to configuration repositories and checks them. Never applies, commits or pushes.
 #[derive(Debug, Parser)]
 #[command(name = "drydock", version, after_help = EXAMPLES, disable_help_subcommand = true)]
-struct Arguments {
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
     #[command(flatten)]
     global: Global,
 }
@@ -123,19 +123,19 @@ struct Global {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Plays the whole story on loopback, with no account, no key and no network
     #[command(after_help = DEMO_EXAMPLES)]
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Runs the gateway
     #[command(after_help = SERVE_EXAMPLES)]
     Serve,
     /// Answers one request on the repository around you, then exits
     #[command(after_help = ask::EXAMPLES)]
-    Ask(ask::Arguments),
+    Ask(ask::AskArguments),
     /// Talks about the repository around you, line by line
     #[command(after_help = chat::EXAMPLES)]
-    Chat(chat::Arguments),
+    Chat(chat::ChatArguments),
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]
     Check,
@@ -153,7 +153,7 @@ enum Command {
     Session(admin::SessionCommand),
     /// Manages packages of Jsonnet, as jsonnet-bundler does
     #[command(subcommand, after_help = jb::EXAMPLES)]
-    Jb(jb::Command),
+    Jb(jb::JbCommand),
     /// Lists what the audit log says, and checks that it is whole
     #[command(subcommand, after_help = audit::EXAMPLES)]
     Audit(audit::AuditCommand),
@@ -167,12 +167,15 @@ enum Command {
 
 /// Evaluates what is rendered; nothing is started before the first environment is.
 fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
-    Arc::new(OnDemand::new(sandbox::Program::this(), settings.clone()))
+    Arc::new(LazyEvaluator::new(
+        sandbox::ProgramPath::current(),
+        settings.clone(),
+    ))
 }
 
 /// The operator's helm, where there is one, and the repositories that charts may be fetched from.
 fn helm(settings: &SandboxSettings, client: reqwest::Client) -> Option<Arc<Helm>> {
-    let helm = Helm::configured(sandbox::Program::this(), &settings.programs)?;
+    let helm = Helm::configured(sandbox::ProgramPath::current(), &settings.programs)?;
     let runtime = tokio::runtime::Handle::current();
     let charts = ChartRepositories::new(&settings.programs.hosts_allowed, client, runtime, serve::now);
     Some(Arc::new(helm.with_repositories(charts)))
@@ -185,12 +188,12 @@ fn comparer(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>) -> Arc<Compar
 
 /// The error of a command that did not work, and its exit code.
 #[derive(Debug)]
-struct Failure {
+struct CliError {
     code: u8,
     message: String,
 }
 
-impl Failure {
+impl CliError {
     fn failed(message: impl std::fmt::Display) -> Self {
         Self {
             code: 1,
@@ -218,7 +221,7 @@ pub fn main() -> ExitCode {
     // A sandbox worker is this program too. It must not have a thread, a runtime or an open file
     // when it confines itself, so it is recognised before anything else happens.
     if let Some(confinement) = sandbox::task_of(std::env::args_os()) {
-        return jsonnet::serve_as_inmate(confinement);
+        return jsonnet::serve_as_worker(confinement);
     }
     if let Some(launch) = sandbox::launch_of(std::env::args_os()) {
         return launch.enter();
@@ -236,7 +239,7 @@ pub fn main() -> ExitCode {
         }
     };
     let output = Output::new(arguments.global.json);
-    if let Err(error) = closed::close() {
+    if let Err(error) = hardening::harden_process() {
         output.message(&format!("this process could not be closed to others: {error}"));
         return ExitCode::FAILURE;
     }
@@ -259,45 +262,45 @@ pub fn main() -> ExitCode {
 }
 
 /// The arguments. The demo's help has a list that is made only where somebody may read it.
-fn parsed() -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command();
+fn parsed() -> Result<CommandLine, clap::Error> {
+    let mut command = CommandLine::command();
     if std::env::args_os().any(|argument| argument == "demo") {
         command = command.mut_subcommand("demo", |demo| {
             // A list is read by its columns, so its lines stay whole.
-            demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", belt::listed()))
+            demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", tool_commands::command_list()))
                 .term_width(0)
         });
     }
-    Arguments::from_arg_matches(&command.try_get_matches()?)
+    CommandLine::from_arg_matches(&command.try_get_matches()?)
 }
 
-async fn run(arguments: Arguments, output: &Output) -> Result<(), Failure> {
+async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     let global = &arguments.global;
     // The server logs them, and the demo reads none.
-    if !matches!(arguments.command, Command::Serve | Command::Demo(_)) {
+    if !matches!(arguments.command, CliCommand::Serve | CliCommand::Demo(_)) {
         ignored().iter().for_each(|line| output.message(line));
     }
     match arguments.command {
-        Command::Demo(arguments) => demo::run(arguments, output).await,
-        Command::Serve => serve::run(global).await,
-        Command::Ask(arguments) => ask::run(arguments, global, output).await,
-        Command::Chat(arguments) => chat::run(arguments, global, output).await,
-        Command::Check => check::run(global, output),
-        Command::Tanka(command) => tanka::run(command, global, output).await,
-        Command::Invite(arguments) => admin::invite(arguments, global, output).await,
-        Command::User(command) => admin::user(command, global, output).await,
-        Command::Session(command) => admin::session(command, global, output).await,
-        Command::Jb(command) => jb::run(command, global, output).await,
-        Command::Audit(command) => audit::run(command, global, output).await,
-        Command::Outbox(command) => outbox::run(command, global, output).await,
-        Command::Data(command) => data::run(command, global, output).await,
+        CliCommand::Demo(arguments) => demo::run(arguments, output).await,
+        CliCommand::Serve => serve::run(global).await,
+        CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
+        CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
+        CliCommand::Check => check::run(global, output),
+        CliCommand::Tanka(command) => tanka::run(command, global, output).await,
+        CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
+        CliCommand::User(command) => admin::user(command, global, output).await,
+        CliCommand::Session(command) => admin::session(command, global, output).await,
+        CliCommand::Jb(command) => jb::run(command, global, output).await,
+        CliCommand::Audit(command) => audit::run(command, global, output).await,
+        CliCommand::Outbox(command) => outbox::run(command, global, output).await,
+        CliCommand::Data(command) => data::run(command, global, output).await,
     }
 }
 
 impl Global {
     /// Returns the sources of a server's configuration. Without `--config`, `drydock.toml` counts if it is
     /// here.
-    fn sources(&self) -> Result<Sources, Failure> {
+    fn sources(&self) -> Result<ConfigSources, CliError> {
         let here = PathBuf::from("drydock.toml");
         let file = self.config.clone().or_else(|| here.is_file().then_some(here));
         self.read(file)
@@ -305,7 +308,7 @@ impl Global {
 
     /// Returns the sources of a person's own configuration. Without `--config` it is in their home; a file
     /// that lies in the repository is somebody else's, and could send their key anywhere.
-    fn own_sources(&self) -> Result<Sources, Failure> {
+    fn personal_sources(&self) -> Result<ConfigSources, CliError> {
         let variable = |name: &str| {
             #[allow(
                 clippy::disallowed_methods,
@@ -322,15 +325,15 @@ impl Global {
         self.read(self.config.clone().or(own))
     }
 
-    fn read(&self, file: Option<PathBuf>) -> Result<Sources, Failure> {
+    fn read(&self, file: Option<PathBuf>) -> Result<ConfigSources, CliError> {
         let flags = self.settings.iter().map(|setting| {
             let pair = setting.split_once('=');
             let (key, value) =
-                pair.ok_or_else(|| Failure::usage(format!("--set {setting}: write KEY=VALUE")))?;
+                pair.ok_or_else(|| CliError::usage(format!("--set {setting}: write KEY=VALUE")))?;
             Ok((key.to_owned(), value.to_owned()))
         });
-        let flags = flags.collect::<Result<Vec<_>, Failure>>()?;
-        Sources::read(file.as_deref(), environment(), flags).map_err(Failure::config)
+        let flags = flags.collect::<Result<Vec<_>, CliError>>()?;
+        ConfigSources::read(file.as_deref(), environment(), flags).map_err(CliError::config)
     }
 }
 

@@ -1,10 +1,10 @@
 //! `drydock outbox`: what was given up on its way to people, why, and what becomes of it.
 
-use super::admin::{ask, print_json};
+use super::admin::{print_json, send_request};
 use super::output::Output;
-use super::{Failure, Global};
-use crate::admin::{Answer, Request};
-use crate::store::{DeadLetter, Letters};
+use super::{CliError, Global};
+use crate::admin::{AdminReply, AdminRequest};
+use crate::store::{DeadLetter, DeadLetterFilter};
 use clap::{Args, Subcommand};
 
 pub(super) const EXAMPLES: &str = "\
@@ -28,13 +28,13 @@ pub(super) enum OutboxCommand {
         channel: Option<String>,
     },
     /// Sends again what was given up
-    Retry(Chosen),
+    Retry(DeadLetterArguments),
     /// Drops what was given up: it is never sent
-    Drop(Chosen),
+    Drop(DeadLetterArguments),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Chosen {
+pub(super) struct DeadLetterArguments {
     /// The operation, as `list` shows it
     #[arg(value_name = "OP", conflicts_with_all = ["all", "channel"])]
     op: Option<String>,
@@ -46,53 +46,53 @@ pub(super) struct Chosen {
     channel: Option<String>,
 }
 
-impl Chosen {
-    fn letters(self) -> Result<Letters, Failure> {
+impl DeadLetterArguments {
+    fn letters(self) -> Result<DeadLetterFilter, CliError> {
         match (self.op, self.channel) {
-            (Some(op), _) => Ok(Letters::Op(op)),
-            (None, Some(channel)) => Ok(Letters::Channel(channel)),
-            (None, None) => Err(Failure::usage(
+            (Some(op), _) => Ok(DeadLetterFilter::Op(op)),
+            (None, Some(channel)) => Ok(DeadLetterFilter::Channel(channel)),
+            (None, None) => Err(CliError::usage(
                 "name an operation, or all of a channel: --all --channel NAME",
             )),
         }
     }
 }
 
-pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output) -> Result<(), CliError> {
     let (request, done) = match command {
         OutboxCommand::List { channel } => return list(channel, global, output).await,
         OutboxCommand::Retry(chosen) => (
-            Request::OutboxRetry {
+            AdminRequest::OutboxRetry {
                 which: chosen.letters()?,
             },
             "due again",
         ),
         OutboxCommand::Drop(chosen) => (
-            Request::OutboxDrop {
+            AdminRequest::OutboxDrop {
                 which: chosen.letters()?,
             },
             "dropped",
         ),
     };
-    let answer = ask(global, request).await?;
+    let answer = send_request(global, request).await?;
     if output.json() {
         return print_json(output, &answer);
     }
     match answer {
-        Answer::Letters { count: 0 } => output.message("Nothing was given up there."),
-        Answer::Letters { count: 1 } => output.line(&format!("1 operation is {done}")),
-        Answer::Letters { count } => output.line(&format!("{count} operations are {done}")),
+        AdminReply::Letters { count: 0 } => output.message("Nothing was given up there."),
+        AdminReply::Letters { count: 1 } => output.line(&format!("1 operation is {done}")),
+        AdminReply::Letters { count } => output.line(&format!("{count} operations are {done}")),
         _ => {}
     }
     Ok(())
 }
 
-async fn list(channel: Option<String>, global: &Global, output: &Output) -> Result<(), Failure> {
-    let answer = ask(global, Request::Outbox { channel }).await?;
+async fn list(channel: Option<String>, global: &Global, output: &Output) -> Result<(), CliError> {
+    let answer = send_request(global, AdminRequest::Outbox { channel }).await?;
     if output.json() {
         return print_json(output, &answer);
     }
-    let Answer::Outbox {
+    let AdminReply::Outbox {
         channels,
         letters,
         total,

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 
 /// The colours and weights we use. Every other escape sequence is made visible instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum OutputStyle {
     Bold,
     Dim,
     Call,
@@ -19,7 +19,7 @@ pub(super) enum Style {
     Border,
 }
 
-impl Style {
+impl OutputStyle {
     const ALL: [Self; 9] = [
         Self::Bold,
         Self::Dim,
@@ -93,14 +93,14 @@ impl Output {
     }
 
     /// A message in a style.
-    pub(super) fn aside(&self, style: Style, text: &str) {
+    pub(super) fn styled_message(&self, style: OutputStyle, text: &str) {
         self.message(&self.messages.paint(style, text));
     }
 
     /// A dim message with a border at its left.
     pub(super) fn bordered(&self, text: &str) {
-        let border = self.messages.paint(Style::Border, "│");
-        let text = self.messages.paint(Style::Dim, &format!(" {text}"));
+        let border = self.messages.paint(OutputStyle::Border, "│");
+        let text = self.messages.paint(OutputStyle::Dim, &format!(" {text}"));
         self.message(&format!("{border}{text}"));
     }
 
@@ -149,12 +149,12 @@ impl Output {
 
     /// Data that is dim where colours are wanted.
     pub(super) fn dim(&self, text: &str) -> String {
-        self.data.paint(Style::Dim, text)
+        self.data.paint(OutputStyle::Dim, text)
     }
 
     /// Data that is bold where colours are wanted.
     pub(super) fn bold(&self, text: &str) -> String {
-        self.data.paint(Style::Bold, text)
+        self.data.paint(OutputStyle::Bold, text)
     }
 
     /// A text of somebody else's: if it holds a diff, the lines of that are coloured where colours are wanted.
@@ -172,10 +172,10 @@ impl Output {
             is_inside = is_in_diff(line, is_inside);
             match line.as_bytes().first() {
                 _ if !is_inside => line.to_owned(),
-                _ if line.starts_with("diff ") => self.data.paint(Style::Header, line),
-                Some(b'+') => self.data.paint(Style::Added, line),
-                Some(b'-') => self.data.paint(Style::Removed, line),
-                Some(b'@') => self.data.paint(Style::Hunk, line),
+                _ if line.starts_with("diff ") => self.data.paint(OutputStyle::Header, line),
+                Some(b'+') => self.data.paint(OutputStyle::Added, line),
+                Some(b'-') => self.data.paint(OutputStyle::Removed, line),
+                Some(b'@') => self.data.paint(OutputStyle::Hunk, line),
                 _ => line.to_owned(),
             }
         };
@@ -196,7 +196,7 @@ fn is_in_diff(line: &str, was_inside: bool) -> bool {
 }
 
 impl Stream {
-    fn paint(self, style: Style, text: &str) -> String {
+    fn paint(self, style: OutputStyle, text: &str) -> String {
         if self.colour {
             format!("{}{text}{PLAIN}", style.code())
         } else {
@@ -217,19 +217,19 @@ fn write(mut to: impl Write, stream: Stream, text: &str) {
 
 /// The text with what a terminal would obey, or not show, made visible. Our own styles stay.
 fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(steers) {
+    if !text.chars().any(is_terminal_control) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let ours = Style::ALL.iter().map(|style| style.code()).chain([PLAIN]);
+        let ours = OutputStyle::ALL.iter().map(|style| style.code()).chain([PLAIN]);
         let code = ours.into_iter().find(|code| rest.starts_with(code));
         let (taken, kept) = match code {
             Some(code) => (code.len(), code),
             None => (first.len_utf8(), rest.get(..first.len_utf8()).unwrap_or_default()),
         };
-        match (code, steers(first)) {
+        match (code, is_terminal_control(first)) {
             (None, true) => shown.push('\u{fffd}'),
             (Some(_), _) | (None, false) => shown.push_str(kept),
         }
@@ -239,14 +239,14 @@ fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters other than line end and tab, and those that reorder or hide text.
-fn steers(c: char) -> bool {
+fn is_terminal_control(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, PLAIN, Stream, Style, visible};
+    use super::{Output, OutputStyle, PLAIN, Stream, visible};
 
     #[test]
     fn nothing_a_model_writes_steers_the_terminal() {
@@ -291,12 +291,12 @@ mod tests {
             terminal: true,
             colour: true,
         };
-        let text = coloured.paint(Style::Added, "+ a\x1b[2J");
+        let text = coloured.paint(OutputStyle::Added, "+ a\x1b[2J");
         assert_eq!(visible(&text), format!("\x1b[32m+ a\u{fffd}[2J{PLAIN}"));
         let plain = Stream {
             colour: false,
             ..coloured
         };
-        assert_eq!(plain.paint(Style::Added, "+ a"), "+ a");
+        assert_eq!(plain.paint(OutputStyle::Added, "+ a"), "+ a");
     }
 }

@@ -1,12 +1,12 @@
 //! `drydock serve`: the gateway until it is told to stop.
 
-use super::{Failure, Global, descriptors, ignored, layers};
-use crate::app::{App, Ended, StartError, World};
+use super::{CliError, Global, descriptors, ignored, sandbox_layers};
+use crate::app::{App, Host, ServerFailure, StartError};
 use crate::config::Config;
 use crate::redact::Redactor;
 use crate::store::OpenError;
 use crate::system;
-use crate::telemetry::{self, Format};
+use crate::telemetry::{self, LogFormat};
 use jiff::Timestamp;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -18,47 +18,49 @@ const CODE_TASK: u8 = 70;
 /// Exit code when nothing can be stored any more (`EX_IOERR`).
 const CODE_STORE: u8 = 74;
 /// Longest time a server whose store is broken takes to tell those who ask: there is nothing else left to do.
-const FAREWELL_MAX: Duration = Duration::from_secs(2);
+const STORE_STOP_MAX: Duration = Duration::from_secs(2);
 /// Longest time the other tasks take to end where one has ended before its time.
-const TASKS_LEFT_MAX: Duration = Duration::from_secs(15);
+const TASK_STOP_MAX: Duration = Duration::from_secs(15);
 
-pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+pub(super) async fn run(global: &Global) -> Result<(), CliError> {
     system::without_large_pages();
     let limit = descriptors::raise();
-    let mut config = Config::load(global.sources()?).map_err(Failure::config)?;
+    let mut config = Config::load(global.sources()?).map_err(CliError::config)?;
     let format = if std::io::stderr().is_terminal() {
-        Format::Pretty
+        LogFormat::Pretty
     } else {
-        Format::Json
+        LogFormat::Json
     };
     let redactor = Arc::new(Redactor::new(config.secrets()));
-    telemetry::init(format, global.log.as_deref(), redactor, std::io::stderr).map_err(Failure::config)?;
+    telemetry::init(format, global.log.as_deref(), redactor, std::io::stderr).map_err(CliError::config)?;
     telemetry::log_panics();
     ignored().iter().for_each(|line| tracing::warn!("{line}"));
-    if let Some(told) = layers::told(&layers::required(&config.sandbox.layers_missing)?) {
+    if let Some(told) =
+        sandbox_layers::absent_layers_note(&sandbox_layers::check_layers(&config.sandbox.layers_missing)?)
+    {
         tracing::warn!("{told}");
     }
-    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(CliError::failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
     bound_connections(&mut config, limit);
-    let mut app = App::start(config, world()).await.map_err(failure)?;
+    let mut app = App::start(config, host()).await.map_err(start_error)?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        ended = app.ended() => {
+        ended = app.wait_for_failure() => {
             tokio::select! {
-                () = farewell(app, &ended) => {}
+                () = stop_failed_server(app, &ended) => {}
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            return Err(collapsed(&ended));
+            return Err(server_error(&ended));
         }
     }
     tracing::info!("stopping; a second signal ends at once");
     tokio::select! {
         () = app.shutdown() => Ok(()),
-        _ = terminate.recv() => Err(Failure::failed("stopped at once")),
-        _ = interrupt.recv() => Err(Failure::failed("stopped at once")),
+        _ = terminate.recv() => Err(CliError::failed("stopped at once")),
+        _ = interrupt.recv() => Err(CliError::failed("stopped at once")),
     }
 }
 
@@ -77,20 +79,20 @@ fn bound_connections(config: &mut Config, limit: Option<u64>) {
 }
 
 /// Stops what is left of a server that does not work any more. What does not end in time ends with the process.
-async fn farewell(app: App, ended: &Ended) {
+async fn stop_failed_server(app: App, ended: &ServerFailure) {
     let time_max = match ended {
-        Ended::Store(_) => FAREWELL_MAX,
-        Ended::Task { .. } => TASKS_LEFT_MAX,
+        ServerFailure::Store(_) => STORE_STOP_MAX,
+        ServerFailure::Task { .. } => TASK_STOP_MAX,
     };
     let _late = tokio::time::timeout(time_max, app.shutdown()).await;
 }
 
-fn collapsed(ended: &Ended) -> Failure {
+fn server_error(ended: &ServerFailure) -> CliError {
     let code = match ended {
-        Ended::Store(_) => CODE_STORE,
-        Ended::Task { .. } => CODE_TASK,
+        ServerFailure::Store(_) => CODE_STORE,
+        ServerFailure::Task { .. } => CODE_TASK,
     };
-    Failure {
+    CliError {
         code,
         message: ended.to_string(),
     }
@@ -98,13 +100,13 @@ fn collapsed(ended: &Ended) -> Failure {
 
 /// A data directory that cannot be used stays so until somebody changes the configuration or the
 /// machine; a port or a lock that is taken may be free at the next attempt.
-fn failure(error: StartError) -> Failure {
+fn start_error(error: StartError) -> CliError {
     match &error {
-        StartError::Database(unusable) if is_unusable(unusable) => Failure::config(error),
+        StartError::Database(unusable) if is_unusable(unusable) => CliError::config(error),
         StartError::Database(_)
         | StartError::Listen { .. }
         | StartError::Setup(_)
-        | StartError::Access(_) => Failure::failed(error),
+        | StartError::Access(_) => CliError::failed(error),
     }
 }
 
@@ -126,12 +128,12 @@ pub(super) fn is_unusable(error: &OpenError) -> bool {
 }
 
 /// The real clock and the system's randomness.
-pub(super) fn world() -> World {
-    World {
+pub(super) fn host() -> Host {
+    Host {
         now,
         random,
-        program: crate::sandbox::Program::this,
-        stand_ins: &[],
+        program: crate::sandbox::ProgramPath::current,
+        host_overrides: &[],
     }
 }
 
@@ -155,17 +157,17 @@ pub(super) fn random() -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use super::collapsed;
-    use crate::app::Ended;
+    use super::server_error;
+    use crate::app::ServerFailure;
 
     #[test]
-    fn what_ended_a_server_is_told_by_its_exit_code() {
-        let task = Ended::Task {
+    fn the_exit_code_says_why_a_server_ended() {
+        let task = ServerFailure::Task {
             task: "delivering".to_owned(),
             how: "panicked",
         };
-        for (ended, code) in [(Ended::Store("no sync".to_owned()), 74), (task, 70)] {
-            let failure = collapsed(&ended);
+        for (ended, code) in [(ServerFailure::Store("no sync".to_owned()), 74), (task, 70)] {
+            let failure = server_error(&ended);
             assert_eq!((failure.code, failure.message), (code, ended.to_string()));
         }
     }

@@ -1,16 +1,16 @@
 //! `drydock tanka`: what the environments around you are and what they render to, as the files are
 //! now. No model and no cluster is asked.
 
-use super::explained::Sources;
+use super::failure_format::FailureFormatter;
 use super::output::Output;
-use super::{Failure, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
+use super::{CliError, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
 use crate::config::{Config, SandboxSettings};
 use crate::inspect::{CrossCheck, CrossCheckState};
-use crate::jsonnet::{SecondOpinion, SecondOpinionWanted, yaml};
+use crate::jsonnet::{CrossCheckMode, CrossCheckResult, yaml};
 use crate::model::{RepoPath, one_line};
 use crate::redact::Redactor;
-use crate::tanka::importers::{self, ImportGraph, Importer, Role};
-use crate::tanka::{self, EnvironmentList, Filter, Rendered, Renderer, Selector, Target};
+use crate::tanka::importers::{self, DependencyRole, ImportGraph, Importer};
+use crate::tanka::{self, EnvironmentList, Filter, RenderedEnvironment, Renderer, Selector, Target};
 use crate::workspace::{Directory, Tree};
 use clap::{Args, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub(super) enum TankaCommand {
     Fmt(tanka_fmt::FmtArguments),
     /// Says what is wrong with Jsonnet files, and whether what uses them renders
     #[command(after_help = tanka_lint::EXAMPLES)]
-    Lint(tanka_lint::LintArguments),
+    Lint(tanka_lint::JsonnetLintArguments),
     /// Shows what chartfile.yaml asks for, and what helm says of charts
     #[command(subcommand, after_help = tanka_charts::EXAMPLES)]
     Charts(tanka_charts::ChartsCommand),
@@ -52,11 +52,11 @@ pub(super) enum TankaCommand {
 #[derive(Debug, Subcommand)]
 pub(super) enum EnvironmentCommand {
     /// Lists the environments below a directory
-    List(ListArguments),
+    List(EnvironmentListArguments),
     /// Renders an environment and prints its objects as YAML, byte for byte as `tk show`
-    Show(ShowArguments),
+    Show(EnvironmentShowArguments),
     /// Shows what the working directory changes in environments, against the commit that is checked out
-    Diff(tanka_diff::DiffArguments),
+    Diff(tanka_diff::EnvironmentDiffArguments),
     /// Lists the entry points a file or directory belongs to: those a change of it affects
     Importers(ImportersArguments),
 }
@@ -84,7 +84,7 @@ enum Mode {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListArguments {
+pub(super) struct EnvironmentListArguments {
     /// The directory to search
     #[arg(default_value = ".", value_name = "DIRECTORY")]
     directory: String,
@@ -97,7 +97,7 @@ pub(super) struct ListArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ShowArguments {
+pub(super) struct EnvironmentShowArguments {
     /// The environment: its directory, a file in it, or its name
     #[arg(value_name = "ENVIRONMENT")]
     environment: String,
@@ -124,41 +124,41 @@ pub(super) struct ShowArguments {
     no_cross_check: bool,
 }
 
-pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output) -> Result<(), CliError> {
     let command = match command {
         TankaCommand::Env(command) => command,
         TankaCommand::Fmt(arguments) => return tanka_fmt::run(&arguments, global, output),
         TankaCommand::Lint(arguments) => return lint(&arguments, global, output).await,
         TankaCommand::Charts(command) => return tanka_charts::run(command, global, *output).await,
     };
-    let Around {
+    let WorkingContext {
         here,
         directory,
         settings,
-    } = around(global)?;
-    let within = Within::new(directory.root(), &here);
+    } = open_working_context(global)?;
+    let within = PathMapper::new(directory.root(), &here);
     let tree = Arc::clone(&directory) as Arc<dyn Tree>;
     let renderer = Renderer::new(tree, evaluator(&settings));
     let redactor = Redactor::new([]);
-    let sources = Sources {
+    let sources = FailureFormatter {
         tree: directory.as_ref(),
         redactor: &redactor,
     };
     let cancel = CancellationToken::new();
     match command {
         EnvironmentCommand::List(arguments) => {
-            let selector = Selector::parse(&arguments.selector).map_err(Failure::failed)?;
+            let selector = Selector::parse(&arguments.selector).map_err(CliError::failed)?;
             let place = within.path(&arguments.directory);
-            let list = renderer.list(&place, &cancel).await.map_err(Failure::failed)?;
+            let list = renderer.list(&place, &cancel).await.map_err(CliError::failed)?;
             list_environments(list, &selector, arguments.names, sources, output)
         }
         EnvironmentCommand::Show(arguments) => {
-            let filter = Filter::targets(&arguments.targets).map_err(Failure::failed)?;
+            let filter = Filter::targets(&arguments.targets).map_err(CliError::failed)?;
             let target = target(arguments, &within)?;
             let rendered = renderer
-                .show(&target, &filter, &cancel)
+                .render(&target, &filter, &cancel)
                 .await
-                .map_err(|error| sources.explained(&error))?;
+                .map_err(|error| sources.to_error(&error))?;
             show_environment(&rendered, output)
         }
         EnvironmentCommand::Diff(mut arguments) => {
@@ -173,35 +173,35 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
 }
 
 async fn lint(
-    arguments: &tanka_lint::LintArguments,
+    arguments: &tanka_lint::JsonnetLintArguments,
     global: &Global,
     output: &Output,
-) -> Result<(), Failure> {
-    let Around {
+) -> Result<(), CliError> {
+    let WorkingContext {
         here,
         directory,
         settings,
-    } = around(global)?;
+    } = open_working_context(global)?;
     tanka_lint::run(arguments, directory, &here, &settings, output).await
 }
 
 /// The working directory, its repository and the settings to render there.
-pub(super) struct Around {
+pub(super) struct WorkingContext {
     pub(super) here: PathBuf,
     pub(super) directory: Arc<Directory>,
     pub(super) settings: SandboxSettings,
 }
 
-pub(super) fn around(global: &Global) -> Result<Around, Failure> {
+pub(super) fn open_working_context(global: &Global) -> Result<WorkingContext, CliError> {
     #[allow(
         clippy::disallowed_methods,
         reason = "the shell is where the working directory is read"
     )]
-    let here = std::env::current_dir().map_err(Failure::failed)?;
-    let directory = Directory::open(&here).map_err(Failure::failed)?;
-    let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let here = std::env::current_dir().map_err(CliError::failed)?;
+    let directory = Directory::open(&here).map_err(CliError::failed)?;
+    let settings = Config::for_rendering(global.personal_sources()?).map_err(CliError::config)?;
     let directory = Arc::new(directory.bounded(settings.file_bytes_max));
-    Ok(Around {
+    Ok(WorkingContext {
         here,
         directory,
         settings,
@@ -209,9 +209,9 @@ pub(super) fn around(global: &Global) -> Result<Around, Failure> {
 }
 
 /// Paths as people write them, from the directory they are in.
-struct Within(String);
+struct PathMapper(String);
 
-impl Within {
+impl PathMapper {
     fn new(root: &Path, here: &Path) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let inside = here.strip_prefix(root).unwrap_or(Path::new(""));
@@ -241,24 +241,24 @@ impl Within {
     }
 }
 
-fn target(arguments: ShowArguments, within: &Within) -> Result<Target, Failure> {
+fn target(arguments: EnvironmentShowArguments, within: &PathMapper) -> Result<Target, CliError> {
     Ok(Target {
         name: arguments.name,
         ext_code: variables(&arguments.ext_str, &arguments.ext_code)?,
         tla_code: variables(&arguments.tla_str, &arguments.tla_code)?,
-        second_opinion: match arguments.no_cross_check {
-            true => SecondOpinionWanted::No,
-            false => SecondOpinionWanted::Yes,
+        cross_check: match arguments.no_cross_check {
+            true => CrossCheckMode::Off,
+            false => CrossCheckMode::On,
         },
-        ..Target::at(within.path(&arguments.environment))
+        ..Target::from_path(within.path(&arguments.environment))
     })
 }
 
 /// Variables as Jsonnet code; a text is code in quotes.
-fn variables(texts: &[String], codes: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+fn variables(texts: &[String], codes: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     let pair = |given: &String| match given.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err(Failure {
+        None => Err(CliError {
             code: 2,
             message: format!("`{given}`: write NAME=VALUE"),
         }),
@@ -274,9 +274,9 @@ fn list_environments(
     list: EnvironmentList,
     selector: &Selector,
     names_only: bool,
-    sources: Sources<'_>,
+    sources: FailureFormatter<'_>,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let found = list.environments.into_iter().map(|found| found.environment);
     let environments: Vec<_> = found
         .filter(|environment| selector.selects(&environment.metadata.labels))
@@ -306,18 +306,18 @@ fn list_environments(
             output.message(&format!(
                 "`{}`: {}",
                 failure.entrypoint,
-                sources.told(&failure.error)
+                sources.format_error(&failure.error)
             ));
         }
     }
-    Err(Failure::failed(format!(
+    Err(CliError::failed(format!(
         "{} of the entry points could not be loaded",
         list.failures.len()
     )))
 }
 
-fn show_environment(rendered: &Rendered, output: &Output) -> Result<(), Failure> {
-    let cross_check = CrossCheck::of(&rendered.second_opinion);
+fn show_environment(rendered: &RenderedEnvironment, output: &Output) -> Result<(), CliError> {
+    let cross_check = CrossCheck::from_verdict(&rendered.cross_check);
     for warning in &rendered.warnings {
         output.message(warning);
     }
@@ -334,9 +334,9 @@ fn show_environment(rendered: &Rendered, output: &Output) -> Result<(), Failure>
             output,
         );
     }
-    match (cross_check.state, &rendered.second_opinion) {
-        (CrossCheckState::Agrees, SecondOpinion::Agrees) => Ok(()),
-        (CrossCheckState::Disagrees, _) => Err(Failure::failed(cross_check.sentence)),
+    match (cross_check.state, &rendered.cross_check) {
+        (CrossCheckState::Agrees, CrossCheckResult::Agrees) => Ok(()),
+        (CrossCheckState::Disagrees, _) => Err(CliError::failed(cross_check.sentence)),
         _ => {
             output.message(&cross_check.sentence);
             Ok(())
@@ -347,13 +347,13 @@ fn show_environment(rendered: &Rendered, output: &Output) -> Result<(), Failure>
 fn list_importers(
     tree: &dyn Tree,
     arguments: &ImportersArguments,
-    within: &Within,
+    within: &PathMapper,
     output: &Output,
-) -> Result<(), Failure> {
-    let graph = ImportGraph::build(tree, Arc::default()).map_err(Failure::failed)?;
+) -> Result<(), CliError> {
+    let graph = ImportGraph::build(tree, Arc::default()).map_err(CliError::failed)?;
     let mut importers: BTreeMap<RepoPath, Importer> = BTreeMap::new();
     for path in &arguments.paths {
-        let path = RepoPath::parse(&within.path(path)).map_err(Failure::failed)?;
+        let path = RepoPath::parse(&within.path(path)).map_err(CliError::failed)?;
         for importer in graph.importers(&path) {
             importers.entry(importer.entrypoint.clone()).or_insert(importer);
         }
@@ -375,10 +375,10 @@ fn list_importers(
 
 fn importer_json(importer: &Importer) -> serde_json::Value {
     let because = match importer.role {
-        Role::Import => "import",
-        Role::Settings => "settings",
-        Role::Chart => "chart",
-        Role::Lock => "lock",
+        DependencyRole::Import => "import",
+        DependencyRole::Settings => "settings",
+        DependencyRole::Chart => "chart",
+        DependencyRole::Lock => "lock",
     };
     serde_json::json!({ "entrypoint": importer.entrypoint, "because": because, "chain": importer.chain })
 }
@@ -386,11 +386,11 @@ fn importer_json(importer: &Importer) -> serde_json::Value {
 fn list_as_tk(
     tree: &dyn Tree,
     arguments: &ImportersArguments,
-    within: &Within,
+    within: &PathMapper,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
-    let found = importers::tk_importers(tree, &within.0, &within.0, &paths).map_err(Failure::failed)?;
+    let found = importers::tk_importers(tree, &within.0, &within.0, &paths).map_err(CliError::failed)?;
     if output.json() {
         let found: Vec<_> = found
             .iter()
@@ -414,11 +414,11 @@ fn print_document(text: &str, output: &Output) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Within, variables};
+    use super::{PathMapper, variables};
 
     #[test]
     fn paths_are_relative_to_where_the_person_is() {
-        let within = Within("environments/dev".to_owned());
+        let within = PathMapper("environments/dev".to_owned());
         for (given, expected) in [
             (".", "environments/dev"),
             ("..", "environments"),
@@ -431,7 +431,7 @@ mod tests {
         ] {
             assert_eq!(within.path(given), expected, "{given}");
         }
-        assert_eq!(Within(String::new()).path("."), ".");
+        assert_eq!(PathMapper(String::new()).path("."), ".");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! `drydock tanka charts`: what `chartfile.yaml` asks for and what is there, and what the operator's helm
 //! says of a chart.
 
-use super::output::{Output, Style};
-use super::{Failure, Global, download, helm};
+use super::output::{Output, OutputStyle};
+use super::{CliError, Global, download, helm};
 use crate::config::Config;
-use crate::download::Watch;
-use crate::helm::{Chartfile, Drift, Helm, Pack, Packed, Vendored, vendored};
+use crate::download::DownloadObserver;
+use crate::helm::{Chartfile, Drift, Helm, PackMode, PackResult, VendoredChart, compare_vendored};
 use crate::jsonnet::path::clean;
-use crate::model::{FileVersion, Mode, RepoPath};
+use crate::model::{FileMode, FileVersion, RepoPath};
 use crate::provider;
 use crate::workspace::{Directory, Tree};
 use clap::{Args, Subcommand};
@@ -33,9 +33,9 @@ Exit codes: 0 done, 1 failed, 16 charts differ (diff).";
 #[derive(Debug, Subcommand)]
 pub(super) enum ChartsCommand {
     /// Lists the charts that chartfile.yaml asks for, with what is there
-    List(Place),
+    List(ChartfileArguments),
     /// Lists only charts that are missing, of another version, or not asked for
-    Diff(Place),
+    Diff(ChartfileArguments),
     /// Examines a chart
     Lint(Chart),
     /// Lists the dependencies of a chart
@@ -47,7 +47,7 @@ pub(super) enum ChartsCommand {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Place {
+pub(super) struct ChartfileArguments {
     /// The directory of chartfile.yaml
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     path: String,
@@ -60,19 +60,19 @@ pub(super) struct Chart {
     path: String,
 }
 
-pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output) -> Result<(), Failure> {
+pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output) -> Result<(), CliError> {
     #[allow(
         clippy::disallowed_methods,
         reason = "the shell is where the working directory is read"
     )]
-    let here = std::env::current_dir().map_err(Failure::failed)?;
-    let directory = Directory::open(&here).map_err(Failure::failed)?;
-    let settings = Config::for_rendering(global.own_sources()?).map_err(Failure::config)?;
+    let here = std::env::current_dir().map_err(CliError::failed)?;
+    let directory = Directory::open(&here).map_err(CliError::failed)?;
+    let settings = Config::for_rendering(global.personal_sources()?).map_err(CliError::config)?;
     let directory = directory.bounded(settings.file_bytes_max);
-    let client = provider::download_client().map_err(Failure::failed)?;
+    let client = provider::download_client().map_err(CliError::failed)?;
     let helm = helm(&settings, client);
     // Helm is waited for, and it ends with the thread that has started it.
-    let perform = move |watch: &Watch| perform(&command, &directory, &here, helm, watch, output);
+    let perform = move |watch: &DownloadObserver| perform(&command, &directory, &here, helm, watch, output);
     download::until_interrupted(output, perform).await
 }
 
@@ -81,14 +81,14 @@ fn perform(
     directory: &Directory,
     here: &Path,
     helm: Option<Arc<Helm>>,
-    watch: &Watch,
+    watch: &DownloadObserver,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let place = |typed: &str| inside(directory, here, typed);
-    let chart = |chart: &Chart| RepoPath::parse(&place(&chart.path)?).map_err(Failure::failed);
+    let chart = |chart: &Chart| RepoPath::parse(&place(&chart.path)?).map_err(CliError::failed);
     let needed = || {
         let needs = "this needs helm, which is not enabled; name it with `[helm] program`";
-        helm.as_ref().ok_or_else(|| Failure::failed(needs))
+        helm.as_ref().ok_or_else(|| CliError::failed(needs))
     };
     match command {
         ChartsCommand::List(at) => {
@@ -98,53 +98,53 @@ fn perform(
         ChartsCommand::Diff(at) => diff(directory, &place(&at.path)?, output),
         ChartsCommand::Lint(at) => {
             let said = needed()?.lint(directory, &chart(at)?, &|| watch.is_stopped());
-            say(&said.map_err(Failure::failed)?, output);
+            say(&said.map_err(CliError::failed)?, output);
             Ok(())
         }
         ChartsCommand::Dependencies(at) => {
             let said = needed()?.dependencies(directory, &chart(at)?, &|| watch.is_stopped());
-            say(&said.map_err(Failure::failed)?, output);
+            say(&said.map_err(CliError::failed)?, output);
             Ok(())
         }
-        ChartsCommand::Build(at) => pack(needed()?, directory, &chart(at)?, Pack::Build, watch, output),
-        ChartsCommand::Update(at) => pack(needed()?, directory, &chart(at)?, Pack::Update, watch, output),
+        ChartsCommand::Build(at) => pack(needed()?, directory, &chart(at)?, PackMode::Build, watch, output),
+        ChartsCommand::Update(at) => pack(needed()?, directory, &chart(at)?, PackMode::Update, watch, output),
     }
 }
 
 /// A path as it is typed here, from the root.
-fn inside(directory: &Directory, here: &Path, typed: &str) -> Result<String, Failure> {
-    let here = here.canonicalize().map_err(Failure::failed)?;
+fn inside(directory: &Directory, here: &Path, typed: &str) -> Result<String, CliError> {
+    let here = here.canonicalize().map_err(CliError::failed)?;
     let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));
-    let outside = || Failure::failed(format!("`{typed}` is outside of the repository"));
+    let outside = || CliError::failed(format!("`{typed}` is outside of the repository"));
     clean(&inside.to_string_lossy(), typed).ok_or_else(outside)
 }
 
-fn charts(directory: &Directory, place: &str) -> Result<Vec<Vendored>, Failure> {
-    let chartfile = Chartfile::read(directory, place).map_err(Failure::failed)?;
-    vendored(directory, &chartfile).map_err(Failure::failed)
+fn charts(directory: &Directory, place: &str) -> Result<Vec<VendoredChart>, CliError> {
+    let chartfile = Chartfile::read(directory, place).map_err(CliError::failed)?;
+    compare_vendored(directory, &chartfile).map_err(CliError::failed)
 }
 
-fn diff(directory: &Directory, place: &str, output: Output) -> Result<(), Failure> {
+fn diff(directory: &Directory, place: &str, output: Output) -> Result<(), CliError> {
     let mut charts = charts(directory, place)?;
     let all = charts.len();
     charts.retain(|chart| chart.drift != Drift::None);
     show(&charts, output);
     match charts.len() {
         0 => Ok(()),
-        differ => Err(Failure {
+        differ => Err(CliError {
             code: DIFFERS,
             message: format!("{differ} of {all} charts differ"),
         }),
     }
 }
 
-fn show(charts: &[Vendored], output: Output) {
+fn show(charts: &[VendoredChart], output: Output) {
     if output.json() {
         output.value(&json!({ "charts": charts }));
         return;
     }
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let row = |chart: &Vendored| {
+    let row = |chart: &VendoredChart| {
         let drift = match chart.drift {
             Drift::None => "as asked for",
             Drift::Missing => "missing",
@@ -174,28 +174,31 @@ fn pack(
     helm: &Helm,
     directory: &Directory,
     chart: &RepoPath,
-    how: Pack,
-    watch: &Watch,
+    how: PackMode,
+    watch: &DownloadObserver,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let packed = helm.pack(directory, chart, how, watch);
-    let Packed { said, changes } = packed.map_err(Failure::failed)?;
+    let PackResult {
+        output: said,
+        changes,
+    } = packed.map_err(CliError::failed)?;
     if watch.is_stopped() {
-        return Err(Failure::failed("interrupted; nothing was written"));
+        return Err(CliError::failed("interrupted; nothing was written"));
     }
     for (path, content) in &changes {
         let after = content.clone().map(|content| FileVersion {
             content,
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         });
-        directory.put(path, after).map_err(Failure::failed)?;
+        directory.put(path, after).map_err(CliError::failed)?;
     }
     let files: Vec<String> = changes.keys().map(ToString::to_string).collect();
     if output.json() {
         output.value(&json!({ "helm": said, "files": files }));
         return Ok(());
     }
-    output.aside(Style::Dim, &said);
+    output.styled_message(OutputStyle::Dim, &said);
     files.iter().for_each(|file| output.line(file));
     Ok(())
 }

@@ -1,10 +1,13 @@
 //! `drydock tanka env diff`: what the working directory changes in environments, against the commit that
 //! is checked out.
 
-use super::explained::Sources;
+use super::failure_format::FailureFormatter;
 use super::output::Output;
-use super::{Failure, comparer, evaluator};
-use crate::compare::{Asked, Broken, CompareError, Comparison, CrossCheckWanted, Only, Sides};
+use super::{CliError, comparer, evaluator};
+use crate::compare::{
+    BrokenEnvironment, CompareError, CompareRequest, Comparison, CrossCheckWanted, EnvironmentSelection,
+    Sides,
+};
 use crate::config::SandboxSettings;
 use crate::model::{Check, CheckState};
 use crate::redact::Redactor;
@@ -17,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 const REPORT_CHARS_MAX: usize = 100_000;
 
 #[derive(Debug, Args)]
-pub(super) struct DiffArguments {
+pub(super) struct EnvironmentDiffArguments {
     /// The environment: its directory, a file in it, or its name; every one that changes without it
     #[arg(value_name = "ENVIRONMENT")]
     pub(super) environment: Option<String>,
@@ -30,22 +33,22 @@ pub(super) struct DiffArguments {
 }
 
 pub(super) async fn run(
-    arguments: DiffArguments,
+    arguments: EnvironmentDiffArguments,
     directory: Arc<Directory>,
     settings: &SandboxSettings,
-    sources: Sources<'_>,
+    sources: FailureFormatter<'_>,
     output: &Output,
-) -> Result<(), Failure> {
-    let DiffArguments {
+) -> Result<(), CliError> {
+    let EnvironmentDiffArguments {
         environment,
         name,
         no_cross_check,
     } = arguments;
     let is_one = environment.is_some();
     let sides = tokio::task::spawn_blocking(move || sides(directory));
-    let sides = sides.await.map_err(Failure::failed)??;
-    let mut asked = Asked::all(sides, "");
-    asked.only = environment.map(|path| Only { path, name });
+    let sides = sides.await.map_err(CliError::failed)??;
+    let mut asked = CompareRequest::all(sides, "");
+    asked.only = environment.map(|path| EnvironmentSelection { path, name });
     if no_cross_check {
         asked.cross_check = CrossCheckWanted::Never;
     }
@@ -54,8 +57,8 @@ pub(super) async fn run(
     let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
     let comparison = comparer.compare(asked, &CancellationToken::new()).await;
     let comparison = comparison.map_err(|error| match error {
-        CompareError::Tanka(error) => sources.explained(&error),
-        error => Failure::failed(error),
+        CompareError::Tanka(error) => sources.to_error(&error),
+        error => CliError::failed(error),
     })?;
     show(&comparison, is_one, sources, output);
     let failed = comparison
@@ -64,24 +67,24 @@ pub(super) async fn run(
         .filter(|check| check.state == CheckState::Fail);
     match failed.count() {
         0 => Ok(()),
-        1 => Err(Failure::failed("a check failed")),
-        failed => Err(Failure::failed(format!("{failed} checks failed"))),
+        1 => Err(CliError::failed("a check failed")),
+        failed => Err(CliError::failed(format!("{failed} checks failed"))),
     }
 }
 
 /// The working directory against its commit; against nothing before the first.
-pub(super) fn sides(directory: Arc<Directory>) -> Result<Sides, Failure> {
+pub(super) fn sides(directory: Arc<Directory>) -> Result<Sides, CliError> {
     let name = directory.root().file_name().unwrap_or_default().to_string_lossy();
-    let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
-    let commit = repository.head().map_err(Failure::failed)?;
+    let repository = Repository::open_personal(&name, directory.root()).map_err(CliError::failed)?;
+    let commit = repository.head().map_err(CliError::failed)?;
     let tree = directory as Arc<dyn Tree>;
     let changes = repository
         .changes_to(commit.as_deref(), tree.as_ref())
-        .map_err(Failure::failed)?;
-    Sides::before(tree, changes).map_err(Failure::failed)
+        .map_err(CliError::failed)?;
+    Sides::from_changes(tree, changes).map_err(CliError::failed)
 }
 
-fn show(comparison: &Comparison, is_one: bool, sources: Sources<'_>, output: &Output) {
+fn show(comparison: &Comparison, is_one: bool, sources: FailureFormatter<'_>, output: &Output) {
     let Comparison { report, checks, .. } = comparison;
     if output.json() {
         output.value(&serde_json::json!({ "report": report, "checks": checks }));
@@ -92,7 +95,7 @@ fn show(comparison: &Comparison, is_one: bool, sources: Sources<'_>, output: &Ou
     for patch in patches.filter(|patch| is_one && !patch.is_empty()) {
         output.line(&format!("\n{}", output.diff(patch.trim_end_matches('\n'))));
     }
-    for place in sources.broken(&Broken::of(report)) {
+    for place in sources.format_failures(&BrokenEnvironment::from_report(report)) {
         output.line(&format!("\n{place}"));
     }
     output.line("");

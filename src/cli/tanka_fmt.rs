@@ -3,10 +3,10 @@
 
 use super::jsonnet_files::JsonnetFiles;
 use super::output::Output;
-use super::tanka::{Around, around};
-use super::{Failure, Global};
-use crate::jsonnet::format::{Looked, Reformatted, reformat};
-use crate::model::{FileVersion, RepoPath, counted};
+use super::tanka::{WorkingContext, open_working_context};
+use super::{CliError, Global};
+use crate::jsonnet::format::{FormatChange, FormatReport, reformat};
+use crate::model::{FileVersion, RepoPath, pluralize};
 use crate::workspace::{Directory, Tree, TreeError};
 use bytes::Bytes;
 use clap::Args;
@@ -35,14 +35,14 @@ pub(super) struct FmtArguments {
     test: bool,
 }
 
-pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) -> Result<(), Failure> {
-    let Around { here, directory, .. } = around(global)?;
-    let chosen = arguments.files.chosen(&directory, &here)?;
+pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) -> Result<(), CliError> {
+    let WorkingContext { here, directory, .. } = open_working_context(global)?;
+    let chosen = arguments.files.resolve(&directory, &here)?;
     // A link stays one: what it leads to is formatted, once.
-    let real = |path: RepoPath| directory.real(&path).unwrap_or(path);
+    let real = |path: RepoPath| directory.real_path(&path).unwrap_or(path);
     let paths: BTreeSet<RepoPath> = chosen.into_iter().map(real).collect();
     let paths = Vec::from_iter(paths);
-    let Looked {
+    let FormatReport {
         mut changes,
         mut problems,
     } = reformat(directory.as_ref(), &paths);
@@ -76,14 +76,14 @@ pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) ->
             true => format!("{changed} others would change"),
             false => format!("{changed} others changed"),
         };
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "{failed} of {} could not be formatted; {changed}",
-            counted(all, "file", "files")
+            pluralize(all, "file", "files")
         )));
     }
     if arguments.test && changed > 0 {
         let message = format!("{changed} of {all} files would change");
-        return Err(Failure {
+        return Err(CliError {
             code: DIFFERS,
             message,
         });
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) ->
 }
 
 /// Writes a file, as large as it may be. It keeps its mode.
-fn write(directory: &Directory, change: &Reformatted) -> Result<(), TreeError> {
+fn write(directory: &Directory, change: &FormatChange) -> Result<(), TreeError> {
     let after = FileVersion {
         content: Bytes::from(change.after.clone()),
         mode: change.before.mode,

@@ -1,13 +1,15 @@
 //! `drydock tanka lint`: what is wrong with Jsonnet files, and whether every environment that uses them
 //! renders.
 
-use super::explained::Sources;
+use super::failure_format::FailureFormatter;
 use super::jsonnet_files::JsonnetFiles;
-use super::output::{Output, Style};
-use super::{Failure, comparer, evaluator};
-use crate::compare::{CompareError, Sides, Stage, User, Validated, Validation};
+use super::output::{Output, OutputStyle};
+use super::{CliError, comparer, evaluator};
+use crate::compare::{
+    CompareError, DependentEnvironment, FileValidation, Sides, Validation, ValidationStage,
+};
 use crate::config::SandboxSettings;
-use crate::model::{RepoPath, counted, quoted};
+use crate::model::{RepoPath, pluralize, quoted};
 use crate::redact::Redactor;
 use crate::workspace::{Directory, Tree};
 use clap::Args;
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Files or entry points that nobody waits for long enough to be told.
-const SMALL: usize = 20;
+const PROGRESS_MIN: usize = 20;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -31,38 +33,38 @@ Syntax, names, imports and types are looked at, then every environment that uses
 Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.";
 
 #[derive(Debug, Args)]
-pub(super) struct LintArguments {
+pub(super) struct JsonnetLintArguments {
     #[command(flatten)]
     files: JsonnetFiles,
 }
 
 pub(super) async fn run(
-    arguments: &LintArguments,
+    arguments: &JsonnetLintArguments,
     directory: Arc<Directory>,
     here: &Path,
     settings: &SandboxSettings,
     output: &Output,
-) -> Result<(), Failure> {
-    let paths = arguments.files.chosen(&directory, here)?;
+) -> Result<(), CliError> {
+    let paths = arguments.files.resolve(&directory, here)?;
     // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
     let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
     let tree = Arc::clone(&directory) as Arc<dyn Tree>;
-    let (sides, far) = (Sides::only(directory), Far::new(*output));
+    let (sides, far) = (Sides::unchanged_tree(directory), LintProgress::new(*output));
     let seen = comparer
         .validate_all(
             sides,
             paths,
-            Arc::new(move |stage| far.tell(stage)),
+            Arc::new(move |stage| far.report(stage)),
             &CancellationToken::new(),
         )
         .await
-        .map_err(Failure::failed)?;
+        .map_err(CliError::failed)?;
     if output.json() {
         let files: Vec<Value> = seen.iter().map(|(path, found)| as_json(path, found)).collect();
         output.value(&json!({ "files": files }));
     } else {
-        let sources = Sources {
+        let sources = FailureFormatter {
             tree: tree.as_ref(),
             redactor: &redactor,
         };
@@ -74,9 +76,9 @@ pub(super) async fn run(
         .count();
     match wrong {
         0 => Ok(()),
-        wrong => Err(Failure::failed(format!(
+        wrong => Err(CliError::failed(format!(
             "{wrong} of {} not valid",
-            counted(seen.len(), "file is", "files are")
+            pluralize(seen.len(), "file is", "files are")
         ))),
     }
 }
@@ -100,8 +102,8 @@ fn as_json(path: &RepoPath, found: &Result<Validation, CompareError>) -> Value {
 }
 
 /// Findings file by file, then each environment that does not render once, whichever files it uses.
-fn show(seen: &[Validated], sources: Sources<'_>, output: &Output) {
-    let mut environments: BTreeMap<&str, &User> = BTreeMap::new();
+fn show(seen: &[FileValidation], sources: FailureFormatter<'_>, output: &Output) {
+    let mut environments: BTreeMap<&str, &DependentEnvironment> = BTreeMap::new();
     let mut left_out = 0;
     for (path, found) in seen {
         match found {
@@ -126,49 +128,54 @@ fn show(seen: &[Validated], sources: Sources<'_>, output: &Output) {
             "error: {} does not render: {}{}",
             quoted(name),
             failure.message,
-            sources.traced(&failure.trace)
+            sources.format_trace(&failure.trace)
         ));
         failed += 1;
     }
     if left_out > 0 {
-        let entry_points = counted(left_out, "entry point", "entry points");
+        let entry_points = pluralize(left_out, "entry point", "entry points");
         output.message(&format!(
             "{entry_points} more use these files and were not looked at"
         ));
     }
     output.message(&format!(
         "{} looked at; environments with any of it: {} of {} rendered",
-        counted(seen.len(), "file", "files"),
+        pluralize(seen.len(), "file", "files"),
         environments.len() - failed,
         environments.len(),
     ));
 }
 
 /// Tells how far it is where that takes long: a line for each tenth of the files and of the environments.
-struct Far {
+struct LintProgress {
     output: Output,
     // The tenths that were told of files and of environments. Held while one is told, so that none comes after a later one.
-    told: Mutex<[usize; 2]>,
+    reported_tenths: Mutex<[usize; 2]>,
 }
 
-impl Far {
+impl LintProgress {
     fn new(output: Output) -> Self {
         Self {
             output,
-            told: Mutex::default(),
+            reported_tenths: Mutex::default(),
         }
     }
 
-    fn tell(&self, stage: Stage) {
+    fn report(&self, stage: ValidationStage) {
         let (place, progress, one, many) = match stage {
-            Stage::Files(progress) => (0, progress, "file", "files"),
-            Stage::Environments(progress) => (1, progress, "entry point rendered", "entry points rendered"),
+            ValidationStage::Files(progress) => (0, progress, "file", "files"),
+            ValidationStage::Environments(progress) => {
+                (1, progress, "entry point rendered", "entry points rendered")
+            }
         };
         let tenth = 10 * progress.done / progress.total.max(1);
-        if progress.total <= SMALL {
+        if progress.total <= PROGRESS_MIN {
             return;
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self
+            .reported_tenths
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let Some(before) = told.get_mut(place).filter(|before| **before < tenth) else {
             return;
         };
@@ -176,8 +183,8 @@ impl Far {
         let text = format!(
             "[lint] {} of {}",
             progress.done,
-            counted(progress.total, one, many)
+            pluralize(progress.total, one, many)
         );
-        self.output.aside(Style::Dim, &text);
+        self.output.styled_message(OutputStyle::Dim, &text);
     }
 }

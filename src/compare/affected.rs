@@ -2,10 +2,10 @@
 //! what the change touches.
 
 use super::CompareError;
-use super::asked::Sides;
+use super::request::Sides;
 use crate::model::{FileChange, RepoPath};
 use crate::tanka::TankaError;
-use crate::tanka::importers::{Affected, Closure, ImportGraph, Outlines};
+use crate::tanka::importers::{AffectedEntrypoint, Closure, ImportGraph, OutlineCache};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,26 +15,26 @@ const GRAPHS_MAX: usize = 8;
 
 /// The graphs of bases and workspaces that were used last, newest last.
 #[derive(Debug, Default)]
-pub(super) struct Graphs {
-    outlines: Arc<Outlines>,
+pub(super) struct GraphCache {
+    outlines: Arc<OutlineCache>,
     // Held to look up and to add.
     graphs: Mutex<Vec<(String, Arc<ImportGraph>)>>,
 }
 
 /// The entry points a change touches, and those it does not.
 #[derive(Debug)]
-pub(super) struct Touched {
+pub(super) struct TouchedEntrypoints {
     pub(super) base: Arc<ImportGraph>,
     pub(super) workspace: Arc<ImportGraph>,
     /// The entry points whose value may differ, among those that were asked for.
-    pub(super) affected: Vec<Affected>,
+    pub(super) affected: Vec<AffectedEntrypoint>,
     /// The number of affected entry points that are rendered: the first ones.
     pub(super) rendered_max: usize,
     /// The entry points that have the same inputs on both sides, with the hash of those.
     pub(super) untouched: BTreeMap<RepoPath, String>,
 }
 
-impl Touched {
+impl TouchedEntrypoints {
     /// The entry points that are rendered.
     pub(super) fn rendered(&self) -> impl Iterator<Item = &RepoPath> {
         let affected = self.affected.iter().take(self.rendered_max);
@@ -61,16 +61,16 @@ impl Touched {
     }
 }
 
-impl Graphs {
+impl GraphCache {
     /// Returns what the change between two sides touches, of all entry points or of one.
-    pub(super) fn touched(
+    pub(super) fn touched_entrypoints(
         &self,
         sides: &Sides,
         only: Option<&str>,
         rendered_max: usize,
-    ) -> Result<Touched, CompareError> {
+    ) -> Result<TouchedEntrypoints, CompareError> {
         let base = self.base(sides)?;
-        let workspace = self.changed(&base, sides)?;
+        let workspace = self.changed_graph(&base, sides)?;
         let is_wanted = |entrypoint: &RepoPath| only.is_none_or(|only| entrypoint.as_str() == only);
         let affected = base.affected_among(&workspace, &is_wanted);
         let is_affected = |path: &RepoPath| {
@@ -87,7 +87,7 @@ impl Graphs {
             let path = only.to_owned();
             return Err(TankaError::NoMatch { path }.into());
         }
-        Ok(Touched {
+        Ok(TouchedEntrypoints {
             base,
             workspace,
             affected,
@@ -103,17 +103,21 @@ impl Graphs {
             let graph = ImportGraph::build(sides.workspace.as_ref(), Arc::clone(&self.outlines))?;
             return Ok(Arc::new(graph));
         }
-        self.changed(&self.base(sides)?, sides)
+        self.changed_graph(&self.base(sides)?, sides)
     }
 
     /// Returns the import graph of the base.
     pub(super) fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
-        self.kept(sides.base_id.clone(), || {
+        self.get_or_build(sides.base_id.clone(), || {
             ImportGraph::build(sides.base.as_ref(), Arc::clone(&self.outlines))
         })
     }
 
-    fn changed(&self, base: &Arc<ImportGraph>, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
+    fn changed_graph(
+        &self,
+        base: &Arc<ImportGraph>,
+        sides: &Sides,
+    ) -> Result<Arc<ImportGraph>, CompareError> {
         if sides.changes.is_empty() {
             return Ok(Arc::clone(base));
         }
@@ -121,18 +125,18 @@ impl Graphs {
             .base_id
             .as_ref()
             .map(|base| format!("{base} {}", digest(&sides.changes)));
-        self.kept(id, || {
+        self.get_or_build(id, || {
             let changed: Vec<RepoPath> = sides.changes.iter().map(|change| change.path.clone()).collect();
-            base.with(sides.workspace.as_ref(), &changed)
+            base.with_changes(sides.workspace.as_ref(), &changed)
         })
     }
 
-    fn kept(
+    fn get_or_build(
         &self,
         id: Option<String>,
         make: impl FnOnce() -> Result<ImportGraph, TankaError>,
     ) -> Result<Arc<ImportGraph>, CompareError> {
-        if let Some(graph) = id.as_ref().and_then(|id| self.known(id)) {
+        if let Some(graph) = id.as_ref().and_then(|id| self.get(id)) {
             return Ok(graph);
         }
         let graph = Arc::new(make()?);
@@ -147,7 +151,7 @@ impl Graphs {
         Ok(graph)
     }
 
-    fn known(&self, id: &str) -> Option<Arc<ImportGraph>> {
+    fn get(&self, id: &str) -> Option<Arc<ImportGraph>> {
         let mut graphs = self.graphs.lock().unwrap_or_else(PoisonError::into_inner);
         let position = graphs.iter().position(|(known, _)| known == id)?;
         let found = graphs.remove(position);

@@ -1,15 +1,15 @@
 //! The checks that follow from a comparison. One that could not look at something is never a pass.
 
-use super::affected::Touched;
-use super::asked::{Asked, CrossCheckWanted};
+use super::affected::TouchedEntrypoints;
 use super::failure::line;
-use super::kept::Opinion;
-use super::rendering::Both;
-use super::unresolved::unresolved;
+use super::render_cache::CrossCheckVerdict;
+use super::rendering::RenderedSides;
+use super::request::{CompareRequest, CrossCheckWanted};
+use super::unresolved::unresolved_imports;
 use crate::jsonnet::{KnownDifference, syntax};
-use crate::model::{Check, CheckState, FileChange, Mode, RepoPath, quoted};
+use crate::model::{Check, CheckState, FileChange, FileMode, RepoPath, quoted};
 use crate::redact::Redactor;
-use crate::review::{NotProven, Report, Standing};
+use crate::review::{Impact, NotProven, Report};
 
 /// Detail of a check where there is nothing it could look at.
 pub const NO_ENVIRONMENTS: &str = "no Tanka environments here";
@@ -19,16 +19,16 @@ const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
 /// Detail of a check while the second engine has not been asked.
-const UNHEARD: &str = "the second engine is asked before this counts as checked";
+const CROSS_CHECK_PENDING: &str = "the second engine is asked before this counts as checked";
 /// The words about what nobody wants to have checked.
-const UNASKED: &str = "the second engine was not asked";
+const CROSS_CHECK_OFF: &str = "the second engine was not asked";
 
 /// Failures of one check that are named.
 const FAILING_MAX: usize = 5;
 
 /// The findings of a comparison besides the report.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct CheckInputs {
     has_environments: bool,
     /// Changed Jsonnet files that were read.
     parsed: usize,
@@ -39,17 +39,17 @@ pub(super) struct Seen {
     unresolved: Vec<String>,
     rendered: usize,
     /// Rendered entry points the second engine was not asked about.
-    unheard: usize,
-    why_unheard: &'static str,
+    not_cross_checked: usize,
+    why_not_cross_checked: &'static str,
     /// A difference between the engines that is known.
     known: Option<KnownDifference>,
-    against: Vec<String>,
+    disagreeing: Vec<String>,
     unfinished: Vec<String>,
 }
 
 /// The checks, and what follows from them.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckResults {
     pub(super) checks: Vec<Check>,
     /// The parts that the change broke, one line each.
     pub(super) failing: Vec<String>,
@@ -59,45 +59,45 @@ pub(super) struct Checked {
 
 /// The environments by how their rendering ended.
 #[derive(Debug, Default)]
-struct Rendering {
+struct RenderCounts {
     broken: Vec<String>,
     /// Environments that do not render on the base either: nobody knows what the change does to them.
     broken_before: Vec<String>,
     skipped: Vec<String>,
-    fine: usize,
+    rendered: usize,
 }
 
-impl Rendering {
-    fn of(report: &Report) -> Self {
+impl RenderCounts {
+    fn from_report(report: &Report) -> Self {
         let mut rendering = Self::default();
         for environment in &report.environments {
             let name = quoted(&environment.name);
-            match &environment.standing {
-                Standing::NotProven {
+            match &environment.impact {
+                Impact::NotProven {
                     reason: NotProven::FailsInWorkspace { workspace },
                 } => rendering.broken.push(format!("{name}: {}", workspace.message)),
-                Standing::NotProven {
+                Impact::NotProven {
                     reason: NotProven::FailsOnBoth { workspace, .. },
                 } => {
                     let why = format!("{name}, on the base either: {}", workspace.message);
                     rendering.broken_before.push(why);
                 }
-                Standing::NotProven {
+                Impact::NotProven {
                     reason: NotProven::NotLookedAt { why },
                 } => rendering.skipped.push(format!("{name}: {why}")),
-                Standing::NotProven {
+                Impact::NotProven {
                     reason: NotProven::FailsOnBase { .. },
                 }
-                | Standing::Affected { .. } => rendering.fine += 1,
-                Standing::Unaffected { .. } => {}
+                | Impact::Affected { .. } => rendering.rendered += 1,
+                Impact::Unaffected { .. } => {}
             }
         }
         rendering
     }
 }
 
-impl Seen {
-    pub(super) fn of(asked: &Asked, touched: &Touched, both: &Both) -> Self {
+impl CheckInputs {
+    pub(super) fn new(asked: &CompareRequest, touched: &TouchedEntrypoints, both: &RenderedSides) -> Self {
         let sides = &asked.sides;
         let changed: Vec<(&RepoPath, &FileChange)> = sides
             .changes
@@ -121,42 +121,44 @@ impl Seen {
                 .collect(),
             used: used.len(),
             unused: own.into_iter().map(|(path, _)| path.clone()).collect(),
-            unresolved: unresolved(touched, sides.workspace.as_ref()),
+            unresolved: unresolved_imports(touched, sides.workspace.as_ref()),
             rendered: 0,
-            unheard: 0,
-            why_unheard: match asked.cross_check {
-                CrossCheckWanted::Now | CrossCheckWanted::Later => UNHEARD,
-                CrossCheckWanted::Never => UNASKED,
+            not_cross_checked: 0,
+            why_not_cross_checked: match asked.cross_check {
+                CrossCheckWanted::Now | CrossCheckWanted::Later => CROSS_CHECK_PENDING,
+                CrossCheckWanted::Never => CROSS_CHECK_OFF,
             },
             known: None,
-            against: Vec::new(),
+            disagreeing: Vec::new(),
             unfinished: Vec::new(),
         };
-        seen.look_at_opinions(both);
+        seen.add_cross_checks(both);
         seen
     }
 
-    fn look_at_opinions(&mut self, both: &Both) {
+    fn add_cross_checks(&mut self, both: &RenderedSides) {
         for (entrypoint, outcome) in &both.workspace {
             let Ok(rendered) = outcome else { continue };
             self.rendered += 1;
-            match &rendered.opinion {
-                Opinion::Agrees => {}
-                Opinion::Known { known } => self.known = Some(*known),
-                Opinion::NotAsked => self.unheard += 1,
-                Opinion::Differs { path } => {
+            match &rendered.cross_check {
+                CrossCheckVerdict::Agrees => {}
+                CrossCheckVerdict::DiffersAsKnown { known } => self.known = Some(*known),
+                CrossCheckVerdict::NotAsked => self.not_cross_checked += 1,
+                CrossCheckVerdict::Differs { path } => {
                     let at = quoted(path);
-                    self.against.push(format!("`{entrypoint}`: at {at}"));
+                    self.disagreeing.push(format!("`{entrypoint}`: at {at}"));
                 }
-                Opinion::Refuses { why } => self.against.push(format!("`{entrypoint}`: {why}")),
-                Opinion::Unfinished { why } => self.unfinished.push(format!("`{entrypoint}`: {why}")),
+                CrossCheckVerdict::Refuses { why } => self.disagreeing.push(format!("`{entrypoint}`: {why}")),
+                CrossCheckVerdict::Unfinished { why } => {
+                    self.unfinished.push(format!("`{entrypoint}`: {why}"))
+                }
             }
         }
     }
 
     /// The checks, in a fixed order, and what follows from them.
-    pub(super) fn checked(&self, report: &Report, redactor: &Redactor) -> Checked {
-        let rendering = Rendering::of(report);
+    pub(super) fn results(&self, report: &Report, redactor: &Redactor) -> CheckResults {
+        let rendering = RenderCounts::from_report(report);
         let redacted = |text: &str| redactor.redact(&line(text)).into_owned();
         let mut checks = vec![
             self.parses(),
@@ -171,7 +173,7 @@ impl Seen {
             (PARSES, &self.unreadable),
             (RESOLVES, &self.unresolved),
             (RENDERS, &rendering.broken),
-            (AGREE, &self.against),
+            (AGREE, &self.disagreeing),
         ];
         let failing = failing.into_iter().flat_map(|(name, found)| {
             let shown = found.iter().take(FAILING_MAX);
@@ -186,7 +188,7 @@ impl Seen {
             .unfinished
             .iter()
             .map(|what| format!("the second engine did not finish {what}"));
-        let unheard = (self.unheard > 0).then(|| self.why_unheard.to_owned());
+        let unheard = (self.not_cross_checked > 0).then(|| self.why_not_cross_checked.to_owned());
         let unknown: Vec<String> = rendering
             .broken_before
             .iter()
@@ -195,7 +197,7 @@ impl Seen {
             .chain(unfinished)
             .chain(unheard)
             .collect();
-        Checked {
+        CheckResults {
             failing: failing.collect(),
             unknown: (!unknown.is_empty()).then(|| redacted(&first_of(&unknown))),
             checks,
@@ -230,7 +232,7 @@ impl Seen {
         }
     }
 
-    fn renders(&self, rendering: &Rendering) -> Check {
+    fn renders(&self, rendering: &RenderCounts) -> Check {
         if !self.has_environments {
             return check(RENDERS, CheckState::NotRun, NO_ENVIRONMENTS);
         }
@@ -240,7 +242,7 @@ impl Seen {
             .chain(&rendering.broken_before)
             .cloned()
             .collect();
-        let rendered = rendering.fine + self.rendered;
+        let rendered = rendering.rendered + self.rendered;
         match (failed.is_empty(), rendering.skipped.is_empty(), rendered) {
             (false, _, _) => check(RENDERS, CheckState::Fail, first_of(&failed)),
             (true, false, _) => check(RENDERS, CheckState::NotRun, first_of(&rendering.skipped)),
@@ -253,14 +255,20 @@ impl Seen {
         if !self.has_environments {
             return check(AGREE, CheckState::NotRun, NO_ENVIRONMENTS);
         }
-        match (self.against.is_empty(), self.unfinished.is_empty(), self.rendered) {
-            (false, _, _) => check(AGREE, CheckState::Fail, first_of(&self.against)),
+        match (
+            self.disagreeing.is_empty(),
+            self.unfinished.is_empty(),
+            self.rendered,
+        ) {
+            (false, _, _) => check(AGREE, CheckState::Fail, first_of(&self.disagreeing)),
             (true, false, _) => {
                 let detail = format!("the second engine did not finish {}", first_of(&self.unfinished));
                 check(AGREE, CheckState::NotRun, detail)
             }
             (true, true, 0) => check(AGREE, CheckState::NotRun, "nothing was rendered"),
-            (true, true, _) if self.unheard > 0 => check(AGREE, CheckState::NotRun, self.why_unheard),
+            (true, true, _) if self.not_cross_checked > 0 => {
+                check(AGREE, CheckState::NotRun, self.why_not_cross_checked)
+            }
             (true, true, _) => {
                 let known = self
                     .known
@@ -293,7 +301,7 @@ fn is_jsonnet(change: &FileChange) -> bool {
     let is_file = change
         .after
         .as_ref()
-        .is_some_and(|after| after.mode != Mode::Symlink);
+        .is_some_and(|after| after.mode != FileMode::Symlink);
     is_file && (name.ends_with(".jsonnet") || name.ends_with(".libsonnet"))
 }
 

@@ -1,16 +1,16 @@
 //! The environments that are reviewed, each under a name of its own, with what each side came to.
 
 use super::CompareError;
-use super::affected::Touched;
-use super::failure::{bound, redacted_trace};
-use super::kept::{Member, Opinion, Rendered};
-use super::rendering::{Both, Outcome};
-use super::settled::Values;
-use super::validate::User;
+use super::affected::TouchedEntrypoints;
+use super::failure::{nesting_failure, redacted_trace};
+use super::render_cache::{CachedEnvironment, CachedRender, CrossCheckVerdict};
+use super::render_result::RedactedObjects;
+use super::rendering::{RenderOutcome, RenderedSides};
+use super::validate::DependentEnvironment;
 use crate::model::{RepoPath, quoted};
 use crate::parallel;
 use crate::redact::Redactor;
-use crate::review::{Environment, Failure, FailureKind, Rendering, Side};
+use crate::review::{EnvironmentRendering, FailureKind, RenderFailure, ReviewedEnvironment, SideResult};
 use crate::tanka::TankaError;
 use crate::tanka::importers::ImportGraph;
 use bytes::Bytes;
@@ -18,23 +18,27 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The environments of one entry point by name, with their places; a name that is there again is counted.
-type Members<'a> = BTreeMap<(&'a str, usize), (usize, &'a Member)>;
+type Members<'a> = BTreeMap<(&'a str, usize), (usize, &'a CachedEnvironment)>;
 
 /// Returns the environments that are reviewed, in the order of entry points.
-pub(super) fn environments(touched: &Touched, mut both: Both, redactor: &Redactor) -> Vec<Environment> {
-    let mut found: Vec<(&RepoPath, Environment)> = Vec::new();
+pub(super) fn environments(
+    touched: &TouchedEntrypoints,
+    mut both: RenderedSides,
+    redactor: &Redactor,
+) -> Vec<ReviewedEnvironment> {
+    let mut found: Vec<(&RepoPath, ReviewedEnvironment)> = Vec::new();
     for (entrypoint, closure) in &touched.untouched {
-        let rendering = Rendering::ClosureUnchanged {
+        let rendering = EnvironmentRendering::ClosureUnchanged {
             closure: closure.clone(),
         };
-        found.push((entrypoint, whole(touched, entrypoint, rendering)));
+        found.push((entrypoint, unrendered_entrypoint(touched, entrypoint, rendering)));
     }
     let (all, most) = (touched.affected.len(), touched.rendered_max);
     for entrypoint in touched.left_out() {
         let why = format!("the change touches {all} entry points, and at most {most} are rendered");
         found.push((
             entrypoint,
-            whole(touched, entrypoint, Rendering::NotLookedAt { why }),
+            unrendered_entrypoint(touched, entrypoint, EnvironmentRendering::NotLookedAt { why }),
         ));
     }
     let mut values = std::mem::take(&mut both.values);
@@ -48,19 +52,21 @@ pub(super) fn environments(touched: &Touched, mut both: Both, redactor: &Redacto
     for (entrypoint, of) in rendered {
         found.extend(of.into_iter().map(|environment| (entrypoint, environment)));
     }
-    with_names_of_their_own(found)
+    with_unique_names(found)
 }
 
 /// Returns the environment of a name, or else the ones whose names contain it; all without a name. What
 /// stands for a whole entry point stays.
-pub(super) fn named(
-    mut environments: Vec<Environment>,
+pub(super) fn find_by_name(
+    mut environments: Vec<ReviewedEnvironment>,
     name: Option<&str>,
-) -> Result<Vec<Environment>, CompareError> {
+) -> Result<Vec<ReviewedEnvironment>, CompareError> {
     let Some(name) = name else {
         return Ok(environments);
     };
-    let is_whole = |environment: &Environment| !matches!(environment.rendering, Rendering::Rendered { .. });
+    let is_whole = |environment: &ReviewedEnvironment| {
+        !matches!(environment.rendering, EnvironmentRendering::Rendered { .. })
+    };
     let is_there = environments.iter().any(|environment| environment.name == name);
     environments.retain(|environment| match is_there {
         true => environment.name == name,
@@ -76,18 +82,22 @@ pub(super) fn named(
 }
 
 /// Every environment of an entry point, and why it has no objects that can be relied on. Nothing is redacted yet.
-pub(super) fn failures(graph: &ImportGraph, entrypoint: &RepoPath, outcome: &Outcome) -> Vec<User> {
+pub(super) fn failures(
+    graph: &ImportGraph,
+    entrypoint: &RepoPath,
+    outcome: &RenderOutcome,
+) -> Vec<DependentEnvironment> {
     match outcome {
         Err(failure) => {
             let closure = graph.closures().get(entrypoint);
             let name = closure.map_or(entrypoint.as_str(), |closure| closure.layout.name());
-            vec![User {
+            vec![DependentEnvironment {
                 name: name.to_owned(),
                 failure: Some(failure.clone()),
             }]
         }
         Ok(rendered) => {
-            let members = rendered.members.iter().map(|member| User {
+            let members = rendered.members.iter().map(|member| DependentEnvironment {
                 name: member.name.clone(),
                 failure: dispute(rendered).or_else(|| member.objects.as_ref().err().cloned()),
             });
@@ -97,11 +107,15 @@ pub(super) fn failures(graph: &ImportGraph, entrypoint: &RepoPath, outcome: &Out
 }
 
 /// Returns one line for all environments of an entry point: which they are is not known without rendering it.
-fn whole(touched: &Touched, entrypoint: &RepoPath, rendering: Rendering) -> Environment {
+fn unrendered_entrypoint(
+    touched: &TouchedEntrypoints,
+    entrypoint: &RepoPath,
+    rendering: EnvironmentRendering,
+) -> ReviewedEnvironment {
     let name = touched
         .closure(entrypoint)
         .map_or(entrypoint.as_str(), |closure| closure.layout.name());
-    Environment {
+    ReviewedEnvironment {
         name: name.to_owned(),
         namespace: String::new(),
         rendering,
@@ -109,25 +123,25 @@ fn whole(touched: &Touched, entrypoint: &RepoPath, rendering: Rendering) -> Envi
 }
 
 fn environments_of(
-    touched: &Touched,
+    touched: &TouchedEntrypoints,
     entrypoint: &RepoPath,
-    (base, workspace): (Option<&Outcome>, Option<&Outcome>),
-    mut values: Values,
+    (base, workspace): (Option<&RenderOutcome>, Option<&RenderOutcome>),
+    mut values: RedactedObjects,
     redactor: &Redactor,
-) -> Vec<Environment> {
+) -> Vec<ReviewedEnvironment> {
     let (before, after) = (members(base), members(workspace));
     let names: BTreeSet<(&str, usize)> = before.keys().chain(after.keys()).copied().collect();
-    let failed = |side: Option<&Outcome>| side.is_some_and(Result::is_err);
+    let failed = |side: Option<&RenderOutcome>| side.is_some_and(Result::is_err);
     if names.is_empty() && (failed(base) || failed(workspace)) {
         let rendering = rendering((base, None), (workspace, None), Vec::new(), redactor);
-        return vec![whole(touched, entrypoint, rendering)];
+        return vec![unrendered_entrypoint(touched, entrypoint, rendering)];
     }
     let environment = |name: (&str, usize)| {
         let was = before.get(&name).map(|(_, member)| *member);
         let is = after.get(&name).map(|(_, member)| *member);
         let place = after.get(&name).map_or(usize::MAX, |(place, _)| *place);
         let values = values.get_mut(place).map(std::mem::take).unwrap_or_default();
-        Environment {
+        ReviewedEnvironment {
             name: match name {
                 (name, 1) => name.to_owned(),
                 (name, place) => format!("{name} (no. {place})"),
@@ -142,7 +156,7 @@ fn environments_of(
     names.into_iter().map(environment).collect()
 }
 
-fn members(outcome: Option<&Outcome>) -> Members<'_> {
+fn members(outcome: Option<&RenderOutcome>) -> Members<'_> {
     let mut members = Members::new();
     let Some(Ok(rendered)) = outcome else {
         return members;
@@ -157,7 +171,7 @@ fn members(outcome: Option<&Outcome>) -> Members<'_> {
 }
 
 /// An entry point and one of its environments, on one side.
-type OneSide<'a> = (Option<&'a Outcome>, Option<&'a Member>);
+type OneSide<'a> = (Option<&'a RenderOutcome>, Option<&'a CachedEnvironment>);
 
 /// Returns the rendering of an environment on both sides. Objects that both have, written the same, are read once;
 /// those in `values`, which are of the workspace or none, not at all.
@@ -166,17 +180,17 @@ fn rendering(
     workspace: OneSide<'_>,
     values: Vec<Value>,
     redactor: &Redactor,
-) -> Rendering {
+) -> EnvironmentRendering {
     let (base, workspace) = (texts(base, redactor), texts(workspace, redactor));
     let both = match (&base, &workspace) {
         (Ok(base), Ok(workspace)) => in_both(base, workspace),
-        (_, _) => Counted::new(),
+        (_, _) => TextCounts::new(),
     };
     let (own, mut same) = (both.clone(), Vec::new());
     let base = base.map(|texts| {
         let own = texts
             .iter()
-            .scan(own, |both, text| Some((text, take(both, text))));
+            .scan(own, |both, text| Some((text, take_text(both, text))));
         let own = own.filter(|(_, is_same)| !is_same);
         own.map(|(text, _)| read(text)).collect()
     });
@@ -186,18 +200,18 @@ fn rendering(
         let mut left = both;
         for text in texts {
             let value = values.next().map_or_else(|| read(text), Ok)?;
-            match take(&mut left, text) {
+            match take_text(&mut left, text) {
                 true => same.push(value),
                 false => own.push(value),
             }
         }
         Ok(own)
     });
-    let side = |side: Result<Result<Vec<Value>, Failure>, Side>| match side {
-        Ok(objects) => objects.map_or_else(Side::Failed, Side::Objects),
+    let side = |side: Result<Result<Vec<Value>, RenderFailure>, SideResult>| match side {
+        Ok(objects) => objects.map_or_else(SideResult::Failed, SideResult::Objects),
         Err(side) => side,
     };
-    Rendering::Rendered {
+    EnvironmentRendering::Rendered {
         base: side(base),
         workspace: side(workspace),
         same,
@@ -205,24 +219,24 @@ fn rendering(
 }
 
 /// The objects of a side as they are written, or what it is without any.
-fn texts<'a>((outcome, member): OneSide<'a>, redactor: &Redactor) -> Result<&'a [Bytes], Side> {
+fn texts<'a>((outcome, member): OneSide<'a>, redactor: &Redactor) -> Result<&'a [Bytes], SideResult> {
     match (outcome, member) {
-        (None, _) => Err(Side::Absent),
-        (Some(Err(failure)), _) => Err(Side::Failed(redacted(failure, redactor))),
-        (Some(Ok(_)), None) => Err(Side::Absent),
+        (None, _) => Err(SideResult::Absent),
+        (Some(Err(failure)), _) => Err(SideResult::Failed(redacted(failure, redactor))),
+        (Some(Ok(_)), None) => Err(SideResult::Absent),
         (Some(Ok(rendered)), Some(member)) => match (dispute(rendered), &member.objects) {
             (None, Ok(texts)) => Ok(texts),
-            (Some(failure), _) => Err(Side::Failed(redacted(&failure, redactor))),
-            (None, Err(failure)) => Err(Side::Failed(redacted(failure, redactor))),
+            (Some(failure), _) => Err(SideResult::Failed(redacted(&failure, redactor))),
+            (None, Err(failure)) => Err(SideResult::Failed(redacted(failure, redactor))),
         },
     }
 }
 
 /// Texts, and how often each is there.
-type Counted<'a> = HashMap<&'a Bytes, usize>;
+type TextCounts<'a> = HashMap<&'a Bytes, usize>;
 
 /// The texts of both sides.
-fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> Counted<'a> {
+fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> TextCounts<'a> {
     let mut left: HashMap<&Bytes, usize> = HashMap::new();
     for text in workspace {
         *left.entry(text).or_default() += 1;
@@ -238,7 +252,7 @@ fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> Counted<'a> {
 }
 
 /// Takes a text out, if it is there.
-fn take(counted: &mut Counted<'_>, text: &Bytes) -> bool {
+fn take_text(counted: &mut TextCounts<'_>, text: &Bytes) -> bool {
     match counted.get_mut(text) {
         Some(count) if *count > 0 => {
             *count -= 1;
@@ -248,20 +262,23 @@ fn take(counted: &mut Counted<'_>, text: &Bytes) -> bool {
     }
 }
 
-fn read(text: &Bytes) -> Result<Value, Failure> {
-    serde_json::from_slice(text).map_err(|error| bound(&error))
+fn read(text: &Bytes) -> Result<Value, RenderFailure> {
+    serde_json::from_slice(text).map_err(|error| nesting_failure(&error))
 }
 
-pub(super) fn dispute(rendered: &Rendered) -> Option<Failure> {
-    let message = match &rendered.opinion {
-        Opinion::Differs { path } => format!("the two engines disagree at {}", quoted(path)),
-        Opinion::Refuses { why } => format!("one engine has a value, and the other says: {why}"),
-        Opinion::NotAsked | Opinion::Agrees | Opinion::Known { .. } | Opinion::Unfinished { .. } => {
+pub(super) fn dispute(rendered: &CachedRender) -> Option<RenderFailure> {
+    let message = match &rendered.cross_check {
+        CrossCheckVerdict::Differs { path } => format!("the two engines disagree at {}", quoted(path)),
+        CrossCheckVerdict::Refuses { why } => format!("one engine has a value, and the other says: {why}"),
+        CrossCheckVerdict::NotAsked
+        | CrossCheckVerdict::Agrees
+        | CrossCheckVerdict::DiffersAsKnown { .. }
+        | CrossCheckVerdict::Unfinished { .. } => {
             return None;
         }
     };
     let kind = FailureKind::Disputed;
-    Some(Failure {
+    Some(RenderFailure {
         kind,
         message,
         trace: Vec::new(),
@@ -269,8 +286,8 @@ pub(super) fn dispute(rendered: &Rendered) -> Option<Failure> {
 }
 
 /// A failure as it may be shown.
-pub(super) fn redacted(failure: &Failure, redactor: &Redactor) -> Failure {
-    Failure {
+pub(super) fn redacted(failure: &RenderFailure, redactor: &Redactor) -> RenderFailure {
+    RenderFailure {
         kind: failure.kind,
         message: redactor.redact(&failure.message).into_owned(),
         trace: redacted_trace(&failure.trace, redactor),
@@ -278,12 +295,12 @@ pub(super) fn redacted(failure: &Failure, redactor: &Redactor) -> Failure {
 }
 
 /// Two environments of one name are told apart by the file they start with.
-fn with_names_of_their_own(found: Vec<(&RepoPath, Environment)>) -> Vec<Environment> {
+fn with_unique_names(found: Vec<(&RepoPath, ReviewedEnvironment)>) -> Vec<ReviewedEnvironment> {
     let mut count: HashMap<String, usize> = HashMap::new();
     for (_, environment) in &found {
         *count.entry(environment.name.clone()).or_default() += 1;
     }
-    let own = |(entrypoint, environment): (&RepoPath, Environment)| Environment {
+    let own = |(entrypoint, environment): (&RepoPath, ReviewedEnvironment)| ReviewedEnvironment {
         name: match count.get(&environment.name) {
             Some(1) | None => environment.name,
             Some(_) => format!("{} ({entrypoint})", environment.name),

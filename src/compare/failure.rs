@@ -1,17 +1,17 @@
 //! The reason an environment did not render, as it is told: what may be done about it, and one line.
 
-use crate::jsonnet::{EvalError, Frame};
+use crate::jsonnet::{EvalError, TraceFrame};
 use crate::model::one_line;
 use crate::redact::Redactor;
-use crate::review::{Failure, FailureKind, NotProven, Report, Standing};
+use crate::review::{FailureKind, Impact, NotProven, RenderFailure, Report};
 use crate::tanka::TankaError;
 
 /// Characters of one reason.
 const MESSAGE_CHARS_MAX: usize = 400;
 
 /// Returns the failure as it is told. Secrets are hidden before it is cut.
-pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
-    Failure {
+pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> RenderFailure {
+    RenderFailure {
         kind: kind(error),
         message: redacted_reason(error, redactor),
         trace: match error {
@@ -23,23 +23,23 @@ pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> Failure {
 
 /// An environment of the workspace that does not render, and the places that lead to where its program fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenEnvironment {
     /// The name of the environment, or the path it was asked for by.
     pub name: String,
     /// The places, innermost first; redacted.
-    pub trace: Vec<Frame>,
+    pub trace: Vec<TraceFrame>,
 }
 
-impl Broken {
+impl BrokenEnvironment {
     /// The environment of that name, where it is known where its program fails.
-    pub fn by(name: &str, error: &TankaError, redactor: &Redactor) -> Option<Self> {
+    pub fn from_error(name: &str, error: &TankaError, redactor: &Redactor) -> Option<Self> {
         let TankaError::Evaluation(error) = error else {
             return None;
         };
-        Self::at(name, &redacted_trace(&error.places(), redactor))
+        Self::from_trace(name, &redacted_trace(&error.places(), redactor))
     }
 
-    fn at(name: &str, trace: &[Frame]) -> Option<Self> {
+    fn from_trace(name: &str, trace: &[TraceFrame]) -> Option<Self> {
         (!trace.is_empty()).then(|| Self {
             name: name.to_owned(),
             trace: trace.to_vec(),
@@ -47,14 +47,14 @@ impl Broken {
     }
 
     /// Returns the broken environments of a report, by name.
-    pub fn of(report: &Report) -> Vec<Self> {
+    pub fn from_report(report: &Report) -> Vec<Self> {
         let environments = report.environments.iter();
         environments
-            .filter_map(|environment| match &environment.standing {
-                Standing::NotProven {
+            .filter_map(|environment| match &environment.impact {
+                Impact::NotProven {
                     reason:
                         NotProven::FailsInWorkspace { workspace } | NotProven::FailsOnBoth { workspace, .. },
-                } => Self::at(&environment.name, &workspace.trace),
+                } => Self::from_trace(&environment.name, &workspace.trace),
                 _ => None,
             })
             .collect()
@@ -62,8 +62,8 @@ impl Broken {
 }
 
 /// The places of an error without secrets, which a program may have put into names.
-pub(super) fn redacted_trace(trace: &[Frame], redactor: &Redactor) -> Vec<Frame> {
-    let frames = trace.iter().map(|frame| Frame {
+pub(super) fn redacted_trace(trace: &[TraceFrame], redactor: &Redactor) -> Vec<TraceFrame> {
+    let frames = trace.iter().map(|frame| TraceFrame {
         at: frame.at.clone(),
         what: redactor.redact(&frame.what).into_owned(),
     });
@@ -71,8 +71,8 @@ pub(super) fn redacted_trace(trace: &[Frame], redactor: &Redactor) -> Vec<Frame>
 }
 
 /// Returns the failure for JSON that cannot be written or read: it nests too deeply.
-pub(super) fn bound(error: &serde_json::Error) -> Failure {
-    Failure {
+pub(super) fn nesting_failure(error: &serde_json::Error) -> RenderFailure {
+    RenderFailure {
         kind: FailureKind::Bound,
         message: error.to_string(),
         trace: Vec::new(),
@@ -91,14 +91,14 @@ pub(crate) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
         EvalError::Stack(_)
         | EvalError::Memory { .. }
         | EvalError::Time { .. }
-        | EvalError::Spent { .. }
+        | EvalError::BudgetExhausted { .. }
         | EvalError::Output { .. }
         | EvalError::Values { .. }
         | EvalError::Objects { .. }
         | EvalError::Crashed { .. } => FailureKind::Bound,
         EvalError::NeedsHelm { .. }
-        | EvalError::Crowded { .. }
-        | EvalError::Jail(_)
+        | EvalError::SpoolFull { .. }
+        | EvalError::Sandbox(_)
         | EvalError::Cancelled => FailureKind::Unavailable,
     }
 }
@@ -111,7 +111,7 @@ fn kind(error: &TankaError) -> FailureKind {
         | TankaError::Schema { .. }
         | TankaError::BothKinds
         | TankaError::LabelField(_) => FailureKind::Objects,
-        TankaError::Broken(_) => FailureKind::Unavailable,
+        TankaError::Internal(_) => FailureKind::Unavailable,
         TankaError::NoRoot
         | TankaError::NoBase { .. }
         | TankaError::Path(_)
@@ -120,7 +120,7 @@ fn kind(error: &TankaError) -> FailureKind {
         | TankaError::Ambiguous { .. }
         | TankaError::AmbiguousName { .. }
         | TankaError::NoMatch { .. }
-        | TankaError::NotThere { .. }
+        | TankaError::NotFound { .. }
         | TankaError::Version { .. }
         | TankaError::VersionConstraint(_)
         | TankaError::Filter { .. }

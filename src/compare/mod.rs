@@ -6,42 +6,44 @@
 //! reviewing masks those of `Secret`s.
 
 mod affected;
-mod ahead;
-mod asked;
+mod prerender;
+mod request;
 mod checks;
 mod environments;
 mod failure;
-mod kept;
-mod meanings;
+mod render_cache;
+mod import_resolver;
 mod moves;
-mod opinion;
+mod cross_check;
 mod rendering;
 mod secrets;
-mod settled;
+mod render_result;
 mod unresolved;
 mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use ahead::{Ahead, Ended};
-pub use asked::{Asked, CrossCheckWanted, Only, Progress, Sides, Variables};
 pub use checks::NO_ENVIRONMENTS;
 pub(crate) use failure::kind_of_evaluation;
-pub use failure::{Broken, reason, redacted_reason};
-pub use validate::{Stage, User, Validated, Validation};
+pub use failure::{BrokenEnvironment, reason, redacted_reason};
+pub use prerender::{PrerenderEnd, PrerenderResult};
+pub use request::{
+    CompareProgress, CompareRequest, CrossCheckWanted, EnvironmentSelection, Sides, Variables,
+};
+pub use validate::{DependentEnvironment, FileValidation, Validation, ValidationStage};
 
-use crate::jsonnet::{EvalError, Waiters, yaml};
-use crate::model::{Check, CheckState, Need, RepoPath};
+use crate::jsonnet::{EvalError, ForegroundCount, yaml};
+use crate::model::{Check, CheckState, RepoPath, RequiredGrant};
 use crate::redact::Redactor;
-use crate::review::{Input, Report, SettingsChange, review};
+use crate::review::{Report, ReviewInput, SettingsChange, review};
 use crate::spool::Spool;
-use crate::tanka::importers::{Affected, Importer};
-use crate::tanka::{self, Evaluate, Renderer, Room, TankaError};
+use crate::tanka::importers::{AffectedEntrypoint, Importer};
+use crate::tanka::{self, Evaluate, MemoryPermit, Renderer, TankaError};
 use crate::workspace::{RepositoryError, Tree, TreeError};
-use affected::{Graphs, Touched};
-use kept::Kept;
-use moves::{Moved, Moves, Said};
-use rendering::Both;
+use affected::{GraphCache, TouchedEntrypoints};
+use moves::{EnvironmentMove, EnvironmentMoves, MoveReport};
+use render_cache::RenderCache;
+use rendering::RenderedSides;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -62,9 +64,9 @@ pub struct Comparison {
     /// The reason why not everything could be looked at, in one line, redacted: then it is not known to be valid.
     pub unknown: Option<String>,
     /// The entry points the change touches, and by which files.
-    pub affected: Vec<Affected>,
+    pub affected: Vec<AffectedEntrypoint>,
     /// The grants that changes of settings take, beside those for the files.
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredGrant>,
 }
 
 impl Comparison {
@@ -79,7 +81,7 @@ impl Comparison {
 
 /// The words about a change.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct ChangeReport {
     /// The effects on environments, for a person; empty where nothing was compared.
     pub effects: String,
     /// The checks.
@@ -89,15 +91,19 @@ pub struct Told {
     /// The reason why not everything could be looked at, as [`Comparison::unknown`].
     pub unknown: Option<String>,
     /// The grants that changes of settings take, as [`Comparison::needs`].
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredGrant>,
     /// The environments that do not render, and where each fails, for a terminal.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenEnvironment>,
 }
 
-impl Told {
+impl ChangeReport {
     /// The report in at most so many characters, and the checks. Where nothing was compared one check says why, and
     /// what is known without comparing is said.
-    pub fn of(compared: Result<Comparison, Uncompared>, chars_max: usize, redactor: &Redactor) -> Self {
+    pub fn new(
+        compared: Result<Comparison, FailedComparison>,
+        chars_max: usize,
+        redactor: &Redactor,
+    ) -> Self {
         let (mut effects, mut needs) = (String::new(), Vec::new());
         let (unknown, detail) = match compared {
             Ok(compared) if compared.found_nothing() => (None, NO_ENVIRONMENTS.to_owned()),
@@ -109,7 +115,7 @@ impl Told {
                         true => String::new(),
                         false => redactor.redact(&compared.report.text(chars_max)).into_owned(),
                     },
-                    broken: Broken::of(&compared.report),
+                    broken: BrokenEnvironment::from_report(&compared.report),
                     needs: compared.needs,
                     checks: compared.checks,
                     failing: compared.failing,
@@ -120,9 +126,9 @@ impl Told {
                 let why = redactor.redact(&uncompared.error.to_string()).into_owned();
                 needs = uncompared.needs;
                 if !uncompared.settings.is_empty() {
-                    let input = Input {
+                    let input = ReviewInput {
                         settings: uncompared.settings,
-                        ..Input::default()
+                        ..ReviewInput::default()
                     };
                     let text = review(input, &[], &yaml::readable).text(chars_max);
                     effects = redactor.redact(&text).into_owned();
@@ -147,11 +153,11 @@ impl Told {
 
 /// A change that was not compared, and what is known of it all the same.
 #[derive(Debug)]
-pub struct Uncompared {
+pub struct FailedComparison {
     /// The reason why it was not.
     pub error: CompareError,
     settings: Vec<SettingsChange>,
-    needs: Vec<Need>,
+    needs: Vec<RequiredGrant>,
 }
 
 /// A reason why there is no comparison.
@@ -176,7 +182,7 @@ pub enum CompareError {
     Tree(#[from] TreeError),
     /// An internal error.
     #[error("comparing broke down: {0}")]
-    Broken(String),
+    Internal(String),
 }
 
 /// Compares the base of a workspace with the workspace. Keeps what it rendered, so that the next
@@ -188,12 +194,12 @@ pub struct Comparer {
     mask_key: Vec<u8>,
     spool: Spool,
     rendered_max: usize,
-    ahead_bytes_max: usize,
+    prerender_bytes_max: usize,
     /// The people who wait for a comparison.
-    people: Waiters,
-    graphs: Graphs,
+    waiting_callers: ForegroundCount,
+    graphs: GraphCache,
     // Held to look up and to add, never across a wait.
-    kept: Mutex<Kept>,
+    render_cache: Mutex<RenderCache>,
 }
 
 impl std::fmt::Debug for Comparer {
@@ -212,18 +218,18 @@ impl Comparer {
             mask_key,
             spool: Spool::default(),
             rendered_max: RENDERED_MAX,
-            ahead_bytes_max: ahead::BYTES_MAX,
-            people: Waiters::default(),
-            graphs: Graphs::default(),
-            kept: Mutex::default(),
+            prerender_bytes_max: prerender::BYTES_MAX,
+            waiting_callers: ForegroundCount::default(),
+            graphs: GraphCache::default(),
+            render_cache: Mutex::default(),
         }
     }
 
     /// Keeps large texts in files in a directory that nobody else writes, instead of in memory.
     #[must_use]
-    pub fn with_files_in(self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_spool_directory(self, directory: impl Into<PathBuf>) -> Self {
         Self {
-            spool: Spool::at(directory),
+            spool: Spool::in_directory(directory),
             ..self
         }
     }
@@ -232,21 +238,21 @@ impl Comparer {
     /// is known.
     pub async fn compare(
         self: &Arc<Self>,
-        asked: Asked,
+        asked: CompareRequest,
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
-        self.watched(asked, &mut |_| {}, cancel).await
+        self.compare_with_progress(asked, &mut |_| {}, cancel).await
     }
 
     /// Compares, and tells `progress` how far it is. Returns as soon as it is cancelled.
-    pub async fn watched(
+    pub async fn compare_with_progress(
         self: &Arc<Self>,
-        asked: Asked,
-        progress: &mut (dyn FnMut(Progress) + Send),
+        asked: CompareRequest,
+        progress: &mut (dyn FnMut(CompareProgress) + Send),
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
-        let _waits = self.people.add();
-        let (told, mut seen) = watch::channel(Progress::default());
+        let _waits = self.waiting_callers.enter();
+        let (told, mut seen) = watch::channel(CompareProgress::default());
         let comparing = self.run(asked, &told, cancel);
         tokio::pin!(comparing);
         loop {
@@ -263,46 +269,48 @@ impl Comparer {
 
     async fn run(
         self: &Arc<Self>,
-        asked: Asked,
-        progress: &watch::Sender<Progress>,
+        asked: CompareRequest,
+        progress: &watch::Sender<CompareProgress>,
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
         let asked = Arc::new(asked);
         let (comparer, of) = (Arc::clone(self), Arc::clone(&asked));
-        let subject = match blocking(move || comparer.at_a_glance(&of)).await? {
-            Glance::Done(comparison) => return Ok(*comparison),
-            Glance::Renders(subject) => subject,
-            Glance::Name(only) => {
-                let only = self.find(&asked, &only, cancel).await?;
+        let subject = match blocking(move || comparer.first_pass(&of)).await? {
+            FirstPass::Done(comparison) => return Ok(*comparison),
+            FirstPass::NeedsRender(subject) => subject,
+            FirstPass::NeedsName(only) => {
+                let only = self.find_by_name(&asked, &only, cancel).await?;
                 let (comparer, of) = (Arc::clone(self), Arc::clone(&asked));
-                blocking(move || comparer.subject(&of, Some(only))).await?
+                blocking(move || comparer.scope(&of, Some(only))).await?
             }
         };
         let both = self.render(&asked, &subject.touched, progress, cancel).await?;
         let moves = self.moves(&asked.sides, &subject, &both, cancel).await?;
-        let (room, comparer) = (Room::default(), Arc::clone(self));
+        let (room, comparer) = (MemoryPermit::default(), Arc::clone(self));
         let bytes = both.bytes();
-        room.enter(bytes).await;
+        room.acquire(bytes).await;
         let enough = cancel.clone();
         let stopped = move || enough.is_cancelled();
-        reading(bytes, move || {
+        run_on_reader(bytes, move || {
             // It goes along: what is told is in memory until it is done, also when nobody waits for it any more.
             let _room = room;
-            comparer.told(&asked, subject, both, &moves, &stopped)
+            comparer.build_comparison(&asked, subject, both, &moves, &stopped)
         })
         .await
     }
 
     /// The settings that differ, and those that may, of a change that was not compared.
-    pub async fn uncompared(self: &Arc<Self>, sides: Sides, error: CompareError) -> Uncompared {
+    pub async fn report_uncompared(self: &Arc<Self>, sides: Sides, error: CompareError) -> FailedComparison {
         let comparer = Arc::clone(self);
         let why = "the change was not compared".to_owned();
         let looking = move || {
-            let redactor = comparer.learn(&sides, &Both::default());
-            comparer.unlooked(&sides, &why).said(&redactor, &|| false)
+            let redactor = comparer.learn_secrets(&sides, &RenderedSides::default());
+            comparer
+                .uncompared_moves(&sides, &why)
+                .report(&redactor, &|| false)
         };
-        let said = blocking(looking).await.unwrap_or_else(|_| Said::unknown());
-        Uncompared {
+        let said = blocking(looking).await.unwrap_or_else(|_| MoveReport::unknown());
+        FailedComparison {
             error,
             settings: said.changes,
             needs: said.needs,
@@ -310,23 +318,33 @@ impl Comparer {
     }
 
     /// Compares as far as it is possible without evaluating anything.
-    fn at_a_glance(&self, asked: &Asked) -> Result<Glance, CompareError> {
+    fn first_pass(&self, asked: &CompareRequest) -> Result<FirstPass, CompareError> {
         let only = match &asked.only {
             None => None,
-            Some(only) => match self.at(asked, only) {
+            Some(only) => match self.find_by_path(asked, only) {
                 Some(only) => Some(only),
-                None => return Ok(Glance::Name(only.clone())),
+                None => return Ok(FirstPass::NeedsName(only.clone())),
             },
         };
-        let subject = self.subject(asked, only)?;
-        if !subject.touched.affected.is_empty() || !subject.described.is_empty() {
-            return Ok(Glance::Renders(subject));
+        let subject = self.scope(asked, only)?;
+        if !subject.touched.affected.is_empty() || !subject.static_moves.is_empty() {
+            return Ok(FirstPass::NeedsRender(subject));
         }
-        let comparison = self.told(asked, subject, Both::default(), &Moves::default(), &|| false)?;
-        Ok(Glance::Done(Box::new(comparison)))
+        let comparison = self.build_comparison(
+            asked,
+            subject,
+            RenderedSides::default(),
+            &EnvironmentMoves::default(),
+            &|| false,
+        )?;
+        Ok(FirstPass::Done(Box::new(comparison)))
     }
 
-    fn subject(&self, asked: &Asked, only: Option<Only>) -> Result<Subject, CompareError> {
+    fn scope(
+        &self,
+        asked: &CompareRequest,
+        only: Option<EnvironmentSelection>,
+    ) -> Result<ComparisonScope, CompareError> {
         let path = only.as_ref().map(|only| only.path.as_str());
         if let Some(path) = path {
             let is_listed = |tree: &Arc<dyn Tree>| {
@@ -337,31 +355,33 @@ impl Comparer {
                 return Err(CompareError::Ignored(path.to_owned()));
             }
         }
-        Ok(Subject {
-            touched: self.graphs.touched(&asked.sides, path, self.rendered_max)?,
-            described: moves::described(&asked.sides)?,
+        Ok(ComparisonScope {
+            touched: self
+                .graphs
+                .touched_entrypoints(&asked.sides, path, self.rendered_max)?,
+            static_moves: moves::static_moves(&asked.sides)?,
             only,
         })
     }
 
-    fn told(
+    fn build_comparison(
         &self,
-        asked: &Asked,
-        subject: Subject,
-        both: Both,
-        moves: &Moves,
+        asked: &CompareRequest,
+        subject: ComparisonScope,
+        both: RenderedSides,
+        moves: &EnvironmentMoves,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Comparison, CompareError> {
-        let Subject { touched, only, .. } = subject;
-        let redactor = self.learn(&asked.sides, &both);
-        let seen = checks::Seen::of(asked, &touched, &both);
+        let ComparisonScope { touched, only, .. } = subject;
+        let redactor = self.learn_secrets(&asked.sides, &both);
+        let seen = checks::CheckInputs::new(asked, &touched, &both);
         let name = only.as_ref().and_then(|only| only.name.as_deref());
         let environments = environments::environments(&touched, both, &redactor);
-        let environments = environments::named(environments, name)?;
-        let Said { changes, needs } = moves.said(&redactor, stopped)?;
+        let environments = environments::find_by_name(environments, name)?;
+        let MoveReport { changes, needs } = moves.report(&redactor, stopped)?;
         let input = asked.input(environments, changes);
         let report = review(input, &self.mask_key, &yaml::readable);
-        let checked = seen.checked(&report, &redactor);
+        let checked = seen.results(&report, &redactor);
         Ok(Comparison {
             checks: checked.checks,
             failing: checked.failing,
@@ -373,7 +393,7 @@ impl Comparer {
     }
 
     /// The redactor that hides the secrets of a comparison: whoever looks at the sides learns them.
-    fn learn(&self, sides: &Sides, both: &Both) -> Arc<Redactor> {
+    fn learn_secrets(&self, sides: &Sides, both: &RenderedSides) -> Arc<Redactor> {
         let redactor = match &sides.guard {
             Some(guard) => Arc::clone(&guard.redactor),
             None => Arc::new(self.redactor.fresh()),
@@ -394,29 +414,34 @@ impl Comparer {
     }
 
     /// The entry point of one environment by its path, wherever it still or already is.
-    fn at(&self, asked: &Asked, only: &Only) -> Option<Only> {
+    fn find_by_path(
+        &self,
+        asked: &CompareRequest,
+        only: &EnvironmentSelection,
+    ) -> Option<EnvironmentSelection> {
         let trees = [&asked.sides.workspace, &asked.sides.base].into_iter();
-        let mut found = trees.filter_map(|tree| self.renderer(tree).at_once(&only.path).ok()?);
+        let mut found =
+            trees.filter_map(|tree| self.renderer(tree).find_entrypoint_blocking(&only.path).ok()?);
         let path = found.next()?.to_string();
-        Some(Only {
+        Some(EnvironmentSelection {
             path,
             name: only.name.clone(),
         })
     }
 
     /// The entry point and name of one environment that is asked for by its name.
-    async fn find(
+    async fn find_by_name(
         &self,
-        asked: &Asked,
-        only: &Only,
+        asked: &CompareRequest,
+        only: &EnvironmentSelection,
         cancel: &CancellationToken,
-    ) -> Result<Only, CompareError> {
+    ) -> Result<EnvironmentSelection, CompareError> {
         let target = asked.variables.target(&only.path, only.name.clone());
         let mut failed = None;
         for tree in [&asked.sides.workspace, &asked.sides.base] {
             match self.renderer(tree).entrypoint(&target, cancel).await {
                 Ok((entrypoint, name)) => {
-                    return Ok(Only {
+                    return Ok(EnvironmentSelection {
                         path: entrypoint.to_string(),
                         name,
                     });
@@ -433,8 +458,8 @@ impl Comparer {
         }
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn render_cache(&self) -> std::sync::MutexGuard<'_, RenderCache> {
+        self.render_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Renders what is in `tree`, with the same engines.
@@ -444,30 +469,30 @@ impl Comparer {
 }
 
 /// The subject of a comparison.
-struct Subject {
-    touched: Touched,
+struct ComparisonScope {
+    touched: TouchedEntrypoints,
     /// The static environments whose settings differ, of all that there are.
-    described: Vec<Moved>,
+    static_moves: Vec<EnvironmentMove>,
     /// The entry point, where one environment was asked for.
-    only: Option<Only>,
+    only: Option<EnvironmentSelection>,
 }
 
 /// The knowledge before anything is evaluated.
-enum Glance {
+enum FirstPass {
     /// The whole comparison: nothing has to be rendered.
     Done(Box<Comparison>),
-    Renders(Subject),
+    NeedsRender(ComparisonScope),
     /// The environment that was asked for is at no path.
-    Name(Only),
+    NeedsName(EnvironmentSelection),
 }
 
 /// Works on values whose texts have that many bytes.
-async fn reading<T: Send + 'static>(
+async fn run_on_reader<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, CompareError> + Send + 'static,
 ) -> Result<T, CompareError> {
     let read = tanka::read(bytes, work).await;
-    read.unwrap_or_else(|why| Err(CompareError::Broken(why)))
+    read.unwrap_or_else(|why| Err(CompareError::Internal(why)))
 }
 
 /// Reading trees may block.
@@ -476,6 +501,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, CompareError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(err) => Err(CompareError::Broken(err.to_string())),
+        Err(err) => Err(CompareError::Internal(err.to_string())),
     }
 }

@@ -1,21 +1,23 @@
 //! Environments that have other settings after a change, and the places of all others. What cannot be found out is said to
 //! be unknown.
 
-mod described;
-mod said;
+mod static_settings;
+mod report;
 
-pub(super) use described::described;
-pub(super) use said::Said;
+pub(super) use report::MoveReport;
+pub(super) use static_settings::static_moves;
 
-use super::affected::Touched;
-use super::asked::{Only, Sides};
+use super::affected::TouchedEntrypoints;
 use super::environments::dispute;
-use super::kept::Rendered;
-use super::rendering::{Both, Outcome};
-use super::{CompareError, Comparer, Subject, blocking};
+use super::render_cache::CachedRender;
+use super::rendering::{RenderOutcome, RenderedSides};
+use super::request::{EnvironmentSelection, Sides};
+use super::{CompareError, Comparer, ComparisonScope, blocking};
 use crate::jsonnet::EvalError;
 use crate::model::RepoPath;
-use crate::tanka::{Environment, Place, Resident, SPEC_FILE, TankaError, environment_of, settings};
+use crate::tanka::{
+    Destination, Environment, ExistingEnvironment, SPEC_FILE, TankaError, environment_of, settings,
+};
 use crate::workspace::Tree;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 /// An environment whose settings differ, or may.
 #[derive(Clone, Debug)]
-pub(super) struct Moved {
+pub(super) struct EnvironmentMove {
     /// The directory that a grant for it names; `None` for the root, which all share.
     owner: Option<String>,
     name: String,
@@ -34,21 +36,21 @@ pub(super) struct Moved {
 
 /// The environments whose settings differ, and the places of the others before the change.
 #[derive(Debug, Default)]
-pub(super) struct Moves {
-    moved: Vec<Moved>,
-    residents: Vec<Resident>,
+pub(super) struct EnvironmentMoves {
+    moved: Vec<EnvironmentMove>,
+    existing: Vec<ExistingEnvironment>,
 }
 
 /// The settings of the environments of an entry point on one side.
-type Found = Result<Vec<Environment>, String>;
+type SideSettings = Result<Vec<Environment>, String>;
 
 /// The settings that a program gives, for the entry points that were evaluated for them.
-type Looked = HashMap<RepoPath, Found>;
+type EvaluatedSettings = HashMap<RepoPath, SideSettings>;
 
 /// The files of a tree, where it is asked for many entry points whether their environments are written in them.
-struct Programs(Arc<Vec<RepoPath>>);
+struct TreeFiles(Arc<Vec<RepoPath>>);
 
-impl Programs {
+impl TreeFiles {
     fn of(tree: &dyn Tree) -> Result<Self, CompareError> {
         Ok(Self(tree.files()?))
     }
@@ -77,13 +79,18 @@ fn by_name(found: &[Environment]) -> BTreeMap<(String, usize), Environment> {
 }
 
 /// The environments of one entry point that differ, given what its program says on both sides.
-fn of_program(entrypoint: &RepoPath, base: &[RepoPath], before: Found, after: Found) -> Vec<Moved> {
+fn moves_of_program(
+    entrypoint: &RepoPath,
+    base: &[RepoPath],
+    before: SideSettings,
+    after: SideSettings,
+) -> Vec<EnvironmentMove> {
     let owner = environment_of(entrypoint, base).map(str::to_owned);
     let after = match after {
         Ok(after) => by_name(&after),
         Err(why) => {
             let name = entrypoint.parent().unwrap_or(entrypoint.as_str()).to_owned();
-            return vec![Moved {
+            return vec![EnvironmentMove {
                 owner,
                 name,
                 before: None,
@@ -96,7 +103,7 @@ fn of_program(entrypoint: &RepoPath, base: &[RepoPath], before: Found, after: Fo
     let names: BTreeSet<&(String, usize)> = before.keys().chain(after.keys()).collect();
     let moved = names.into_iter().filter_map(|name| {
         let (was, is) = (before.get(name), after.get(name));
-        (was != is).then(|| Moved {
+        (was != is).then(|| EnvironmentMove {
             owner: owner.clone(),
             name: name.0.clone(),
             before: was.cloned(),
@@ -107,7 +114,7 @@ fn of_program(entrypoint: &RepoPath, base: &[RepoPath], before: Found, after: Fo
 }
 
 /// The settings in what an entry point rendered to.
-fn of_rendered(rendered: &Rendered) -> Found {
+fn settings_of_rendered(rendered: &CachedRender) -> SideSettings {
     if let Some(dispute) = dispute(rendered) {
         return Err(dispute.message);
     }
@@ -128,45 +135,50 @@ impl Comparer {
     pub(super) async fn moves(
         self: &Arc<Self>,
         sides: &Sides,
-        subject: &Subject,
-        both: &Both,
+        subject: &ComparisonScope,
+        both: &RenderedSides,
         cancel: &CancellationToken,
-    ) -> Result<Moves, CompareError> {
+    ) -> Result<EnvironmentMoves, CompareError> {
         let touched = &subject.touched;
-        let mut moved = subject.described.clone();
-        if let Some(Only { path: only, .. }) = &subject.only {
+        let mut moved = subject.static_moves.clone();
+        if let Some(EnvironmentSelection { path: only, .. }) = &subject.only {
             let directory = only.rsplit_once('/').map_or(".", |(directory, _)| directory);
             moved.retain(|moved| moved.name == directory);
         }
         let base = sides.base.files()?;
-        let before = self.of_side(&sides.base, touched, &both.base, cancel).await?;
+        let before = self
+            .settings_of_side(&sides.base, touched, &both.base, cancel)
+            .await?;
         let after = self
-            .of_side(&sides.workspace, touched, &both.workspace, cancel)
+            .settings_of_side(&sides.workspace, touched, &both.workspace, cancel)
             .await?;
         for affected in &touched.affected {
             let entrypoint = &affected.entrypoint;
             // A side that is not there, or static, has none in its program.
-            let of = |looked: &Looked| looked.get(entrypoint).cloned().unwrap_or(Ok(Vec::new()));
-            moved.extend(of_program(entrypoint, &base, of(&before), of(&after)));
+            let of = |looked: &EvaluatedSettings| looked.get(entrypoint).cloned().unwrap_or(Ok(Vec::new()));
+            moved.extend(moves_of_program(entrypoint, &base, of(&before), of(&after)));
         }
-        let residents = match moved.iter().any(|moved| moved.goes_to().is_some()) {
-            true => self.residents(sides, touched, before, cancel).await?,
+        let residents = match moved.iter().any(|moved| moved.new_destination().is_some()) {
+            true => self.existing_environments(sides, touched, before, cancel).await?,
             false => Vec::new(),
         };
-        Ok(Moves { moved, residents })
+        Ok(EnvironmentMoves {
+            moved,
+            existing: residents,
+        })
     }
 
     /// The settings in the programs of one side that the change touches. A program whose objects fail may still say
     /// where they go.
-    async fn of_side(
+    async fn settings_of_side(
         &self,
         tree: &Arc<dyn Tree>,
-        touched: &Touched,
-        outcomes: &BTreeMap<RepoPath, Outcome>,
+        touched: &TouchedEntrypoints,
+        outcomes: &BTreeMap<RepoPath, RenderOutcome>,
         cancel: &CancellationToken,
-    ) -> Result<Looked, CompareError> {
-        let (mut looked, mut failed) = (Looked::new(), Vec::new());
-        let programs = Programs::of(tree.as_ref())?;
+    ) -> Result<EvaluatedSettings, CompareError> {
+        let (mut looked, mut failed) = (EvaluatedSettings::new(), Vec::new());
+        let programs = TreeFiles::of(tree.as_ref())?;
         for affected in &touched.affected {
             let entrypoint = &affected.entrypoint;
             if !programs.has_inline(entrypoint) {
@@ -174,24 +186,24 @@ impl Comparer {
             }
             match outcomes.get(entrypoint) {
                 Some(Ok(rendered)) => {
-                    looked.insert(entrypoint.clone(), of_rendered(rendered));
+                    looked.insert(entrypoint.clone(), settings_of_rendered(rendered));
                 }
                 Some(Err(_)) | None => failed.push(entrypoint.clone()),
             }
         }
-        looked.extend(self.look(tree, failed, cancel).await?);
+        looked.extend(self.evaluate_settings(tree, failed, cancel).await?);
         Ok(looked)
     }
 
     /// Evaluates only the settings of entry points.
-    async fn look(
+    async fn evaluate_settings(
         &self,
         tree: &Arc<dyn Tree>,
         entrypoints: Vec<RepoPath>,
         cancel: &CancellationToken,
-    ) -> Result<Looked, CompareError> {
+    ) -> Result<EvaluatedSettings, CompareError> {
         if entrypoints.is_empty() {
-            return Ok(Looked::new());
+            return Ok(EvaluatedSettings::new());
         }
         let found = self.renderer(tree).settings_of(entrypoints.clone(), cancel).await;
         if cancel.is_cancelled() {
@@ -211,29 +223,34 @@ impl Comparer {
     }
 
     /// Returns the places of all environments before the change. `known` are those that were looked at already.
-    async fn residents(
+    async fn existing_environments(
         self: &Arc<Self>,
         sides: &Sides,
-        touched: &Touched,
-        mut known: Looked,
+        touched: &TouchedEntrypoints,
+        mut known: EvaluatedSettings,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Resident>, CompareError> {
+    ) -> Result<Vec<ExistingEnvironment>, CompareError> {
         let base = Arc::clone(&sides.base);
-        let mut residents = blocking(move || Ok(settings::residents(base.as_ref(), None)?)).await?;
-        let programs = Programs::of(sides.base.as_ref())?;
+        let mut residents =
+            blocking(move || Ok(settings::existing_environments(base.as_ref(), None)?)).await?;
+        let programs = TreeFiles::of(sides.base.as_ref())?;
         let entrypoints = touched.base.closures().keys();
         let unknown = entrypoints
             .filter(|entrypoint| !known.contains_key(*entrypoint) && programs.has_inline(entrypoint));
         let unknown: Vec<RepoPath> = unknown.cloned().collect();
-        known.extend(self.look(&sides.base, unknown, cancel).await?);
+        known.extend(self.evaluate_settings(&sides.base, unknown, cancel).await?);
         for (entrypoint, found) in known {
             let owner = entrypoint.parent().map(str::to_owned);
-            let resident = |place| Resident {
+            let resident = |place| ExistingEnvironment {
                 owner: owner.clone(),
-                place,
+                destination: place,
             };
             match found {
-                Ok(found) => residents.extend(found.iter().map(|found| resident(Some(Place::of(found))))),
+                Ok(found) => residents.extend(
+                    found
+                        .iter()
+                        .map(|found| resident(Some(Destination::from_settings(found)))),
+                ),
                 Err(_) => residents.push(resident(None)),
             }
         }
@@ -242,20 +259,20 @@ impl Comparer {
 
     /// Returns the moves of a change that was not compared: the settings of static environments, and that nobody knows
     /// where those go that are written in programs it touches. Reads files and may block.
-    pub(super) fn unlooked(&self, sides: &Sides, why: &str) -> Moves {
-        let unknown = |owner: Option<String>, name: String| Moved {
+    pub(super) fn uncompared_moves(&self, sides: &Sides, why: &str) -> EnvironmentMoves {
+        let unknown = |owner: Option<String>, name: String| EnvironmentMove {
             owner,
             name,
             before: None,
             after: Err(why.to_owned()),
         };
-        let attempt = || -> Result<Moves, CompareError> {
-            let mut moved = described(sides)?;
-            let mut residents = settings::residents(sides.base.as_ref(), None)?;
-            let touched = self.graphs.touched(sides, None, self.rendered_max)?;
+        let attempt = || -> Result<EnvironmentMoves, CompareError> {
+            let mut moved = static_moves(sides)?;
+            let mut residents = settings::existing_environments(sides.base.as_ref(), None)?;
+            let touched = self.graphs.touched_entrypoints(sides, None, self.rendered_max)?;
             let (before, after) = (
-                Programs::of(sides.base.as_ref())?,
-                Programs::of(sides.workspace.as_ref())?,
+                TreeFiles::of(sides.base.as_ref())?,
+                TreeFiles::of(sides.workspace.as_ref())?,
             );
             for affected in &touched.affected {
                 let entrypoint = &affected.entrypoint;
@@ -267,21 +284,24 @@ impl Comparer {
             }
             for entrypoint in touched.base.closures().keys() {
                 if before.has_inline(entrypoint) {
-                    residents.push(Resident {
+                    residents.push(ExistingEnvironment {
                         owner: entrypoint.parent().map(str::to_owned),
-                        place: None,
+                        destination: None,
                     });
                 }
             }
-            Ok(Moves { moved, residents })
+            Ok(EnvironmentMoves {
+                moved,
+                existing: residents,
+            })
         };
-        attempt().unwrap_or_else(|_| Moves::unknown(why))
+        attempt().unwrap_or_else(|_| EnvironmentMoves::unknown(why))
     }
 }
 
-impl Moves {
+impl EnvironmentMoves {
     fn unknown(why: &str) -> Self {
-        let moved = Moved {
+        let moved = EnvironmentMove {
             owner: None,
             name: "all environments".to_owned(),
             before: None,
@@ -289,16 +309,16 @@ impl Moves {
         };
         Self {
             moved: vec![moved],
-            residents: Vec::new(),
+            existing: Vec::new(),
         }
     }
 }
 
-impl Moved {
+impl EnvironmentMove {
     /// Returns the place of the environment after the change, if it is another one.
-    fn goes_to(&self) -> Option<Place> {
-        let to = Place::of(self.after.as_ref().ok()?.as_ref()?);
-        let was = self.before.as_ref().map(Place::of);
+    fn new_destination(&self) -> Option<Destination> {
+        let to = Destination::from_settings(self.after.as_ref().ok()?.as_ref()?);
+        let was = self.before.as_ref().map(Destination::from_settings);
         (was.as_ref() != Some(&to)).then_some(to)
     }
 }

@@ -1,16 +1,18 @@
 //! Renders both sides of what a change touches: one batch a side, without what is kept from before.
 
-use super::affected::Touched;
-use super::asked::Variables;
-use super::kept::{Opinion, Rendered};
-use super::settled::{Eyes, Settled, Values, settle};
-use super::{Asked, CompareError, Comparer, CrossCheckWanted, Progress, blocking, reading};
-use crate::jsonnet::SecondOpinionWanted;
+use super::affected::TouchedEntrypoints;
+use super::render_cache::{CachedRender, CrossCheckVerdict};
+use super::render_result::{RedactedObjects, RedactionContext, RenderResult, render_result};
+use super::request::Variables;
+use super::{
+    CompareError, CompareProgress, CompareRequest, Comparer, CrossCheckWanted, blocking, run_on_reader,
+};
+use crate::jsonnet::CrossCheckMode;
 use crate::model::RepoPath;
 use crate::parallel;
-use crate::redact::Known;
-use crate::review::Failure;
-use crate::tanka::Room;
+use crate::redact::KnownSecret;
+use crate::review::RenderFailure;
+use crate::tanka::MemoryPermit;
 use crate::tanka::importers::{Closure, ImportGraph};
 use crate::workspace::Tree;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,31 +21,31 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// An entry point on one side: its objects, or why there are none.
-pub(super) type Outcome = Result<Arc<Rendered>, Failure>;
+pub(super) type RenderOutcome = Result<Arc<CachedRender>, RenderFailure>;
 
 /// The entry points on both sides. One that is not there on a side is not in its map.
 #[derive(Debug, Default)]
-pub(super) struct Both {
-    pub(super) base: BTreeMap<RepoPath, Outcome>,
-    pub(super) workspace: BTreeMap<RepoPath, Outcome>,
+pub(super) struct RenderedSides {
+    pub(super) base: BTreeMap<RepoPath, RenderOutcome>,
+    pub(super) workspace: BTreeMap<RepoPath, RenderOutcome>,
     /// The objects of the workspace that were rendered just now.
-    pub(super) values: BTreeMap<RepoPath, Values>,
+    pub(super) values: BTreeMap<RepoPath, RedactedObjects>,
     /// The secrets that both sides know.
-    pub(super) secrets: Vec<Arc<[Known]>>,
+    pub(super) secrets: Vec<Arc<[KnownSecret]>>,
 }
 
 /// The entry points of one side.
 #[derive(Debug, Default)]
-pub(super) struct Outcomes {
-    pub(super) outcomes: BTreeMap<RepoPath, Outcome>,
+pub(super) struct SideOutcomes {
+    pub(super) outcomes: BTreeMap<RepoPath, RenderOutcome>,
     /// The secrets that each of them knows.
-    pub(super) secrets: BTreeMap<RepoPath, Arc<[Known]>>,
-    values: BTreeMap<RepoPath, Values>,
+    pub(super) secrets: BTreeMap<RepoPath, Arc<[KnownSecret]>>,
+    values: BTreeMap<RepoPath, RedactedObjects>,
 }
 
 /// A side that is to be rendered.
 #[derive(Clone, Copy)]
-pub(super) struct Side<'a> {
+pub(super) struct RenderSide<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
     pub(super) variables: &'a Variables,
@@ -52,15 +54,15 @@ pub(super) struct Side<'a> {
 }
 
 /// An entry point that is not kept.
-pub(super) struct Job {
+pub(super) struct RenderJob {
     pub(super) entrypoint: RepoPath,
     /// The key it is kept by.
     pub(super) key: String,
     pub(super) closure: Arc<Closure>,
-    opinion: SecondOpinionWanted,
+    cross_check: CrossCheckMode,
 }
 
-impl Both {
+impl RenderedSides {
     /// Bytes of all objects, as they are written.
     pub(super) fn bytes(&self) -> usize {
         let outcomes = self.base.values().chain(self.workspace.values());
@@ -68,9 +70,9 @@ impl Both {
     }
 }
 
-impl Job {
-    fn wants_more_than(&self, rendered: &Rendered) -> bool {
-        self.opinion == SecondOpinionWanted::Yes && rendered.opinion == Opinion::NotAsked
+impl RenderJob {
+    fn needs_cross_check(&self, rendered: &CachedRender) -> bool {
+        self.cross_check == CrossCheckMode::On && rendered.cross_check == CrossCheckVerdict::NotAsked
     }
 }
 
@@ -79,22 +81,22 @@ impl Comparer {
     /// engines, unless one is enough; the base is asked about again only where it did not.
     pub(super) async fn render(
         &self,
-        asked: &Asked,
-        touched: &Touched,
-        progress: &watch::Sender<Progress>,
+        asked: &CompareRequest,
+        touched: &TouchedEntrypoints,
+        progress: &watch::Sender<CompareProgress>,
         cancel: &CancellationToken,
-    ) -> Result<Both, CompareError> {
+    ) -> Result<RenderedSides, CompareError> {
         let entrypoints: Vec<RepoPath> = touched.rendered().cloned().collect();
         if entrypoints.is_empty() {
-            return Ok(Both::default());
+            return Ok(RenderedSides::default());
         }
-        let base = Side {
+        let base = RenderSide {
             tree: &asked.sides.base,
             graph: &touched.base,
             variables: &asked.variables,
             wants_values: false,
         };
-        let workspace = Side {
+        let workspace = RenderSide {
             tree: &asked.sides.workspace,
             graph: &touched.workspace,
             variables: &asked.variables,
@@ -105,16 +107,16 @@ impl Comparer {
             CrossCheckWanted::Now => entrypoints.iter().cloned().collect(),
         };
         let total = 2 * entrypoints.len();
-        progress.send_replace(Progress { done: 0, total });
+        progress.send_replace(CompareProgress { done: 0, total });
         // What both engines have to evaluate again was counted before.
         let done = |count: usize| {
             progress.send_modify(|progress| progress.done = (progress.done + count).min(total))
         };
         let (workspace, before) = tokio::try_join!(
-            self.side(workspace, &entrypoints, relied_on, &done, cancel),
-            self.side(base, &entrypoints, BTreeSet::new(), &done, cancel),
+            self.render_side(workspace, &entrypoints, relied_on, &done, cancel),
+            self.render_side(base, &entrypoints, BTreeSet::new(), &done, cancel),
         )?;
-        let Outcomes {
+        let SideOutcomes {
             outcomes: workspace,
             values,
             secrets,
@@ -125,18 +127,18 @@ impl Comparer {
             .collect();
         let against = workspace.iter().filter(|(_, outcome)| {
             let rendered = outcome.as_ref();
-            rendered.is_ok_and(|rendered| rendered.opinion.is_against())
+            rendered.is_ok_and(|rendered| rendered.cross_check.is_disagreement())
         });
         let against: Vec<RepoPath> = against.map(|(entrypoint, _)| entrypoint.clone()).collect();
         let again: BTreeSet<RepoPath> = against.iter().cloned().collect();
-        let mut both = Both {
+        let mut both = RenderedSides {
             base: before.outcomes,
             workspace,
             values,
             secrets,
         };
         if !against.is_empty() {
-            let again = self.side(base, &against, again, &|_| {}, cancel).await?;
+            let again = self.render_side(base, &against, again, &|_| {}, cancel).await?;
             both.base.extend(again.outcomes);
             both.secrets.extend(again.secrets.into_values());
         }
@@ -145,24 +147,24 @@ impl Comparer {
 
     /// Renders these entry points on one side; those that are not there are left out. `done` is told
     /// of each that nobody waits for any more.
-    pub(super) async fn side(
+    pub(super) async fn render_side(
         &self,
-        side: Side<'_>,
+        side: RenderSide<'_>,
         entrypoints: &[RepoPath],
         with_opinion: BTreeSet<RepoPath>,
         done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
-    ) -> Result<Outcomes, CompareError> {
+    ) -> Result<SideOutcomes, CompareError> {
         let opinions = with_opinion.len();
         let jobs = jobs(&side, entrypoints, with_opinion).await?;
-        let (mut found, mut left, mut unheard) = (Outcomes::default(), Vec::new(), Vec::new());
+        let (mut found, mut left, mut unheard) = (SideOutcomes::default(), Vec::new(), Vec::new());
         for job in jobs {
-            match self.kept().get(&job.key) {
+            match self.render_cache().get(&job.key) {
                 None => left.push(job),
                 Some(rendered) => {
                     let secrets = Arc::clone(&rendered.secrets);
                     found.secrets.insert(job.entrypoint.clone(), secrets);
-                    match job.wants_more_than(&rendered) {
+                    match job.needs_cross_check(&rendered) {
                         true => unheard.push((job, rendered)),
                         false => drop(found.outcomes.insert(job.entrypoint, Ok(rendered))),
                     }
@@ -174,26 +176,27 @@ impl Comparer {
             "rendering {count} of {all} entry points, {opinions} with a second opinion, which {heard} need alone"
         );
         done(all.saturating_sub(count + heard));
-        let heard = self.hear(side, unheard, done, cancel).await?;
-        for (job, rendered, is_covered) in heard.settled {
+        let heard = self.cross_check(side, unheard, done, cancel).await?;
+        for (job, rendered, is_covered) in heard.checked {
             if is_covered {
-                self.kept().put(job.key, &rendered);
+                self.render_cache().put(job.key, &rendered);
             }
             found.outcomes.insert(job.entrypoint, Ok(rendered));
         }
-        left.extend(heard.apart);
-        let held = self.held_by_inner(side, &left, cancel).await?;
+        left.extend(heard.differing);
+        let held = self.secrets_of_inner(side, &left, cancel).await?;
         // Held while values are read, and never while anything is evaluated.
-        let room = Arc::new(Room::default());
-        let targets = left
-            .iter()
-            .map(|job| side.variables.entrypoint(job.entrypoint.as_str(), job.opinion));
+        let room = Arc::new(MemoryPermit::default());
+        let targets = left.iter().map(|job| {
+            side.variables
+                .entrypoint(job.entrypoint.as_str(), job.cross_check)
+        });
         let answers = match left.is_empty() {
             true => Vec::new(),
             false => {
                 self.renderer(side.tree)
-                    .in_room(&room)
-                    .show_all(targets.collect(), &|| done(1), cancel)
+                    .with_memory_permit(&room)
+                    .render_all(targets.collect(), &|| done(1), cancel)
                     .await
             }
         };
@@ -210,18 +213,18 @@ impl Comparer {
         // What is large is read again when it is its turn.
         let wants_values = side.wants_values && !room.is_large();
         let settled = move |answered| {
-            let eyes = Eyes {
+            let eyes = RedactionContext {
                 redactor: &redactor,
                 spool: &spool,
                 tree: tree.as_ref(),
                 graph: &graph,
-                held: &held,
+                inner_secrets: &held,
             };
-            let settled = settle(answered, eyes);
-            Settled {
+            let settled = render_result(answered, eyes);
+            RenderResult {
                 values: match wants_values {
                     true => settled.values,
-                    false => Values::new(),
+                    false => RedactedObjects::new(),
                 },
                 ..settled
             }
@@ -231,14 +234,14 @@ impl Comparer {
             true => usize::MAX,
             false => 0,
         };
-        let settled = reading(bytes, move || {
+        let settled = run_on_reader(bytes, move || {
             // It goes along: the values are in memory until they are settled, also when nobody waits any more.
             let _room = room;
             Ok(parallel::map(answered, settled))
         });
         for settled in settled.await? {
             if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
-                self.kept().put(key, rendered);
+                self.render_cache().put(key, rendered);
             }
             found.secrets.insert(settled.entrypoint.clone(), settled.secrets);
             found.values.insert(settled.entrypoint.clone(), settled.values);
@@ -250,10 +253,10 @@ impl Comparer {
 
 /// The entry points that are there on this side, each with the hash of what it is made from.
 pub(super) async fn jobs(
-    side: &Side<'_>,
+    side: &RenderSide<'_>,
     entrypoints: &[RepoPath],
     with_opinion: BTreeSet<RepoPath>,
-) -> Result<Vec<Job>, CompareError> {
+) -> Result<Vec<RenderJob>, CompareError> {
     let given = match side.variables == &Variables::default() {
         true => String::new(),
         false => format!("{:?}", side.variables),
@@ -264,10 +267,10 @@ pub(super) async fn jobs(
             let closure = Arc::clone(graph.closures().get(&entrypoint)?);
             Some((entrypoint, closure))
         });
-        let jobs = there.map(|(entrypoint, closure)| Job {
-            opinion: match with_opinion.contains(&entrypoint) {
-                true => SecondOpinionWanted::Yes,
-                false => SecondOpinionWanted::No,
+        let jobs = there.map(|(entrypoint, closure)| RenderJob {
+            cross_check: match with_opinion.contains(&entrypoint) {
+                true => CrossCheckMode::On,
+                false => CrossCheckMode::Off,
             },
             key: format!("{} {given}", closure.id()),
             entrypoint,

@@ -2,14 +2,14 @@
 //! environments and of those it is built on. All of it is known before anything of the rendering is written or told,
 //! so a secret is hidden whatever the program made of it.
 
-use super::rendering::{Job, Side, jobs};
+use super::rendering::{RenderJob, RenderSide, jobs};
 use super::{CompareError, Comparer};
-use crate::jsonnet::SecondOpinionWanted;
+use crate::jsonnet::CrossCheckMode;
 use crate::model::RepoPath;
-use crate::redact::{InFile, Known, NamedFiles, Redactor, is_named_like_one};
+use crate::redact::{FileSecrets, KnownSecret, NamedFiles, Redactor, is_secret_file_name};
 use crate::review::Masker;
-use crate::tanka::importers::{Closure, ImportGraph, State};
-use crate::tanka::{Room, Whole};
+use crate::tanka::importers::{Closure, ImportGraph, PathState};
+use crate::tanka::{MemoryPermit, RenderedEntrypoint};
 use crate::workspace::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,39 +21,42 @@ const INNER_MAX: usize = 1_000;
 const CHART_FILES_MAX: usize = 5_000;
 
 /// The secrets of entry points; nothing for one that could not be rendered.
-pub(super) type Held = BTreeMap<RepoPath, Option<Arc<[Known]>>>;
+pub(super) type EntrypointSecrets = BTreeMap<RepoPath, Option<Arc<[KnownSecret]>>>;
 
 /// The other entry points among the files that one is made from.
-pub(super) fn inner<'a>(job: &'a Job, graph: &'a ImportGraph) -> impl Iterator<Item = &'a RepoPath> {
+pub(super) fn inner_entrypoints<'a>(
+    job: &'a RenderJob,
+    graph: &'a ImportGraph,
+) -> impl Iterator<Item = &'a RepoPath> {
     let files = job.closure.dependencies.keys();
     files.filter(|file| **file != job.entrypoint && graph.closures().contains_key(*file))
 }
 
 /// The secrets of the files that an entry point is made from.
-pub(super) fn of_files(closure: &Closure, tree: &dyn Tree, redactor: &Redactor) -> Vec<Known> {
+pub(super) fn secrets_of_files(closure: &Closure, tree: &dyn Tree, redactor: &Redactor) -> Vec<KnownSecret> {
     let mut known = Vec::new();
     let (mut files, mut named) = (Vec::new(), NamedFiles::default());
-    let mut take = |path: &RepoPath, found: &InFile| {
+    let mut take = |path: &RepoPath, found: &FileSecrets| {
         known.extend_from_slice(&found.secrets);
         named.add(&found.files);
         files.push(path.clone());
     };
     for (path, dependency) in &closure.dependencies {
         match &dependency.state {
-            State::File { blob } => {
+            PathState::File { blob } => {
                 let read = || {
-                    let (version, blob) = tree.identified(path).ok()?;
+                    let (version, blob) = tree.read_with_blob(path).ok()?;
                     Some((version.content, blob))
                 };
-                if let Some(found) = redactor.in_file_at(blob, read) {
+                if let Some(found) = redactor.secrets_in_blob(blob, read) {
                     take(path, &found);
                 }
             }
-            State::Directory { digest } if !digest.is_empty() => {
-                let files = tree.below(path.as_str()).unwrap_or_default();
+            PathState::Directory { digest } if !digest.is_empty() => {
+                let files = tree.files_below(path.as_str()).unwrap_or_default();
                 for file in files.iter().take(CHART_FILES_MAX) {
-                    if let Ok((version, blob)) = tree.identified(file) {
-                        take(file, &redactor.in_file(Some(&blob), &version.content));
+                    if let Ok((version, blob)) = tree.read_with_blob(file) {
+                        take(file, &redactor.secrets_in_file(Some(&blob), &version.content));
                     }
                 }
             }
@@ -61,7 +64,7 @@ pub(super) fn of_files(closure: &Closure, tree: &dyn Tree, redactor: &Redactor) 
         }
     }
     // A file may be a secret because another one says so.
-    let is_named = |path: &&RepoPath| is_named_like_one(path.file_name()) || named.holds(path);
+    let is_named = |path: &&RepoPath| is_secret_file_name(path.file_name()) || named.contains(path);
     for version in files
         .iter()
         .filter(is_named)
@@ -73,18 +76,18 @@ pub(super) fn of_files(closure: &Closure, tree: &dyn Tree, redactor: &Redactor) 
 }
 
 /// The values of the `Secret`s of all environments of an entry point.
-pub(super) fn of_whole(whole: &Whole, redactor: &Redactor) -> Vec<Known> {
+pub(super) fn secrets_of_rendered(whole: &RenderedEntrypoint, redactor: &Redactor) -> Vec<KnownSecret> {
     let members = whole.members.iter();
     let objects = members
         .filter_map(|member| member.objects.as_ref().ok())
         .flatten();
-    let held = objects.flat_map(|object| Masker::held(&object.value));
-    held.flat_map(|held| redactor.secrets_held(&held.name, &held.value))
+    let held = objects.flat_map(|object| Masker::secret_values(&object.value));
+    held.flat_map(|held| redactor.secrets_in_entry(&held.name, &held.value))
         .collect()
 }
 
 /// A redactor that knows these as well.
-pub(super) fn knowing(redactor: &Arc<Redactor>, known: &[Known]) -> Arc<Redactor> {
+pub(super) fn with_secrets(redactor: &Arc<Redactor>, known: &[KnownSecret]) -> Arc<Redactor> {
     if known.is_empty() {
         return Arc::clone(redactor);
     }
@@ -95,34 +98,34 @@ pub(super) fn knowing(redactor: &Arc<Redactor>, known: &[Known]) -> Arc<Redactor
 
 impl Comparer {
     /// The secrets of the entry points that others are built on. They are rendered for it.
-    pub(super) async fn held_by_inner(
+    pub(super) async fn secrets_of_inner(
         &self,
-        side: Side<'_>,
-        left: &[Job],
+        side: RenderSide<'_>,
+        left: &[RenderJob],
         cancel: &CancellationToken,
-    ) -> Result<Held, CompareError> {
-        let wanted = left.iter().flat_map(|job| inner(job, side.graph));
+    ) -> Result<EntrypointSecrets, CompareError> {
+        let wanted = left.iter().flat_map(|job| inner_entrypoints(job, side.graph));
         let wanted: BTreeSet<RepoPath> = wanted.take(INNER_MAX).cloned().collect();
-        let mut held = Held::new();
+        let mut held = EntrypointSecrets::new();
         if wanted.is_empty() {
             return Ok(held);
         }
         let wanted: Vec<RepoPath> = wanted.into_iter().collect();
         let mut rendered = Vec::new();
         for job in jobs(&side, &wanted, BTreeSet::new()).await? {
-            match self.kept().get(&job.key) {
+            match self.render_cache().get(&job.key) {
                 Some(kept) => drop(held.insert(job.entrypoint, Some(Arc::clone(&kept.secrets)))),
                 None => rendered.push(job),
             }
         }
-        let target = |job: &Job| {
+        let target = |job: &RenderJob| {
             side.variables
-                .entrypoint(job.entrypoint.as_str(), SecondOpinionWanted::No)
+                .entrypoint(job.entrypoint.as_str(), CrossCheckMode::Off)
         };
         let targets = rendered.iter().map(target).collect();
-        let room = Arc::new(Room::default());
-        let renderer = self.renderer(side.tree).in_room(&room);
-        let answers = renderer.show_all(targets, &|| {}, cancel).await;
+        let room = Arc::new(MemoryPermit::default());
+        let renderer = self.renderer(side.tree).with_memory_permit(&room);
+        let answers = renderer.render_all(targets, &|| {}, cancel).await;
         drop(renderer);
         let (tree, redactor) = (Arc::clone(side.tree), Arc::clone(&self.redactor));
         let found = super::blocking(move || {
@@ -130,13 +133,13 @@ impl Comparer {
             let answered = rendered.into_iter().zip(answers);
             let found = answered.map(|(job, answer)| {
                 let known = answer.ok().map(|whole| {
-                    let mut known = of_whole(&whole, &redactor);
-                    known.extend(of_files(&job.closure, tree.as_ref(), &redactor));
+                    let mut known = secrets_of_rendered(&whole, &redactor);
+                    known.extend(secrets_of_files(&job.closure, tree.as_ref(), &redactor));
                     known.into()
                 });
                 (job.entrypoint, known)
             });
-            Ok(found.collect::<Held>())
+            Ok(found.collect::<EntrypointSecrets>())
         });
         held.extend(found.await?);
         Ok(held)

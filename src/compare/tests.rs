@@ -2,20 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod ahead;
+mod prerender;
 mod moves;
-mod opinion;
+mod cross_check;
 mod validate;
 
-use super::{Asked, CompareError, Comparer, Comparison, NO_ENVIRONMENTS, Progress, Sides, Told};
+use super::{
+    ChangeReport, CompareError, CompareProgress, CompareRequest, Comparer, Comparison, NO_ENVIRONMENTS, Sides,
+};
 use crate::jsonnet::{
-    Entry, EvalError, Evaluated, Import, KnownDifference, Request, SecondOpinion, SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation, Import, KnownDifference,
 };
 use crate::model::{CheckState, FileChange, RepoPath, Secret};
 use crate::redact::Redactor;
-use crate::review::{AskedFor, FailureKind, NotProven, Presence, Proof, Standing};
+use crate::review::{AskedFor, FailureKind, Impact, NotProven, Presence, Proof};
 use crate::tanka::Evaluate;
-use crate::tanka::testing::Files;
+use crate::tanka::testing::ReadOnlyTree;
 use crate::workspace::Tree;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -27,19 +29,25 @@ use tokio_util::sync::CancellationToken;
 /// A program is JSON, in which `import 'x'` stands for the file `lib/x`. One that holds `DISPUTED` has
 /// another value in the second engine.
 #[derive(Default)]
-struct Small {
-    asked: Mutex<Vec<String>>,
+struct JsonStub {
+    requests: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl Evaluate for Small {
-    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+impl Evaluate for JsonStub {
+    async fn evaluate(
+        &self,
+        request: EvalRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluation, EvalError> {
         if cancel.is_cancelled() {
             return Err(EvalError::Cancelled);
         }
         let (entry, is_script) = match &request.entry {
-            Entry::File(entry) => (entry.clone(), false),
-            Entry::Snippet { name, .. } => (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true),
+            EntryPoint::File(entry) => (entry.clone(), false),
+            EntryPoint::Snippet { name, .. } => {
+                (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true)
+            }
         };
         let read = |path: &RepoPath| {
             let version = request.tree.read(path).unwrap();
@@ -56,24 +64,24 @@ impl Evaluate for Small {
             });
             text = format!("{before}{}{after}", read(&library));
         }
-        let wants = request.second_opinion == SecondOpinionWanted::Yes;
-        let is_second = request.second_opinion == SecondOpinionWanted::Alone;
+        let wants = request.cross_check == CrossCheckMode::On;
+        let is_second = request.cross_check == CrossCheckMode::SecondEngineOnly;
         if !is_script {
-            let mark = match request.second_opinion {
-                SecondOpinionWanted::No => "",
-                SecondOpinionWanted::Yes => " with opinion",
-                SecondOpinionWanted::Alone => " by the second",
+            let mark = match request.cross_check {
+                CrossCheckMode::Off => "",
+                CrossCheckMode::On => " with opinion",
+                CrossCheckMode::SecondEngineOnly => " by the second",
             };
-            self.asked.lock().unwrap().push(format!("{entry}{mark}"));
+            self.requests.lock().unwrap().push(format!("{entry}{mark}"));
         }
         let value: Value = serde_json::from_str(&text).map_err(|_| EvalError::Runtime {
             message: text.clone(),
             trace: Vec::new(),
         })?;
-        let second_opinion = match (wants, text.contains("DISPUTED")) {
-            (false, _) => SecondOpinion::NotAsked,
-            (true, false) => SecondOpinion::Agrees,
-            (true, true) => SecondOpinion::Differs {
+        let cross_check = match (wants, text.contains("DISPUTED")) {
+            (false, _) => CrossCheckResult::NotRun,
+            (true, false) => CrossCheckResult::Agrees,
+            (true, true) => CrossCheckResult::Differs {
                 path: "$.a".to_owned(),
                 first: "\"hunter2\"".to_owned(),
                 second: "\"hunter3\"".to_owned(),
@@ -92,10 +100,10 @@ impl Evaluate for Small {
             false if is_second && text.contains("DISPUTED") => "{}".to_owned(),
             false => value.to_string(),
         };
-        Ok(Evaluated {
+        Ok(Evaluation {
             json: Bytes::from(json),
             imports: imports.into(),
-            second_opinion,
+            cross_check,
         })
     }
 }
@@ -104,44 +112,46 @@ fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
 }
 
-struct Bench {
-    evaluator: Arc<Small>,
+struct CompareFixture {
+    evaluator: Arc<JsonStub>,
     comparer: Arc<Comparer>,
 }
 
-fn bench() -> Bench {
-    let evaluator = Arc::new(Small::default());
+fn fixture() -> CompareFixture {
+    let evaluator = Arc::new(JsonStub::default());
     let redactor = Arc::new(Redactor::new([Secret::new("a-live-secret-of-ours".to_owned())]));
     let comparer = Comparer::new(
         Arc::clone(&evaluator) as Arc<dyn Evaluate>,
         redactor,
         b"key".to_vec(),
     );
-    Bench {
+    CompareFixture {
         evaluator,
         comparer: Arc::new(comparer),
     }
 }
 
-impl Bench {
+impl CompareFixture {
     async fn all(&self, before: &[(&str, &str)], after: &[(&str, &str)]) -> Comparison {
-        self.compare(Asked::all(sides(before, after), "")).await.unwrap()
+        self.compare(CompareRequest::all(sides(before, after), ""))
+            .await
+            .unwrap()
     }
 
-    async fn compare(&self, asked: Asked) -> Result<Comparison, CompareError> {
+    async fn compare(&self, asked: CompareRequest) -> Result<Comparison, CompareError> {
         self.comparer.compare(asked, &CancellationToken::new()).await
     }
 
     /// Returns the entry points that were evaluated since the last call, sorted.
     fn evaluated(&self) -> Vec<String> {
-        let mut asked = std::mem::take(&mut *self.evaluator.asked.lock().unwrap());
+        let mut asked = std::mem::take(&mut *self.evaluator.requests.lock().unwrap());
         asked.sort();
         asked
     }
 }
 
 fn sides(before: &[(&str, &str)], after: &[(&str, &str)]) -> Sides {
-    let (base, workspace) = (Files::new(before), Files::new(after));
+    let (base, workspace) = (ReadOnlyTree::new(before), ReadOnlyTree::new(after));
     let names: BTreeSet<&str> = before.iter().chain(after).map(|(name, _)| *name).collect();
     let change = |name: &str| FileChange {
         path: path(name),
@@ -195,8 +205,8 @@ fn repository<'a>(files: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     all
 }
 
-fn standing<'a>(comparison: &'a Comparison, name: &str) -> &'a Standing {
-    &comparison.report.environment(name).expect(name).standing
+fn impact<'a>(comparison: &'a Comparison, name: &str) -> &'a Impact {
+    &comparison.report.environment(name).expect(name).impact
 }
 
 fn states(comparison: &Comparison) -> Vec<(CheckState, &str)> {
@@ -207,11 +217,11 @@ fn states(comparison: &Comparison) -> Vec<(CheckState, &str)> {
 /// TK-80, TK-81
 #[tokio::test]
 async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
-    let bench = bench();
+    let bench = fixture();
     let (two, three, five) = (web(2), web(3), web(5));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let first = repository(&[("lib/web.libsonnet", &three)]);
-    let asked = Asked::all(sides(&base, &first), "scale web in dev");
+    let asked = CompareRequest::all(sides(&base, &first), "scale web in dev");
     let comparison = bench.compare(asked).await.unwrap();
     let report = &comparison.report;
     assert_eq!((report.counts.affected, report.counts.unaffected), (2, 1));
@@ -228,8 +238,8 @@ async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
         AskedFor::No
     );
     assert!(matches!(
-        standing(&comparison, "environments/other"),
-        Standing::Unaffected { proof: Proof::ClosureUnchanged { closure } } if closure.len() == 64
+        impact(&comparison, "environments/other"),
+        Impact::Unaffected { proof: Proof::ClosureUnchanged { closure } } if closure.len() == 64
     ));
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     let entrypoints = ["dev", "prod"].map(|name| format!("environments/{name}/main.jsonnet"));
@@ -252,8 +262,8 @@ async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
 }
 
 #[tokio::test]
-async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
-    let bench = bench();
+async fn values_the_engines_disagree_on_are_not_proven_and_not_shown() {
+    let bench = fixture();
     let base = repository(&[("lib/web.libsonnet", "{}")]);
     let disputed = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"x"}}}"#;
     let head = repository(&[
@@ -263,8 +273,8 @@ async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
     let comparison = bench.all(&base, &head).await;
     let expected = "the two engines disagree at `$.a`";
     assert!(matches!(
-        standing(&comparison, "environments/dev"),
-        Standing::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
+        impact(&comparison, "environments/dev"),
+        Impact::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
             if workspace.kind == FailureKind::Disputed && workspace.message == expected
     ));
     assert_eq!(
@@ -289,8 +299,8 @@ async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
         )
         .await;
     assert!(matches!(
-        standing(&comparison, "environments/dev"),
-        Standing::NotProven {
+        impact(&comparison, "environments/dev"),
+        Impact::NotProven {
             reason: NotProven::FailsOnBoth { .. }
         }
     ));
@@ -298,7 +308,7 @@ async fn what_engines_do_not_agree_on_is_not_relied_on_and_not_told() {
 
 #[tokio::test]
 async fn a_difference_between_the_engines_that_is_known_is_named_and_fails_nothing() {
-    let bench = bench();
+    let bench = fixture();
     let base = repository(&[("lib/web.libsonnet", "{}")]);
     let known = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"KNOWN"}}}"#;
     let head = repository(&[
@@ -313,7 +323,7 @@ async fn a_difference_between_the_engines_that_is_known_is_named_and_fails_nothi
 
 #[tokio::test]
 async fn a_change_is_blamed_for_what_it_breaks_and_not_for_what_was_broken() {
-    let bench = bench();
+    let bench = fixture();
     let two = web(2);
     let base = repository(&[
         ("lib/web.libsonnet", &two),
@@ -326,13 +336,13 @@ async fn a_change_is_blamed_for_what_it_breaks_and_not_for_what_was_broken() {
     ]);
     let comparison = bench.all(&base, &head).await;
     assert!(matches!(
-        standing(&comparison, "environments/dev"),
-        Standing::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
+        impact(&comparison, "environments/dev"),
+        Impact::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
             if workspace.kind == FailureKind::Program && workspace.message.contains("⟦secret:1⟧")
     ));
     assert!(matches!(
-        standing(&comparison, "environments/other"),
-        Standing::NotProven {
+        impact(&comparison, "environments/other"),
+        Impact::NotProven {
             reason: NotProven::FailsOnBoth { .. }
         }
     ));
@@ -355,8 +365,8 @@ fn inline(names: &[(&str, u32)]) -> String {
 }
 
 #[tokio::test]
-async fn environments_of_one_file_are_told_apart() {
-    let bench = bench();
+async fn several_environments_in_one_file_are_compared_separately() {
+    let bench = fixture();
     let (before, after) = (
         inline(&[("eu", 1), ("us", 1), ("old", 1)]),
         inline(&[("eu", 1), ("us", 2), ("new", 1)]),
@@ -383,7 +393,7 @@ async fn environments_of_one_file_are_told_apart() {
             ("us", Presence::Kept, true),
         ]
     );
-    let mut asked = Asked::environment(sides(&base, &head), "environments/all");
+    let mut asked = CompareRequest::environment(sides(&base, &head), "environments/all");
     asked.only.as_mut().unwrap().name = Some("us".to_owned());
     let only = bench.compare(asked).await.unwrap().report;
     assert_eq!(only.environments.len(), 1);
@@ -391,25 +401,25 @@ async fn environments_of_one_file_are_told_apart() {
 }
 
 #[tokio::test]
-async fn one_environment_is_found_wherever_it_still_is() {
-    let bench = bench();
+async fn an_environment_missing_on_one_side_can_still_be_compared() {
+    let bench = fixture();
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let mut head = repository(&[("lib/web.libsonnet", &three)]);
     head.retain(|(name, _)| !name.starts_with("environments/dev/"));
     for name in ["environments/dev", "environments/prod", "environments/other"] {
-        let asked = Asked::environment(sides(&base, &head), name);
+        let asked = CompareRequest::environment(sides(&base, &head), name);
         let comparison = bench.compare(asked).await.unwrap();
         assert_eq!(comparison.report.environments.len(), 1);
         assert_eq!(comparison.report.environments[0].name, name);
     }
-    let asked = Asked::environment(sides(&base, &head), "environments/none");
+    let asked = CompareRequest::environment(sides(&base, &head), "environments/none");
     assert!(matches!(bench.compare(asked).await, Err(CompareError::Tanka(_))));
 }
 
 /// An image that somebody calls a password is hidden from the rules, and that is said.
 #[tokio::test]
-async fn a_field_that_no_rule_can_see_is_a_risk_of_its_own() {
+async fn a_masked_field_that_no_rule_can_check_is_reported_as_a_risk() {
     let main = |image: &str, password: &str| {
         format!(
             r#"{{"s":{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{"password":"{password}"}}}},
@@ -421,7 +431,7 @@ async fn a_field_that_no_rule_can_see_is_a_risk_of_its_own() {
         let lib = ("lib/web.libsonnet", "{}");
         let base = repository(&[lib, ("environments/dev/main.jsonnet", before.as_str())]);
         let head = repository(&[lib, ("environments/dev/main.jsonnet", after.as_str())]);
-        let comparison = bench().all(&base, &head).await;
+        let comparison = fixture().all(&base, &head).await;
         let ids: Vec<&str> = comparison.report.risks.iter().map(|risk| risk.id).collect();
         ids.into_iter()
             .filter(|id| ["DD060", "DD082"].contains(id))
@@ -441,7 +451,7 @@ async fn a_field_that_no_rule_can_see_is_a_risk_of_its_own() {
 
 #[tokio::test]
 async fn no_secret_comes_through() {
-    let bench = bench();
+    let bench = fixture();
     let object = |value: &str| {
         format!(
             r#"{{"s":{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{"p":"pass-{value}"}}}},
@@ -467,8 +477,8 @@ async fn no_secret_comes_through() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_said_not_to_be_looked_at() {
-    let mut bench = bench();
+async fn environments_above_the_render_limit_are_reported_as_not_checked() {
+    let mut bench = fixture();
     Arc::get_mut(&mut bench.comparer).unwrap().rendered_max = 1;
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
@@ -487,7 +497,7 @@ async fn what_is_too_much_is_said_not_to_be_looked_at() {
 
 #[tokio::test]
 async fn imports_and_syntax_are_checked_without_rendering() {
-    let bench = bench();
+    let bench = fixture();
     let two = web(2);
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let head = repository(&[
@@ -507,7 +517,7 @@ async fn imports_and_syntax_are_checked_without_rendering() {
 
 #[tokio::test]
 async fn without_environments_the_checks_say_so() {
-    let comparison = bench().all(&[("a.txt", "1")], &[("a.txt", "2")]).await;
+    let comparison = fixture().all(&[("a.txt", "1")], &[("a.txt", "2")]).await;
     assert!(comparison.report.environments.is_empty());
     assert_eq!(comparison.report.counts.files, 1);
     let none = (CheckState::NotRun, NO_ENVIRONMENTS);
@@ -517,17 +527,17 @@ async fn without_environments_the_checks_say_so() {
 
 /// Progress counts both sides of every environment: those that are known or not there are not waited for.
 #[tokio::test]
-async fn how_far_it_is_is_told() {
+async fn comparison_progress_counts_up_to_the_total() {
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let head = repository(&[("lib/web.libsonnet", &three)]);
-    let bench = bench();
+    let bench = fixture();
     for _ in 0..2 {
-        let asked = Asked::all(sides(&base, &head), "");
+        let asked = CompareRequest::all(sides(&base, &head), "");
         let mut told = Vec::new();
         let compared = bench
             .comparer
-            .watched(
+            .compare_with_progress(
                 asked,
                 &mut |progress| told.push(progress),
                 &CancellationToken::new(),
@@ -539,7 +549,7 @@ async fn how_far_it_is_is_told() {
             total > 0 && told.is_sorted_by_key(|progress| progress.done),
             "{told:?}"
         );
-        assert_eq!(told.last(), Some(&Progress { done: total, total }));
+        assert_eq!(told.last(), Some(&CompareProgress { done: total, total }));
     }
 }
 
@@ -550,13 +560,13 @@ async fn a_comparison_that_is_stopped_says_nothing() {
     let head = repository(&[("lib/web.libsonnet", &three)]);
     let stopped = CancellationToken::new();
     stopped.cancel();
-    let (bench, sides) = (bench(), sides(&base, &head));
-    let asked = Asked::all(sides.clone(), "");
+    let (bench, sides) = (fixture(), sides(&base, &head));
+    let asked = CompareRequest::all(sides.clone(), "");
     let error = bench.comparer.compare(asked, &stopped).await.unwrap_err();
     assert!(matches!(error, CompareError::Cancelled));
-    let comparison = Err(bench.comparer.uncompared(sides, error).await);
+    let comparison = Err(bench.comparer.report_uncompared(sides, error).await);
     // People are told that it was not looked at: never a pass, and no answer is lost for it.
-    let told = Told::of(comparison, 1_000, &Redactor::new(Vec::new()));
+    let told = ChangeReport::new(comparison, 1_000, &Redactor::new(Vec::new()));
     let checks = &told.checks;
     assert_eq!((told.effects.as_str(), checks.len()), ("", 1));
     assert_eq!(told.unknown.as_deref(), Some("the comparison was stopped"));

@@ -1,6 +1,6 @@
 //! Imports that mean no file: where they were searched, and the files they may have meant.
 
-use super::affected::Touched;
+use super::affected::TouchedEntrypoints;
 use crate::jsonnet::path::clean;
 use crate::jsonnet::similar_files;
 use crate::model::{RepoPath, quoted};
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 const HINTED_MAX: usize = 5;
 
 /// The search of one import.
-pub(super) struct Search {
+pub(super) struct ImportSearch {
     /// The paths that were looked at, in order.
     pub(super) searched: Vec<String>,
     /// Files of a similar name.
     pub(super) similar: Vec<String>,
 }
 
-impl Search {
+impl ImportSearch {
     /// Searches an import again, in the directory of its file and in the libraries.
-    pub(super) fn of(tree: &dyn Tree, importer: &RepoPath, libraries: &[String], import: &str) -> Self {
+    pub(super) fn run(tree: &dyn Tree, importer: &RepoPath, libraries: &[String], import: &str) -> Self {
         let own = importer.parent().unwrap_or_default();
         let libraries = libraries.iter().map(String::as_str);
         let directories: Vec<&str> = std::iter::once(own).chain(libraries).collect();
@@ -43,19 +43,19 @@ impl Search {
     pub(super) fn hint(&self) -> String {
         match self.similar.as_slice() {
             [] => String::new(),
-            similar => format!("; similar: {}", listed(similar)),
+            similar => format!("; similar: {}", list_paths(similar)),
         }
     }
 }
 
 /// Paths in a sentence.
-pub(super) fn listed(paths: &[String]) -> String {
+pub(super) fn list_paths(paths: &[String]) -> String {
     let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
     paths.join(", ")
 }
 
 /// Imports of the workspace that mean no file, and did not fail to on the base.
-pub(super) fn unresolved(touched: &Touched, tree: &dyn Tree) -> Vec<String> {
+pub(super) fn unresolved_imports(touched: &TouchedEntrypoints, tree: &dyn Tree) -> Vec<String> {
     let mut found = BTreeMap::new();
     for affected in &touched.affected {
         let Some(closure) = touched.workspace.closures().get(&affected.entrypoint) else {
@@ -63,7 +63,7 @@ pub(super) fn unresolved(touched: &Touched, tree: &dyn Tree) -> Vec<String> {
         };
         let before = touched.base.closures().get(&affected.entrypoint);
         for import in &closure.unresolved {
-            let was = |known: &crate::tanka::importers::Unresolved| {
+            let was = |known: &crate::tanka::importers::UnresolvedImport| {
                 known.importer == import.importer && known.path == import.path
             };
             if !before.is_some_and(|before| before.unresolved.iter().any(was)) {
@@ -78,7 +78,7 @@ pub(super) fn unresolved(touched: &Touched, tree: &dyn Tree) -> Vec<String> {
             return said;
         }
         let libraries: Vec<String> = closure.layout.jpath().into_iter().rev().collect();
-        let search = Search::of(tree, &import.importer, &libraries, &import.path);
+        let search = ImportSearch::run(tree, &import.importer, &libraries, &import.path);
         format!("{said}{}", search.hint())
     })
     .collect()

@@ -2,16 +2,16 @@
 //! many files are looked at together, imports are searched once, and each environment is rendered once.
 
 use super::environments;
-use super::meanings::Meanings;
-use super::rendering::Side;
-use super::unresolved::{Search, listed};
-use super::{CompareError, Comparer, Progress, Sides, Variables, blocking};
-use crate::jsonnet::lint::{self, Code, Finding, Followed, Severity};
+use super::import_resolver::ImportResolver;
+use super::rendering::RenderSide;
+use super::unresolved::{ImportSearch, list_paths};
+use super::{CompareError, CompareProgress, Comparer, Sides, Variables, blocking};
+use crate::jsonnet::lint::{self, ImportCache, LintCode, LintFinding, LintSeverity};
 use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
 use crate::parallel;
 use crate::redact::Redactor;
-use crate::review::Failure;
+use crate::review::RenderFailure;
 use crate::tanka::importers::ImportGraph;
 use crate::workspace::{Tree, TreeError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,51 +30,51 @@ const LIBRARIES: [&str; 2] = ["lib", "vendor"];
 #[derive(Clone, Debug)]
 pub struct Validation {
     /// The problems of its text, in the order of it.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
     /// The environments that use it.
-    pub environments: Vec<Arc<User>>,
+    pub environments: Vec<Arc<DependentEnvironment>>,
     /// Entry points that use it and were not rendered, because there are too many.
     pub left_out: usize,
 }
 
 /// An environment that uses a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct DependentEnvironment {
     /// The name of the environment.
     pub name: String,
     /// The reason why it does not render.
-    pub failure: Option<Failure>,
+    pub failure: Option<RenderFailure>,
 }
 
 /// A file, and what was found out about it.
-pub type Validated = (RepoPath, Result<Validation, CompareError>);
+pub type FileValidation = (RepoPath, Result<Validation, CompareError>);
 
 /// The progress of the validation of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ValidationStage {
     /// The texts of the files are looked at.
-    Files(Progress),
+    Files(CompareProgress),
     /// The environments that use the files are rendered.
-    Environments(Progress),
+    Environments(CompareProgress),
 }
 
 impl Validation {
     /// Returns true if there is no error. Warnings are none.
     pub fn is_valid(&self) -> bool {
-        let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
+        let is_wrong = |finding: &LintFinding| finding.severity == LintSeverity::Error;
         let fails = self.environments.iter().any(|user| user.failure.is_some());
         !fails && !self.findings.iter().any(is_wrong)
     }
 }
 
 /// A file as it was read, and what uses it.
-struct Read {
+struct FileFindings {
     path: RepoPath,
-    found: Result<(Vec<Finding>, Vec<RepoPath>), CompareError>,
+    found: Result<(Vec<LintFinding>, Vec<RepoPath>), CompareError>,
 }
 
 /// A callback that is told the progress.
-type Told = dyn Fn(Stage) + Send + Sync;
+type StageCallback = dyn Fn(ValidationStage) + Send + Sync;
 
 impl Comparer {
     /// Looks at one file of the workspace, and renders what uses it.
@@ -89,7 +89,7 @@ impl Comparer {
             .await?;
         let first = found.into_iter().next();
         first.map_or_else(
-            || Err(CompareError::Broken("no file".to_owned())),
+            || Err(CompareError::Internal("no file".to_owned())),
             |(_, found)| found,
         )
     }
@@ -100,10 +100,10 @@ impl Comparer {
         self: &Arc<Self>,
         sides: Sides,
         paths: Vec<RepoPath>,
-        told: Arc<Told>,
+        told: Arc<StageCallback>,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Validated>, CompareError> {
-        let redactor = self.learn(&sides, &super::Both::default());
+    ) -> Result<Vec<FileValidation>, CompareError> {
+        let redactor = self.learn_secrets(&sides, &super::RenderedSides::default());
         let (comparer, tree, is_guarded) = (
             Arc::clone(self),
             Arc::clone(&sides.workspace),
@@ -112,38 +112,38 @@ impl Comparer {
         let (known, tells, enough) = (Arc::clone(&redactor), Arc::clone(&told), cancel.clone());
         let reading = blocking(move || {
             let graph = comparer.graphs.workspace(&sides)?;
-            let reading = Reading {
-                meanings: Meanings::new(&sides, &graph),
-                followed: Followed::default(),
+            let reading = TextValidation {
+                resolver: ImportResolver::new(&sides, &graph),
+                followed: ImportCache::default(),
                 graph: &graph,
                 sides: &sides,
                 redactor: &known,
             };
-            let read = reading.all(paths, tells.as_ref(), &enough)?;
+            let read = reading.check_all(paths, tells.as_ref(), &enough)?;
             Ok((read, graph))
         });
         let (read, graph) = reading.await?;
-        let seen = Seen {
+        let seen = RenderContext {
             tree: &tree,
             graph: &graph,
             redactor: &redactor,
             is_guarded,
         };
-        let rendered = self.users(&read, seen, told.as_ref(), cancel).await?;
-        let judged = read.into_iter().map(|read| judged(read, &rendered));
+        let rendered = self.render_users(&read, seen, told.as_ref(), cancel).await?;
+        let judged = read.into_iter().map(|read| build_validation(read, &rendered));
         Ok(judged.collect())
     }
 
     /// Renders what uses these files, a part at a time: only what it is called and why it fails is kept, without what
     /// each knows that is secret.
-    async fn users(
+    async fn render_users(
         &self,
-        read: &[Read],
-        seen: Seen<'_>,
-        told: &Told,
+        read: &[FileFindings],
+        seen: RenderContext<'_>,
+        told: &StageCallback,
         cancel: &CancellationToken,
-    ) -> Result<BTreeMap<RepoPath, Vec<Arc<User>>>, CompareError> {
-        let Seen { tree, graph, .. } = seen;
+    ) -> Result<BTreeMap<RepoPath, Vec<Arc<DependentEnvironment>>>, CompareError> {
+        let RenderContext { tree, graph, .. } = seen;
         let users = read.iter().flat_map(|read| &read.found);
         let users: BTreeSet<RepoPath> = users
             .flat_map(|(_, users)| users.iter().take(USERS_MAX))
@@ -153,9 +153,9 @@ impl Comparer {
         let (total, count) = (users.len(), AtomicUsize::new(0));
         let done = |more: usize| {
             let done = (count.fetch_add(more, Ordering::Relaxed) + more).min(total);
-            told(Stage::Environments(Progress { done, total }));
+            told(ValidationStage::Environments(CompareProgress { done, total }));
         };
-        let side = Side {
+        let side = RenderSide {
             tree,
             graph,
             variables: &Variables::default(),
@@ -163,7 +163,7 @@ impl Comparer {
         };
         for together in users.chunks(TOGETHER_MAX) {
             let relied_on = together.iter().cloned().collect();
-            let found = self.side(side, together, relied_on, &done, cancel).await?;
+            let found = self.render_side(side, together, relied_on, &done, cancel).await?;
             for (entrypoint, outcome) in &found.outcomes {
                 let of_it = environments::failures(graph, entrypoint, outcome);
                 let own = seen.redactor.fresh();
@@ -174,7 +174,7 @@ impl Comparer {
                 }
                 let hidden = of_it
                     .into_iter()
-                    .map(|user| Arc::new(hidden(user, [&own, seen.redactor])));
+                    .map(|user| Arc::new(redact_failure(user, [&own, seen.redactor])));
                 rendered.insert(entrypoint.clone(), hidden.collect());
             }
             if seen.is_guarded {
@@ -191,7 +191,7 @@ impl Comparer {
 
 /// The side that is rendered, and what is hidden in it whatever it is.
 #[derive(Clone, Copy)]
-struct Seen<'a> {
+struct RenderContext<'a> {
     tree: &'a Arc<dyn Tree>,
     graph: &'a Arc<ImportGraph>,
     redactor: &'a Redactor,
@@ -200,39 +200,39 @@ struct Seen<'a> {
 }
 
 /// An environment whose failure shows nothing that one of these knows.
-fn hidden(user: User, redactors: [&Redactor; 2]) -> User {
+fn redact_failure(user: DependentEnvironment, redactors: [&Redactor; 2]) -> DependentEnvironment {
     let failure = user.failure.map(|failure| {
         let hide = |failure, redactor: &&Redactor| environments::redacted(&failure, redactor);
         redactors.iter().fold(failure, hide)
     });
-    User { failure, ..user }
+    DependentEnvironment { failure, ..user }
 }
 
 /// The context in which the texts of files are looked at.
-struct Reading<'a> {
+struct TextValidation<'a> {
     sides: &'a Sides,
     graph: &'a ImportGraph,
-    meanings: Meanings<'a>,
-    followed: Followed,
+    resolver: ImportResolver<'a>,
+    followed: ImportCache,
     redactor: &'a Redactor,
 }
 
-impl Reading<'_> {
-    fn all(
+impl TextValidation<'_> {
+    fn check_all(
         &self,
         paths: Vec<RepoPath>,
-        told: &Told,
+        told: &StageCallback,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Read>, CompareError> {
+    ) -> Result<Vec<FileFindings>, CompareError> {
         let (total, count) = (paths.len(), AtomicUsize::new(0));
         let read = parallel::map(paths, |path| {
             let found = match cancel.is_cancelled() {
                 true => Err(CompareError::Cancelled),
-                false => self.one(&path),
+                false => self.check_file(&path),
             };
             let done = count.fetch_add(1, Ordering::Relaxed) + 1;
-            told(Stage::Files(Progress { done, total }));
-            Read { path, found }
+            told(ValidationStage::Files(CompareProgress { done, total }));
+            FileFindings { path, found }
         });
         match cancel.is_cancelled() {
             true => Err(CompareError::Cancelled),
@@ -240,7 +240,7 @@ impl Reading<'_> {
         }
     }
 
-    fn one(&self, path: &RepoPath) -> Result<(Vec<Finding>, Vec<RepoPath>), CompareError> {
+    fn check_file(&self, path: &RepoPath) -> Result<(Vec<LintFinding>, Vec<RepoPath>), CompareError> {
         let tree = self.sides.workspace.as_ref();
         if let Some(guard) = &self.sides.guard {
             guard.check(tree, path)?;
@@ -253,8 +253,8 @@ impl Reading<'_> {
         if self.sides.guard.is_some() {
             self.redactor.learn_file(None, &version.content);
         }
-        let users = self.graph.users(path);
-        let sources = self.meanings.to(&users, path);
+        let users = self.graph.dependent_entrypoints(path);
+        let sources = self.resolver.for_users(&users, path);
         let missing = Mutex::new(BTreeMap::new());
         let resolves = |import: &str| {
             let why = match users.is_empty() {
@@ -268,14 +268,14 @@ impl Reading<'_> {
             }
             why.is_none()
         };
-        let mut findings = lint::lint_following(path.as_str(), text, &resolves, &sources, &self.followed);
+        let mut findings = lint::lint_with_imports(path.as_str(), text, &resolves, &sources, &self.followed);
         for (import, why) in missing.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let quoted = format!("{import:?}");
-            let of_import = |finding: &&mut Finding| {
-                finding.code == Code::UnresolvedImport && finding.message.contains(&quoted)
+            let of_import = |finding: &&mut LintFinding| {
+                finding.code == LintCode::UnresolvedImport && finding.message.contains(&quoted)
             };
             let (hint, found) = match why.filter(|why| !why.is_absent()) {
-                None => (Some(self.hint(path, &users, &import)), None),
+                None => (Some(self.import_hint(path, &users, &import)), None),
                 // It is there, and cannot be used.
                 Some(found) => (None, Some(found)),
             };
@@ -299,30 +299,33 @@ impl Reading<'_> {
     }
 
     /// The places where an import was searched, and the files it may have meant.
-    fn hint(&self, path: &RepoPath, users: &[RepoPath], import: &str) -> String {
+    fn import_hint(&self, path: &RepoPath, users: &[RepoPath], import: &str) -> String {
         let layout = users.first().and_then(|user| self.graph.closures().get(user));
         let libraries = match layout {
             Some(closure) => closure.layout.jpath().into_iter().rev().collect(),
             None => LIBRARIES.map(str::to_owned).to_vec(),
         };
-        let search = Search::of(self.sides.workspace.as_ref(), path, &libraries, import);
-        format!("looked for {}{}", listed(&search.searched), search.hint())
+        let search = ImportSearch::run(self.sides.workspace.as_ref(), path, &libraries, import);
+        format!("looked for {}{}", list_paths(&search.searched), search.hint())
     }
 }
 
-fn judged(read: Read, rendered: &BTreeMap<RepoPath, Vec<Arc<User>>>) -> Validated {
-    let Read { path, found } = read;
+fn build_validation(
+    read: FileFindings,
+    rendered: &BTreeMap<RepoPath, Vec<Arc<DependentEnvironment>>>,
+) -> FileValidation {
+    let FileFindings { path, found } = read;
     let found = found.map(|(mut findings, users)| {
         let left_out = users.iter().filter(|user| !rendered.contains_key(user)).count();
         let environments = users.iter().filter_map(|user| rendered.get(user)).flatten();
-        let environments: Vec<Arc<User>> = environments.cloned().collect();
+        let environments: Vec<Arc<DependentEnvironment>> = environments.cloned().collect();
         let all_render = environments.iter().all(|user| user.failure.is_none());
         if all_render && left_out == 0 && !environments.is_empty() {
             // No environment comes to where the file is missing: it is optional.
             let imports = findings.iter_mut();
             imports
-                .filter(|finding| finding.code == Code::UnresolvedImport)
-                .for_each(|finding| finding.severity = Severity::Warning);
+                .filter(|finding| finding.code == LintCode::UnresolvedImport)
+                .for_each(|finding| finding.severity = LintSeverity::Warning);
         }
         Validation {
             findings,

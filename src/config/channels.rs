@@ -1,6 +1,6 @@
 //! `[channels.<name>]`: the chat platforms' accounts.
 
-use crate::config::reader::Reader;
+use crate::config::reader::SettingsReader;
 use crate::config::settings::{ChannelSettings, SlackSettings, TelegramMode, TelegramSettings};
 use crate::model::Secret;
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ const TELEGRAM_API: &str = "https://api.telegram.org";
 const OTHER_SLACK_TOKENS: [&str; 6] = ["xapp-", "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];
 
 /// Every channel.
-pub(super) fn channels(reader: &mut Reader<'_>) -> BTreeMap<String, ChannelSettings> {
+pub(super) fn channels(reader: &mut SettingsReader<'_>) -> BTreeMap<String, ChannelSettings> {
     let names = reader.names("channels").into_iter();
     names
         .filter_map(|name| Some((name.clone(), channel(reader, &format!("channels.{name}"))?)))
         .collect()
 }
 
-fn channel(reader: &mut Reader<'_>, section: &str) -> Option<ChannelSettings> {
-    type Read = fn(&mut Reader<'_>, &str) -> Option<ChannelSettings>;
+fn channel(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings> {
+    type Read = fn(&mut SettingsReader<'_>, &str) -> Option<ChannelSettings>;
     let kinds: [(&str, Read); 2] = [
         ("slack", |reader, section| {
             slack(reader, section).map(ChannelSettings::Slack)
@@ -30,10 +30,10 @@ fn channel(reader: &mut Reader<'_>, section: &str) -> Option<ChannelSettings> {
             telegram(reader, section).map(ChannelSettings::Telegram)
         }),
     ];
-    reader.word(&format!("{section}.kind"), &kinds)?(reader, section)
+    reader.choice(&format!("{section}.kind"), &kinds)?(reader, section)
 }
 
-fn slack(reader: &mut Reader<'_>, section: &str) -> Option<SlackSettings> {
+fn slack(reader: &mut SettingsReader<'_>, section: &str) -> Option<SlackSettings> {
     refuse_keys_of_others(reader, section, &["mode", "secret_token"], "telegram");
     let token_key = format!("{section}.bot_token");
     let bot_token = reader.secret(&token_key);
@@ -71,7 +71,7 @@ fn is_slack_token(secret: &Secret) -> bool {
     secret.expose().starts_with("xoxb-") || is_other_slack_token(secret)
 }
 
-fn telegram(reader: &mut Reader<'_>, section: &str) -> Option<TelegramSettings> {
+fn telegram(reader: &mut SettingsReader<'_>, section: &str) -> Option<TelegramSettings> {
     refuse_keys_of_others(reader, section, &["signing_secret"], "slack");
     let token_key = format!("{section}.bot_token");
     let bot_token = reader.secret(&token_key);
@@ -89,7 +89,7 @@ fn telegram(reader: &mut Reader<'_>, section: &str) -> Option<TelegramSettings> 
         ("polling", TelegramMode::Polling),
         ("webhook", TelegramMode::Webhook),
     ];
-    let mode = reader.word(&format!("{section}.mode"), &modes);
+    let mode = reader.choice(&format!("{section}.mode"), &modes);
     let mode = mode.unwrap_or(TelegramMode::Polling);
     let secret_token = match mode {
         TelegramMode::Webhook => {
@@ -120,7 +120,7 @@ fn telegram(reader: &mut Reader<'_>, section: &str) -> Option<TelegramSettings> 
     })
 }
 
-fn require_public_url(reader: &mut Reader<'_>, section: &str) {
+fn require_public_url(reader: &mut SettingsReader<'_>, section: &str) {
     let is_https = reader.url("server.public_url").is_some_and(|url| url.is_https());
     if !is_https {
         let why = "mode = \"webhook\" needs server.public_url, an https URL Telegram can reach";
@@ -128,7 +128,7 @@ fn require_public_url(reader: &mut Reader<'_>, section: &str) {
     }
 }
 
-fn refuse_keys_of_others(reader: &mut Reader<'_>, section: &str, keys: &[&str], kind: &str) {
+fn refuse_keys_of_others(reader: &mut SettingsReader<'_>, section: &str, keys: &[&str], kind: &str) {
     for key in keys.iter().map(|key| format!("{section}.{key}")) {
         if reader.is_set(&key) {
             reader.problem(&key, format!("is only for kind = \"{kind}\""));
@@ -136,7 +136,7 @@ fn refuse_keys_of_others(reader: &mut Reader<'_>, section: &str, keys: &[&str], 
     }
 }
 
-fn api_base_url(reader: &mut Reader<'_>, section: &str, default: &str) -> String {
+fn api_base_url(reader: &mut SettingsReader<'_>, section: &str, default: &str) -> String {
     let url = reader.url(&format!("{section}.api_base_url"));
     url.map_or(default.to_owned(), |url| url.as_str().to_owned())
 }

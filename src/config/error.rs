@@ -26,7 +26,7 @@ impl ConfigError {
         &self.problems
     }
 
-    pub(super) fn one(place: Place, message: impl Into<String>) -> Self {
+    pub(super) fn one(place: SettingLocation, message: impl Into<String>) -> Self {
         let mut problems = Problems::default();
         problems.add(&place, "", message);
         Self { problems: problems.0 }
@@ -48,19 +48,19 @@ impl fmt::Display for ConfigError {
 /// One thing that is wrong. Its text is one line and holds no value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    place: Place,
+    location: SettingLocation,
     key: String,
     message: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::File { shown, line } => write!(f, "{}:{line}: ", printable(shown))?,
-            Place::WholeFile { shown } => write!(f, "{}: ", printable(shown))?,
-            Place::Variable(name) => write!(f, "{}: ", printable(name))?,
-            Place::Flag => f.write_str("command line: ")?,
-            Place::Nowhere => f.write_str("configuration: ")?,
+        match &self.location {
+            SettingLocation::File { shown, line } => write!(f, "{}:{line}: ", printable(shown))?,
+            SettingLocation::WholeFile { shown } => write!(f, "{}: ", printable(shown))?,
+            SettingLocation::Variable(name) => write!(f, "{}: ", printable(name))?,
+            SettingLocation::Flag => f.write_str("command line: ")?,
+            SettingLocation::Nowhere => f.write_str("configuration: ")?,
         }
         if !self.key.is_empty() {
             write!(f, "{}: ", printable(&self.key))?;
@@ -71,7 +71,7 @@ impl fmt::Display for Problem {
 
 /// The place in which a value was set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum SettingLocation {
     /// A line of the file.
     File { shown: String, line: usize },
     /// The file as a whole.
@@ -91,12 +91,13 @@ pub(super) struct Problems(Vec<Problem>);
 impl Problems {
     /// Drops the problems of keys that are not set, for a file of which it is not known what it sets.
     pub(super) fn forget_what_is_not_set(&mut self) {
-        self.0.retain(|problem| problem.place != Place::Nowhere);
+        self.0
+            .retain(|problem| problem.location != SettingLocation::Nowhere);
     }
 
-    pub(super) fn add(&mut self, place: &Place, key: &str, message: impl Into<String>) {
+    pub(super) fn add(&mut self, place: &SettingLocation, key: &str, message: impl Into<String>) {
         let problem = Problem {
-            place: place.clone(),
+            location: place.clone(),
             key: key.to_owned(),
             message: message.into(),
         };
@@ -115,7 +116,7 @@ impl Problems {
         if self.0.is_empty() {
             return Ok(());
         }
-        self.0.sort_by(|left, right| left.place.cmp(&right.place));
+        self.0.sort_by(|left, right| left.location.cmp(&right.location));
         Err(ConfigError { problems: self.0 })
     }
 }

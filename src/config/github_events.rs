@@ -1,7 +1,7 @@
 //! Events and actions that GitHub sends, so that an entry of `events` that can never match is refused. Names and actions
 //! are those of <https://docs.github.com/en/webhooks/webhook-events-and-payloads>.
 
-use crate::model::edits;
+use crate::model::edit_distance;
 
 /// An event whose action is whatever its sender calls it.
 const ANY_ACTION: &str = "repository_dispatch";
@@ -101,7 +101,7 @@ pub(super) fn refusal(entry: &str) -> Option<String> {
         _ => {}
     }
     let Some((event, actions)) = EVENTS.iter().find(|(known, _)| *known == event) else {
-        return Some(format!("is no event of GitHub{}", meant(entry)));
+        return Some(format!("is no event of GitHub{}", suggestion(entry)));
     };
     match action {
         None => None,
@@ -109,19 +109,19 @@ pub(super) fn refusal(entry: &str) -> Option<String> {
         Some(_) if actions.is_empty() => {
             Some(format!("names an action, and `{event}` has none; write {event}"))
         }
-        Some(_) => Some(format!("is no action of `{event}`{}", meant(entry))),
+        Some(_) => Some(format!("is no action of `{event}`{}", suggestion(entry))),
     }
 }
 
 /// The nearest name that GitHub has, or where all of them are listed.
-fn meant(entry: &str) -> String {
+fn suggestion(entry: &str) -> String {
     let actions = EVENTS
         .iter()
         .flat_map(|(event, actions)| actions.iter().map(move |action| format!("{event}.{action}")));
     let events = EVENTS.iter().map(|(event, _)| (*event).to_owned());
     let near = events
         .chain(actions)
-        .map(|name| (edits(&name, entry), name))
+        .map(|name| (edit_distance(&name, entry), name))
         .min()
         .filter(|(distance, name)| *distance <= NEAR_EDITS_MAX.min(name.len() / 2));
     match near {

@@ -1,7 +1,7 @@
 //! `[hooks.<name>]`: signed webhooks that prepare a change.
 
 use crate::config::github_events;
-use crate::config::reader::Reader;
+use crate::config::reader::SettingsReader;
 use crate::config::settings::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::model::{RepoPath, Role};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ const FIELDS_MAX: usize = 32;
 const POINTER_CHARS_MAX: usize = 256;
 
 /// Every hook.
-pub(super) fn hooks(reader: &mut Reader<'_>) -> BTreeMap<String, HookSettings> {
+pub(super) fn hooks(reader: &mut SettingsReader<'_>) -> BTreeMap<String, HookSettings> {
     let channels = reader.names("channels");
     let mut hooks = BTreeMap::new();
     for name in reader.names("hooks") {
@@ -26,7 +26,7 @@ pub(super) fn hooks(reader: &mut Reader<'_>) -> BTreeMap<String, HookSettings> {
     hooks
 }
 
-fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
+fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> {
     let scheme = scheme(reader, section);
     let events_key = format!("{section}.events");
     if reader.is_set(&events_key) && scheme.is_some_and(|scheme| scheme != HookScheme::Github) {
@@ -55,7 +55,7 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
     }
     let fields = fields(reader, section);
     let changes = [("new", HookChange::New), ("continue", HookChange::Continue)];
-    let change = reader.word(&format!("{section}.change"), &changes);
+    let change = reader.choice(&format!("{section}.change"), &changes);
     let channel = reader.reference(&format!("{section}.post_to.channel"), "channels");
     let chat = reader.text(&format!("{section}.post_to.chat"));
     let grants = grants(reader, section);
@@ -78,7 +78,7 @@ fn hook(reader: &mut Reader<'_>, section: &str) -> Option<HookSettings> {
 }
 
 /// The entries of `events`. One that can never match would drop every delivery silently.
-fn github_events(reader: &mut Reader<'_>, key: &str) -> Vec<String> {
+fn github_events(reader: &mut SettingsReader<'_>, key: &str) -> Vec<String> {
     let events = reader.list(key);
     for (index, entry) in events.iter().enumerate() {
         if let Some(why) = github_events::refusal(entry) {
@@ -88,7 +88,7 @@ fn github_events(reader: &mut Reader<'_>, key: &str) -> Vec<String> {
     events
 }
 
-fn scheme(reader: &mut Reader<'_>, section: &str) -> Option<HookScheme> {
+fn scheme(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookScheme> {
     let key = format!("{section}.scheme");
     let replayable_key = format!("{section}.allow_replayable");
     let allow_replayable = reader.boolean(&replayable_key);
@@ -97,7 +97,7 @@ fn scheme(reader: &mut Reader<'_>, section: &str) -> Option<HookScheme> {
         ("generic", HookScheme::Generic),
         ("generic-body", HookScheme::GenericBody),
     ];
-    let scheme = reader.word(&key, &schemes)?;
+    let scheme = reader.choice(&key, &schemes)?;
     match scheme {
         HookScheme::GenericBody if !allow_replayable && !reader.refused(&replayable_key) => {
             let why = "generic-body deliveries carry no time, so old ones can be sent again; use generic, or set allow_replayable = true";
@@ -111,7 +111,7 @@ fn scheme(reader: &mut Reader<'_>, section: &str) -> Option<HookScheme> {
     Some(scheme)
 }
 
-fn fields(reader: &mut Reader<'_>, section: &str) -> BTreeMap<String, String> {
+fn fields(reader: &mut SettingsReader<'_>, section: &str) -> BTreeMap<String, String> {
     let section = format!("{section}.fields");
     let names = reader.keys_in(&section);
     if names.len() > FIELDS_MAX {
@@ -139,9 +139,9 @@ fn is_pointer(text: &str) -> bool {
         && escapes.all(|rest| rest.starts_with(['0', '1']))
 }
 
-fn grants(reader: &mut Reader<'_>, section: &str) -> Grants {
+fn grants(reader: &mut SettingsReader<'_>, section: &str) -> Grants {
     let roles = [("viewer", Role::Viewer), ("editor", Role::Editor)];
-    let role = reader.word(&format!("{section}.grants.role"), &roles);
+    let role = reader.choice(&format!("{section}.grants.role"), &roles);
     let key = format!("{section}.grants.environments");
     let environments = reader.list(&key);
     if environments.is_empty() && !reader.refused(&key) {

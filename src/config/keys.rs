@@ -1,24 +1,24 @@
 //! The one table of keys. Parsing, bounds, defaults, suggestions and the reference file all follow
 //! it, so a key is stated once. It knows no section's meaning: that is for the builders beside it.
 
-use crate::model::edits;
+use crate::model::edit_distance;
 
 /// A key an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct ConfigKey {
     /// Dotted path; `*` stands for a name the operator chooses.
     pub path: &'static str,
     /// The type and bounds of the value.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// The treatment of a key that nobody sets.
-    pub unset: Unset,
+    pub unset: UnsetRule,
     /// The meaning, in one line.
     pub about: &'static str,
 }
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A whole number, both bounds included.
     Integer {
         /// The smallest value allowed.
@@ -49,7 +49,7 @@ pub enum Kind {
 
 /// The treatment of a key that nobody sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unset {
+pub enum UnsetRule {
     /// The value to use instead, written as TOML.
     Default(&'static str),
     /// The section is refused.
@@ -67,12 +67,23 @@ const TOKEN_CHARS_MIN: usize = 8;
 /// Signing secrets are ours to choose, so they must be worth guessing at.
 const SIGNING_CHARS_MIN: usize = 16;
 
-const fn int(path: &'static str, default: &'static str, min: u64, max: u64, about: &'static str) -> Key {
-    key(path, Kind::Integer { min, max }, Unset::Default(default), about)
+const fn int(
+    path: &'static str,
+    default: &'static str,
+    min: u64,
+    max: u64,
+    about: &'static str,
+) -> ConfigKey {
+    key(
+        path,
+        ValueKind::Integer { min, max },
+        UnsetRule::Default(default),
+        about,
+    )
 }
 
-const fn key(path: &'static str, kind: Kind, unset: Unset, about: &'static str) -> Key {
-    Key {
+const fn key(path: &'static str, kind: ValueKind, unset: UnsetRule, about: &'static str) -> ConfigKey {
+    ConfigKey {
         path,
         kind,
         unset,
@@ -80,29 +91,29 @@ const fn key(path: &'static str, kind: Kind, unset: Unset, about: &'static str) 
     }
 }
 
-const TOKEN: Kind = Kind::Secret {
+const TOKEN: ValueKind = ValueKind::Secret {
     chars_min: TOKEN_CHARS_MIN,
 };
-const SIGNING: Kind = Kind::Secret {
+const SIGNING: ValueKind = ValueKind::Secret {
     chars_min: SIGNING_CHARS_MIN,
 };
 
 /// Every key, in the order of the reference file.
 #[rustfmt::skip]
-pub const KEYS: &[Key] = &[
-    key("server.listen", Kind::Address, Unset::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
-    key("server.behind_proxy", Kind::Boolean, Unset::Default("false"), "a TLS proxy is in front, so the listener may leave loopback"),
-    key("server.public_url", Kind::Url, Unset::Default("\"\""), "where people and platforms reach this server"),
+pub const KEYS: &[ConfigKey] = &[
+    key("server.listen", ValueKind::Address, UnsetRule::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
+    key("server.behind_proxy", ValueKind::Boolean, UnsetRule::Default("false"), "a TLS proxy is in front, so the listener may leave loopback"),
+    key("server.public_url", ValueKind::Url, UnsetRule::Default("\"\""), "where people and platforms reach this server"),
     int("server.body_bytes_max", "1_048_576", 1_024, 26_214_400, "bytes of a request body"),
     int("server.header_seconds_max", "5", 1, 60, "seconds from accept to the end of the headers"),
     int("server.body_seconds_max", "10", 1, 120, "seconds to receive a body"),
     int("server.idle_seconds_max", "30", 1, 600, "seconds between requests of one connection"),
     int("server.connections_max", "4_096", 1, 65_536, "connections at once"),
     int("server.connections_per_ip_max", "64", 1, 65_536, "connections at once from one address"),
-    key("server.link_hosts", Kind::List, Unset::Default("[]"), "hosts whose links stay clickable in replies"),
+    key("server.link_hosts", ValueKind::List, UnsetRule::Default("[]"), "hosts whose links stay clickable in replies"),
 
-    key("data.directory", Kind::Path, Unset::Default("\"./drydock-data\""), "where everything is kept"),
-    key("data.group_access", Kind::Boolean, Unset::Default("false"), "the group of the directory may have access to it as well"),
+    key("data.directory", ValueKind::Path, UnsetRule::Default("\"./drydock-data\""), "where everything is kept"),
+    key("data.group_access", ValueKind::Boolean, UnsetRule::Default("false"), "the group of the directory may have access to it as well"),
     int("data.delivery_hours_kept", "72", 24, 8_760, "hours a delivery is remembered, to recognise repeats"),
 
     int("retention.message_days_kept", "90", 0, 36_500, "days an answered message is kept with its turns; 0: for ever"),
@@ -115,54 +126,54 @@ pub const KEYS: &[Key] = &[
     int("retention.base_days_kept", "7", 0, 36_500, "days a packed commit is kept that no conversation is on; 0: for ever"),
     int("retention.mirror_days_kept", "30", 0, 36_500, "days a mirror is kept whose repository is not configured; 0: for ever"),
 
-    key("model.default", Kind::Text, Unset::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
-    key("model.provider", Kind::Text, Unset::Absent, "the provider; without model.default, its usual model answers"),
-    key("model.stream", Kind::Boolean, Unset::Default("true"), "ask for answers as streams: one that stalls is noticed early; people are shown the same either way"),
+    key("model.default", ValueKind::Text, UnsetRule::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
+    key("model.provider", ValueKind::Text, UnsetRule::Absent, "the provider; without model.default, its usual model answers"),
+    key("model.stream", ValueKind::Boolean, UnsetRule::Default("true"), "ask for answers as streams: one that stalls is noticed early; people are shown the same either way"),
 
-    key("providers.*.api_key", TOKEN, Unset::Absent, "the key of this account"),
-    key("providers.*.keyless", Kind::Boolean, Unset::Default("false"), "the service takes no key"),
-    key("providers.*.base_url", Kind::Url, Unset::Absent, "where the API is"),
+    key("providers.*.api_key", TOKEN, UnsetRule::Absent, "the key of this account"),
+    key("providers.*.keyless", ValueKind::Boolean, UnsetRule::Default("false"), "the service takes no key"),
+    key("providers.*.base_url", ValueKind::Url, UnsetRule::Absent, "where the API is"),
     int("providers.*.request_seconds_max", "120", 1, 3_600, "seconds of one attempt, headers to last byte"),
     int("providers.*.idle_seconds_max", "30", 1, 600, "seconds between two chunks of an answer"),
     int("providers.*.attempts_max", "5", 1, 20, "attempts of one call"),
 
-    key("repositories.*.path", Kind::Path, Unset::Absent, "a repository on this machine, read only"),
-    key("repositories.*.url", Kind::Url, Unset::Absent, "an https remote, mirrored into the data directory"),
-    key("repositories.*.token", TOKEN, Unset::Absent, "the password for the remote"),
-    key("repositories.*.branch", Kind::Text, Unset::Default("\"main\""), "the trusted branch changes are prepared against"),
+    key("repositories.*.path", ValueKind::Path, UnsetRule::Absent, "a repository on this machine, read only"),
+    key("repositories.*.url", ValueKind::Url, UnsetRule::Absent, "an https remote, mirrored into the data directory"),
+    key("repositories.*.token", TOKEN, UnsetRule::Absent, "the password for the remote"),
+    key("repositories.*.branch", ValueKind::Text, UnsetRule::Default("\"main\""), "the trusted branch changes are prepared against"),
 
-    key("channels.*.kind", Kind::Choice(&["slack", "telegram"]), Unset::Required, "the platform"),
-    key("channels.*.bot_token", TOKEN, Unset::Required, "the bot's token"),
-    key("channels.*.signing_secret", SIGNING, Unset::Absent, "Slack: verifies what Slack sends"),
-    key("channels.*.mode", Kind::Choice(&["polling", "webhook"]), Unset::Absent, "Telegram: how updates arrive"),
-    key("channels.*.secret_token", SIGNING, Unset::Absent, "Telegram: verifies what Telegram sends"),
-    key("channels.*.api_base_url", Kind::Url, Unset::Absent, "where the platform's API is"),
-    key("channels.*.paced", Kind::Boolean, Unset::Default("true"), "sends no faster than the platform allows"),
-    key("channels.*.repository", Kind::Text, Unset::Absent, "what people here work on unless they name another"),
+    key("channels.*.kind", ValueKind::Choice(&["slack", "telegram"]), UnsetRule::Required, "the platform"),
+    key("channels.*.bot_token", TOKEN, UnsetRule::Required, "the bot's token"),
+    key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
+    key("channels.*.mode", ValueKind::Choice(&["polling", "webhook"]), UnsetRule::Absent, "Telegram: how updates arrive"),
+    key("channels.*.secret_token", SIGNING, UnsetRule::Absent, "Telegram: verifies what Telegram sends"),
+    key("channels.*.api_base_url", ValueKind::Url, UnsetRule::Absent, "where the platform's API is"),
+    key("channels.*.paced", ValueKind::Boolean, UnsetRule::Default("true"), "sends no faster than the platform allows"),
+    key("channels.*.repository", ValueKind::Text, UnsetRule::Absent, "what people here work on unless they name another"),
 
-    key("hooks.*.scheme", Kind::Choice(&["github", "generic", "generic-body"]), Unset::Required, "how deliveries are signed"),
-    key("hooks.*.secret", SIGNING, Unset::Required, "the secret deliveries are signed with"),
-    key("hooks.*.allow_replayable", Kind::Boolean, Unset::Default("false"), "accept generic-body, whose deliveries carry no time"),
-    key("hooks.*.events", Kind::List, Unset::Default("[]"), "GitHub events that count, with their action or with all of them; empty means all"),
-    key("hooks.*.sources", Kind::List, Unset::Default("[]"), "values of repository.full_name that count; empty means all"),
-    key("hooks.*.repository", Kind::Text, Unset::Required, "the repository the change is prepared in"),
-    key("hooks.*.prompt", Kind::Text, Unset::Required, "file of instructions on the trusted branch"),
-    key("hooks.*.fields.*", Kind::Text, Unset::Absent, "JSON pointer to a value of the payload"),
-    key("hooks.*.change", Kind::Choice(&["new", "continue"]), Unset::Default("\"new\""), "whether an event prepares a change of its own"),
-    key("hooks.*.post_to.channel", Kind::Text, Unset::Required, "the channel the result goes to"),
-    key("hooks.*.post_to.chat", Kind::Text, Unset::Required, "the chat there"),
-    key("hooks.*.grants.role", Kind::Choice(&["viewer", "editor"]), Unset::Default("\"editor\""), "what the hook may do"),
-    key("hooks.*.grants.environments", Kind::List, Unset::Default("[\"**\"]"), "globs of the environments it may change"),
+    key("hooks.*.scheme", ValueKind::Choice(&["github", "generic", "generic-body"]), UnsetRule::Required, "how deliveries are signed"),
+    key("hooks.*.secret", SIGNING, UnsetRule::Required, "the secret deliveries are signed with"),
+    key("hooks.*.allow_replayable", ValueKind::Boolean, UnsetRule::Default("false"), "accept generic-body, whose deliveries carry no time"),
+    key("hooks.*.events", ValueKind::List, UnsetRule::Default("[]"), "GitHub events that count, with their action or with all of them; empty means all"),
+    key("hooks.*.sources", ValueKind::List, UnsetRule::Default("[]"), "values of repository.full_name that count; empty means all"),
+    key("hooks.*.repository", ValueKind::Text, UnsetRule::Required, "the repository the change is prepared in"),
+    key("hooks.*.prompt", ValueKind::Text, UnsetRule::Required, "file of instructions on the trusted branch"),
+    key("hooks.*.fields.*", ValueKind::Text, UnsetRule::Absent, "JSON pointer to a value of the payload"),
+    key("hooks.*.change", ValueKind::Choice(&["new", "continue"]), UnsetRule::Default("\"new\""), "whether an event prepares a change of its own"),
+    key("hooks.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
+    key("hooks.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat there"),
+    key("hooks.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "what the hook may do"),
+    key("hooks.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 
-    key("bundler.hosts_allowed", Kind::List, Unset::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
+    key("bundler.hosts_allowed", ValueKind::List, UnsetRule::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
     int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages that stay in the data directory; 0 means none"),
 
-    key("helm.program", Kind::Path, Unset::Absent, "the helm that renders charts; without one none is rendered"),
-    key("helm.hosts_allowed", Kind::List, Unset::Default("[]"), "hosts that charts may be fetched from"),
+    key("helm.program", ValueKind::Path, UnsetRule::Absent, "the helm that renders charts; without one none is rendered"),
+    key("helm.hosts_allowed", ValueKind::List, UnsetRule::Default("[]"), "hosts that charts may be fetched from"),
     int("helm.seconds_max", "30", 1, 600, "seconds helm and kustomize may take for one program, all calls together"),
     int("helm.memory_bytes_max", "1_073_741_824", 67_108_864, 17_179_869_184, "bytes of memory of one run"),
     int("helm.output_bytes_max", "16_777_216", 65_536, 134_217_728, "bytes of the output of one run"),
-    key("kustomize.program", Kind::Path, Unset::Absent, "the kustomize that builds; without one nothing is built"),
+    key("kustomize.program", ValueKind::Path, UnsetRule::Absent, "the kustomize that builds; without one nothing is built"),
 
     int("limits.steps_max", "20", 1, 200, "model calls of one turn"),
     int("limits.turn_seconds_max", "600", 1, 86_400, "seconds of one turn"),
@@ -201,25 +212,25 @@ pub const KEYS: &[Key] = &[
     int("sandbox.nesting_max", "200", 10, 2_000, "nesting of brackets in one file"),
     int("sandbox.jails_max", "2", 1, 64, "evaluations at the same time"),
     int("sandbox.idle_max", "2", 0, 64, "processes started ahead of time"),
-    key("sandbox.renders_ahead", Kind::Boolean, Unset::Default("true"), "the base of a turn is rendered while its model thinks"),
+    key("sandbox.renders_ahead", ValueKind::Boolean, UnsetRule::Default("true"), "the base of a turn is rendered while its model thinks"),
     int("sandbox.recycle_bytes", "234_881_024", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
-    key("sandbox.imports_denied", Kind::List, Unset::Default("[]"), "globs of files no program may import"),
-    key("sandbox.secrets_denied", Kind::List, Unset::Default(SECRETS_DENIED), "globs of files that hold secrets by their names"),
-    key("sandbox.layers_missing", Kind::List, Unset::Default("[]"), "layers of the jail this system may lack"),
+    key("sandbox.imports_denied", ValueKind::List, UnsetRule::Default("[]"), "globs of files no program may import"),
+    key("sandbox.secrets_denied", ValueKind::List, UnsetRule::Default(SECRETS_DENIED), "globs of files that hold secrets by their names"),
+    key("sandbox.layers_missing", ValueKind::List, UnsetRule::Default("[]"), "layers of the jail this system may lack"),
 ];
 
 /// The match of a dotted path in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum KeyMatch {
     /// A key.
-    Key(&'static Key),
+    Key(&'static ConfigKey),
     /// A table that holds keys.
     Section,
     Nothing,
 }
 
 /// Looks a path up.
-pub(super) fn find(path: &[String]) -> Found {
+pub(super) fn find(path: &[String]) -> KeyMatch {
     let mut section = false;
     for key in KEYS {
         let pattern: Vec<&str> = key.path.split('.').collect();
@@ -228,16 +239,20 @@ pub(super) fn find(path: &[String]) -> Found {
             .zip(&pattern)
             .all(|(name, part)| *part == "*" || part == name);
         if fits && pattern.len() == path.len() {
-            return Found::Key(key);
+            return KeyMatch::Key(key);
         }
         section |= fits && path.len() < pattern.len();
     }
-    if section { Found::Section } else { Found::Nothing }
+    if section {
+        KeyMatch::Section
+    } else {
+        KeyMatch::Nothing
+    }
 }
 
 /// The first key of a section, with the operator's own names kept; nothing for what is no section.
 pub(super) fn first_in(path: &[String]) -> Option<String> {
-    if find(path) != Found::Section {
+    if find(path) != KeyMatch::Section {
         return None;
     }
     let fits = |pattern: &[&str]| {
@@ -262,7 +277,7 @@ pub(super) fn nearest(path: &[String]) -> Option<String> {
         let pattern: Vec<&str> = key.path.split('.').collect();
         for length in 1..=pattern.len() {
             let known = named(pattern.get(..length).unwrap_or_default(), path);
-            let distance = edits(&asked, &known);
+            let distance = edit_distance(&asked, &known);
             if best.as_ref().is_none_or(|(least, _)| distance < *least) {
                 best = Some((distance, known));
             }
@@ -306,12 +321,12 @@ mod tests {
     #[test]
     fn every_path_is_a_key_a_section_or_nothing() {
         assert!(
-            matches!(find(&path("hooks.ci.grants.role")), Found::Key(key) if key.path == "hooks.*.grants.role")
+            matches!(find(&path("hooks.ci.grants.role")), KeyMatch::Key(key) if key.path == "hooks.*.grants.role")
         );
-        assert_eq!(find(&path("hooks.ci.grants")), Found::Section);
-        assert_eq!(find(&path("hooks")), Found::Section);
-        assert_eq!(find(&path("hooks.ci.grants.rule")), Found::Nothing);
-        assert_eq!(find(&path("server.listen.port")), Found::Nothing);
+        assert_eq!(find(&path("hooks.ci.grants")), KeyMatch::Section);
+        assert_eq!(find(&path("hooks")), KeyMatch::Section);
+        assert_eq!(find(&path("hooks.ci.grants.rule")), KeyMatch::Nothing);
+        assert_eq!(find(&path("server.listen.port")), KeyMatch::Nothing);
     }
 
     #[test]

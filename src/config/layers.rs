@@ -1,34 +1,34 @@
 //! File, environment and flags become one flat list of typed values; later layers win. Everything that
 //! can be said from the table of keys alone is checked here.
 
-use crate::config::error::{Place, Problems};
-use crate::config::keys::{self, Found, Key, Kind};
-use crate::config::sources::{SourceFile, Sources};
+use crate::config::error::{Problems, SettingLocation};
+use crate::config::keys::{self, ConfigKey, KeyMatch, ValueKind};
+use crate::config::sources::{ConfigSources, SourceFile};
 use crate::config::value::{self, SecretSource, Value};
-use crate::config::variables::{self, Meaning, NAMED_SECTIONS, variable_of_path};
+use crate::config::variables::{self, NAMED_SECTIONS, VariableMeaning, variable_of_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 
 /// One key that was set.
-pub(super) struct Entry {
+pub(super) struct LayerEntry {
     /// The value, or `None` if what was written was refused; the problem is noted already.
     pub(super) value: Option<Value>,
-    pub(super) place: Place,
+    pub(super) location: SettingLocation,
 }
 
 /// All keys that were set, by dotted path, and the sections that exist.
 #[derive(Default)]
 pub(super) struct Layers {
-    pub(super) entries: BTreeMap<String, Entry>,
-    pub(super) sections: BTreeMap<String, Place>,
+    pub(super) entries: BTreeMap<String, LayerEntry>,
+    pub(super) sections: BTreeMap<String, SettingLocation>,
     /// The file is not TOML: what it sets is not known.
     pub(super) is_file_unread: bool,
 }
 
 impl Layers {
     /// Reads all layers, the weakest first.
-    pub(super) fn read(sources: &Sources, problems: &mut Problems) -> Self {
+    pub(super) fn read(sources: &ConfigSources, problems: &mut Problems) -> Self {
         let mut layers = Self::default();
         if let Some(file) = &sources.file {
             layers.read_file(file, problems);
@@ -44,7 +44,7 @@ impl Layers {
         for error in &errors {
             let message = error.message().replace('\n', " ");
             let start = error.span().map_or(0, |span| span.start);
-            problems.add(&lines.place(start), "", format!("this is not TOML: {message}"));
+            problems.add(&lines.location(start), "", format!("this is not TOML: {message}"));
         }
         // What was recovered around a mistake would only lead to misleading problems.
         self.is_file_unread = !errors.is_empty();
@@ -60,19 +60,19 @@ impl Layers {
             }
             let mut path = above.to_vec();
             path.push(name.get_ref().to_string());
-            let place = lines.place(name.span().start);
+            let place = lines.location(name.span().start);
             match (keys::find(&path), value.get_ref()) {
-                (Found::Key(key), value) => {
+                (KeyMatch::Key(key), value) => {
                     let value = value::from_toml(key.kind, value);
                     self.set(key, &path, value, place, problems);
                 }
                 // Recursion ends with the table of keys: no path is longer than four names.
-                (Found::Section, DeValue::Table(table)) => {
+                (KeyMatch::Section, DeValue::Table(table)) => {
                     self.note_section(&path, &place, problems);
                     self.read_table(table, &path, lines, problems);
                 }
-                (Found::Section, _) => problems.add(&place, &path.join("."), "expected a table"),
-                (Found::Nothing, _) => {
+                (KeyMatch::Section, _) => problems.add(&place, &path.join("."), "expected a table"),
+                (KeyMatch::Nothing, _) => {
                     problems.add(&place, &path.join("."), unknown(&path, &|path| path.join(".")))
                 }
             }
@@ -81,17 +81,17 @@ impl Layers {
 
     fn read_environment(&mut self, environment: &BTreeMap<String, String>, problems: &mut Problems) {
         for (name, text) in environment {
-            let place = Place::Variable(name.clone());
-            let path = match variables::meaning(name) {
-                Meaning::Key(path) => path,
-                Meaning::Misspelt(meant) => {
+            let place = SettingLocation::Variable(name.clone());
+            let path = match variables::classify_variable(name) {
+                VariableMeaning::Key(path) => path,
+                VariableMeaning::Misspelt(meant) => {
                     problems.add(&place, "", format!("unknown key; did you mean {meant}?"));
                     continue;
                 }
-                Meaning::Foreign | Meaning::Unknown => continue,
+                VariableMeaning::Unrelated | VariableMeaning::Unknown => continue,
             };
             match find_text(&path) {
-                Some((key, path, Part::Whole)) => {
+                Some((key, path, KeyPart::Whole)) => {
                     let value = value::from_text(key.kind, text);
                     self.set(key, &path, value, place, problems);
                 }
@@ -106,41 +106,49 @@ impl Layers {
             let path: Vec<String> = name.split('.').map(str::to_owned).collect();
             match find_text(&path) {
                 Some((
-                    Key {
-                        kind: Kind::Secret { .. },
+                    ConfigKey {
+                        kind: ValueKind::Secret { .. },
                         ..
                     },
                     path,
-                    Part::Whole,
+                    KeyPart::Whole,
                 )) => {
                     let variable = variable_of_path(&path);
                     let why =
                         format!("everybody on this machine can read a command line; set {variable} instead");
-                    problems.add(&Place::Flag, name, why);
+                    problems.add(&SettingLocation::Flag, name, why);
                 }
-                Some((key, path, Part::Whole)) => {
+                Some((key, path, KeyPart::Whole)) => {
                     self.set(
                         key,
                         &path,
                         value::from_text(key.kind, text),
-                        Place::Flag,
+                        SettingLocation::Flag,
                         problems,
                     );
                 }
-                Some((key, path, part)) => {
-                    self.set(key, &path, Ok(part.reference(text)), Place::Flag, problems)
-                }
-                None => problems.add(&Place::Flag, name, unknown(&path, &|path| path.join("."))),
+                Some((key, path, part)) => self.set(
+                    key,
+                    &path,
+                    Ok(part.reference(text)),
+                    SettingLocation::Flag,
+                    problems,
+                ),
+                None => problems.add(
+                    &SettingLocation::Flag,
+                    name,
+                    unknown(&path, &|path| path.join(".")),
+                ),
             }
         }
     }
 
     fn set(
         &mut self,
-        key: &Key,
+        key: &ConfigKey,
         path: &[String],
         value: Result<Value, String>,
-        place: Place,
+        place: SettingLocation,
         problems: &mut Problems,
     ) {
         debug_assert_eq!(key.path.split('.').count(), path.len());
@@ -159,10 +167,16 @@ impl Layers {
         }
         let name = path.join(".");
         let value = value.map_err(|why| problems.add(&place, &name, why)).ok();
-        self.entries.insert(name, Entry { value, place });
+        self.entries.insert(
+            name,
+            LayerEntry {
+                value,
+                location: place,
+            },
+        );
     }
 
-    fn note_section(&mut self, path: &[String], place: &Place, problems: &mut Problems) {
+    fn note_section(&mut self, path: &[String], place: &SettingLocation, problems: &mut Problems) {
         let name = path.join(".");
         if self.sections.contains_key(&name) {
             return;
@@ -192,8 +206,8 @@ impl Lines {
         }
     }
 
-    fn place(&self, offset: usize) -> Place {
-        Place::File {
+    fn location(&self, offset: usize) -> SettingLocation {
+        SettingLocation::File {
             shown: self.shown.clone(),
             line: self.starts.partition_point(|start| *start <= offset),
         }
@@ -202,13 +216,13 @@ impl Lines {
 
 /// The part of a key that a variable or flag sets: all of it, or the reference to its secret.
 #[derive(Clone, Copy)]
-enum Part {
+enum KeyPart {
     Whole,
     Variable,
     File,
 }
 
-impl Part {
+impl KeyPart {
     fn reference(self, text: &str) -> Value {
         Value::Secret(match self {
             Self::Variable => SecretSource::Variable(text.to_owned()),
@@ -218,19 +232,21 @@ impl Part {
 }
 
 /// The key a variable or flag means. `<secret>.env` and `<secret>.file` refer to a secret.
-fn find_text(path: &[String]) -> Option<(&'static Key, Vec<String>, Part)> {
-    if let Found::Key(key) = keys::find(path) {
-        return Some((key, path.to_vec(), Part::Whole));
+fn find_text(path: &[String]) -> Option<(&'static ConfigKey, Vec<String>, KeyPart)> {
+    if let KeyMatch::Key(key) = keys::find(path) {
+        return Some((key, path.to_vec(), KeyPart::Whole));
     }
     let (last, above) = path.split_last()?;
     let part = match last.as_str() {
-        "env" => Part::Variable,
-        "file" => Part::File,
+        "env" => KeyPart::Variable,
+        "file" => KeyPart::File,
         _ => return None,
     };
     match keys::find(above) {
-        Found::Key(key) if matches!(key.kind, Kind::Secret { .. }) => Some((key, above.to_vec(), part)),
-        Found::Key(_) | Found::Section | Found::Nothing => None,
+        KeyMatch::Key(key) if matches!(key.kind, ValueKind::Secret { .. }) => {
+            Some((key, above.to_vec(), part))
+        }
+        KeyMatch::Key(_) | KeyMatch::Section | KeyMatch::Nothing => None,
     }
 }
 

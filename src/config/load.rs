@@ -1,13 +1,13 @@
 //! The reading of layers into [`Config`], and the sections that need no other: server, data, limits.
 
 use crate::config::error::ConfigError;
-use crate::config::reader::Reader;
+use crate::config::reader::SettingsReader;
 use crate::config::sandbox::sandbox;
 use crate::config::settings::{
     BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, OperatorSettings,
     RetentionSettings, SandboxSettings, ServerSettings,
 };
-use crate::config::sources::Sources;
+use crate::config::sources::ConfigSources;
 use crate::config::{channels, hooks, model_choice, models, repositories};
 use crate::model::{Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 impl Config {
     /// Builds the configuration of a server. The error lists everything that is wrong.
-    pub fn load(sources: Sources) -> Result<Self, ConfigError> {
-        let mut reader = Reader::new(&sources);
+    pub fn load(sources: ConfigSources) -> Result<Self, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
         let model = model_choice::for_server(&mut reader);
         let mut used = reader.names("providers");
         used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
@@ -42,8 +42,8 @@ impl Config {
     /// and limits. Channels, hooks and repositories stay empty and their secrets are not fetched, so
     /// a server's file works on a laptop. With no model set, the provider whose key is present
     /// answers with its usual model.
-    pub fn for_terminal(sources: Sources) -> Result<Self, ConfigError> {
-        let mut reader = Reader::new(&sources);
+    pub fn for_terminal(sources: ConfigSources) -> Result<Self, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
         let model = model_choice::for_terminal(&mut reader);
         let used: BTreeSet<String> = model_choice::provider_of(&model.default)
             .map(str::to_owned)
@@ -68,8 +68,8 @@ impl Config {
 
     /// Reads the part of a server's configuration that an operator's command needs: where the data is, how long it is kept, and limits. No
     /// secret is fetched, so that it works in a shell without them; everything that can be said without secrets is still checked.
-    pub fn for_operator(sources: Sources) -> Result<OperatorSettings, ConfigError> {
-        let mut reader = Reader::new(&sources);
+    pub fn for_operator(sources: ConfigSources) -> Result<OperatorSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
         let settings = OperatorSettings {
             data: data(&mut reader),
             retention: retention(&mut reader),
@@ -82,16 +82,16 @@ impl Config {
     }
 
     /// Reads the sources that packages of Jsonnet may be fetched from, for a person who works on them in a terminal. No secret is fetched.
-    pub fn for_packages(sources: Sources) -> Result<BundlerSettings, ConfigError> {
-        let mut reader = Reader::new(&sources);
+    pub fn for_packages(sources: ConfigSources) -> Result<BundlerSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
         let settings = bundler(&mut reader);
         reader.finish()?;
         Ok(settings)
     }
 
     /// Reads the part of a configuration that evaluating programs needs: the bounds of the sandbox. No secret is fetched.
-    pub fn for_rendering(sources: Sources) -> Result<SandboxSettings, ConfigError> {
-        let mut reader = Reader::new(&sources);
+    pub fn for_rendering(sources: ConfigSources) -> Result<SandboxSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
         let settings = sandbox(&mut reader);
         reader.finish()?;
         Ok(settings)
@@ -128,29 +128,29 @@ impl Config {
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        server(&mut Reader::new(&Sources::default()))
+        server(&mut SettingsReader::new(&ConfigSources::default()))
     }
 }
 
 impl Default for DataSettings {
     fn default() -> Self {
-        data(&mut Reader::new(&Sources::default()))
+        data(&mut SettingsReader::new(&ConfigSources::default()))
     }
 }
 
 impl Default for RetentionSettings {
     fn default() -> Self {
-        retention(&mut Reader::new(&Sources::default()))
+        retention(&mut SettingsReader::new(&ConfigSources::default()))
     }
 }
 
 impl Default for LimitSettings {
     fn default() -> Self {
-        limits(&mut Reader::new(&Sources::default()))
+        limits(&mut SettingsReader::new(&ConfigSources::default()))
     }
 }
 
-fn server(reader: &mut Reader<'_>) -> ServerSettings {
+fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {
     let listen = reader.address("server.listen");
     let behind_proxy = reader.boolean("server.behind_proxy");
     if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !behind_proxy {
@@ -183,7 +183,7 @@ fn server(reader: &mut Reader<'_>) -> ServerSettings {
 }
 
 /// A list of hosts; `example` is one.
-pub(super) fn hosts(reader: &mut Reader<'_>, key: &str, example: &str) -> Vec<String> {
+pub(super) fn hosts(reader: &mut SettingsReader<'_>, key: &str, example: &str) -> Vec<String> {
     let hosts = reader.list(key);
     if !hosts.iter().all(|host| is_host(host)) {
         let why = format!("expected host names such as {example}, without scheme or path");
@@ -198,14 +198,14 @@ fn is_host(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(part)
 }
 
-fn bundler(reader: &mut Reader<'_>) -> BundlerSettings {
+fn bundler(reader: &mut SettingsReader<'_>) -> BundlerSettings {
     BundlerSettings {
         hosts_allowed: hosts(reader, "bundler.hosts_allowed", "github.com"),
         kept_bytes_max: reader.integer("bundler.kept_bytes_max"),
     }
 }
 
-fn data(reader: &mut Reader<'_>) -> DataSettings {
+fn data(reader: &mut SettingsReader<'_>) -> DataSettings {
     DataSettings {
         directory: reader.path("data.directory").unwrap_or_default(),
         group_access: reader.boolean("data.group_access"),
@@ -213,7 +213,7 @@ fn data(reader: &mut Reader<'_>) -> DataSettings {
     }
 }
 
-fn retention(reader: &mut Reader<'_>) -> RetentionSettings {
+fn retention(reader: &mut SettingsReader<'_>) -> RetentionSettings {
     let mut days = |kind: &str| {
         let days = reader.integer(&format!("retention.{kind}_days_kept"));
         (days > 0).then_some(days)
@@ -231,7 +231,7 @@ fn retention(reader: &mut Reader<'_>) -> RetentionSettings {
     }
 }
 
-fn limits(reader: &mut Reader<'_>) -> LimitSettings {
+fn limits(reader: &mut SettingsReader<'_>) -> LimitSettings {
     LimitSettings {
         turn: Limits {
             steps_max: reader.integer("limits.steps_max"),

@@ -21,7 +21,7 @@ mod value;
 mod variables;
 
 pub use error::{ConfigError, Problem};
-pub use keys::{KEYS, Key, Kind, Unset};
+pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, known_provider, usual_model};
 pub use settings::{
     BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookChange, HookScheme, HookSettings,
@@ -29,7 +29,7 @@ pub use settings::{
     RepositorySettings, RetentionSettings, SandboxSettings, ServerSettings, SlackSettings, TelegramMode,
     TelegramSettings,
 };
-pub use sources::{SourceFile, Sources};
+pub use sources::{ConfigSources, SourceFile};
 pub use variables::ignored_variables;
 
 #[cfg(test)]

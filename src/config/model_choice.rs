@@ -1,9 +1,9 @@
 //! The choice of the model that answers: `model.default` and `model.provider`, each by its own, from the same layer or from two.
 
 use crate::config::models::{KNOWN_PROVIDERS, known_provider, usual_model};
-use crate::config::reader::{Layer, Reader};
+use crate::config::reader::{SettingLayer, SettingsReader};
 use crate::config::settings::ModelSettings;
-use crate::model::edits;
+use crate::model::edit_distance;
 use std::collections::BTreeSet;
 
 const DEFAULT: &str = "model.default";
@@ -15,7 +15,7 @@ pub(super) fn provider_of(model: &str) -> Option<&str> {
 }
 
 /// The model of a server: the one that was set, or the default.
-pub(super) fn for_server(reader: &mut Reader<'_>) -> ModelSettings {
+pub(super) fn for_server(reader: &mut SettingsReader<'_>) -> ModelSettings {
     let default = match reader.is_set(PROVIDER) || reader.is_set(DEFAULT) {
         true => chosen(reader),
         false => reader.text(DEFAULT),
@@ -24,7 +24,7 @@ pub(super) fn for_server(reader: &mut Reader<'_>) -> ModelSettings {
 }
 
 /// The model of a terminal session: the one that was set, or that of the provider whose key is here.
-pub(super) fn for_terminal(reader: &mut Reader<'_>) -> ModelSettings {
+pub(super) fn for_terminal(reader: &mut SettingsReader<'_>) -> ModelSettings {
     let default = match reader.is_set(PROVIDER) || reader.is_set(DEFAULT) {
         true => chosen(reader),
         false => usual(reader),
@@ -32,7 +32,7 @@ pub(super) fn for_terminal(reader: &mut Reader<'_>) -> ModelSettings {
     settings(reader, default)
 }
 
-fn settings(reader: &mut Reader<'_>, default: Option<String>) -> ModelSettings {
+fn settings(reader: &mut SettingsReader<'_>, default: Option<String>) -> ModelSettings {
     ModelSettings {
         default: default.unwrap_or_default(),
         stream: reader.boolean("model.stream"),
@@ -40,7 +40,7 @@ fn settings(reader: &mut Reader<'_>, default: Option<String>) -> ModelSettings {
 }
 
 /// A choice of an operator, as `provider/model` with the name of a provider that is known or configured.
-fn chosen(reader: &mut Reader<'_>) -> Option<String> {
+fn chosen(reader: &mut SettingsReader<'_>) -> Option<String> {
     if reader.refused(DEFAULT) || reader.refused(PROVIDER) {
         return None;
     }
@@ -59,14 +59,14 @@ fn chosen(reader: &mut Reader<'_>) -> Option<String> {
     }
 }
 
-fn set(reader: &mut Reader<'_>, key: &str) -> Option<(Layer, String)> {
+fn set(reader: &mut SettingsReader<'_>, key: &str) -> Option<(SettingLayer, String)> {
     Some((reader.layer(key)?, reader.text(key)?))
 }
 
 /// A setting, and where it was set.
 struct Choice<'a> {
-    model: Option<(Layer, String)>,
-    provider: Option<(Layer, String)>,
+    model: Option<(SettingLayer, String)>,
+    provider: Option<(SettingLayer, String)>,
     configured: &'a BTreeSet<String>,
 }
 
@@ -85,10 +85,10 @@ impl Choice<'_> {
         };
         match (provider, model) {
             // A stronger layer names the provider alone: what a weaker one says of the model is another's.
-            (Some((strong, provider)), Some((weak, _))) if strong > weak => alone(&provider),
-            (Some((_, provider)), None) => alone(&provider),
+            (Some((strong, provider)), Some((weak, _))) if strong > weak => provider_default(&provider),
+            (Some((_, provider)), None) => provider_default(&provider),
             (Some((weak, provider)), Some((strong, model))) if strong > weak => {
-                self.of_a_stronger_layer(&provider, model)
+                self.resolve_override(&provider, model)
             }
             (Some((_, provider)), Some((_, model))) => Ok(self.joined(&provider, model)),
             (None, Some((_, model))) => self.without_provider(model).map_err(|why| (DEFAULT, why)),
@@ -105,7 +105,7 @@ impl Choice<'_> {
     }
 
     /// A model whose layer says nothing of the provider: it may name one itself, by words or by its maker's prefix.
-    fn of_a_stronger_layer(&self, provider: &str, model: &str) -> Result<String, (&'static str, String)> {
+    fn resolve_override(&self, provider: &str, model: &str) -> Result<String, (&'static str, String)> {
         let names_one = provider_of(model).is_some_and(|name| self.known(name).is_ok());
         let maker = maker_of(model).filter(|maker| *maker != provider);
         let is_of_another_maker = maker.is_some() && MAKERS.iter().any(|(name, _)| *name == provider);
@@ -145,7 +145,9 @@ impl Choice<'_> {
             .iter()
             .flat_map(|known| [&[known.name], known.aliases].concat())
             .chain(self.configured.iter().map(String::as_str));
-        let near = names.min_by_key(|name| edits(name, provider)).unwrap_or_default();
+        let near = names
+            .min_by_key(|name| edit_distance(name, provider))
+            .unwrap_or_default();
         Err(format!(
             "its provider is neither known nor configured; did you mean {near}?"
         ))
@@ -175,7 +177,7 @@ fn maker_of(model: &str) -> Option<&'static str> {
 }
 
 /// The usual model of a provider that was named alone.
-fn alone(provider: &str) -> Result<String, (&'static str, String)> {
+fn provider_default(provider: &str) -> Result<String, (&'static str, String)> {
     match usual_model(provider) {
         Some(model) => Ok(format!("{provider}/{model}")),
         None => Err((
@@ -185,7 +187,7 @@ fn alone(provider: &str) -> Result<String, (&'static str, String)> {
     }
 }
 
-fn usual(reader: &mut Reader<'_>) -> Option<String> {
+fn usual(reader: &mut SettingsReader<'_>) -> Option<String> {
     for known in KNOWN_PROVIDERS {
         let Some(model) = known.usual_model else {
             continue;

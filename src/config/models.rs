@@ -1,6 +1,6 @@
 //! Accounts with model providers: what is known of each provider by its name, and what an operator set.
 
-use crate::config::reader::{Conventional, Reader};
+use crate::config::reader::{ConventionalSecret, SettingsReader};
 use crate::config::settings::ProviderSettings;
 use crate::model::Secret;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ pub fn usual_model(provider: &str) -> Option<&'static str> {
 
 /// The accounts of these providers.
 pub(super) fn providers(
-    reader: &mut Reader<'_>,
+    reader: &mut SettingsReader<'_>,
     names: &BTreeSet<String>,
 ) -> BTreeMap<String, ProviderSettings> {
     let settings = names
@@ -95,7 +95,7 @@ pub(super) fn providers(
     settings.collect()
 }
 
-fn provider(reader: &mut Reader<'_>, name: &str) -> Option<ProviderSettings> {
+fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSettings> {
     let section = format!("providers.{name}");
     let known = known_provider(name);
     let keyless = reader.boolean(&format!("{section}.keyless"));
@@ -122,7 +122,7 @@ fn provider(reader: &mut Reader<'_>, name: &str) -> Option<ProviderSettings> {
 
 /// The key that was set, or that of the variable where the provider's own tools look. A provider that needs one and
 /// has none is a problem: no request goes out without its key.
-fn api_key(reader: &mut Reader<'_>, name: &str, keyless: bool, needs_key: bool) -> Option<Secret> {
+fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key: bool) -> Option<Secret> {
     let path = format!("providers.{name}.api_key");
     if reader.is_set(&path) {
         if keyless {
@@ -138,9 +138,9 @@ fn api_key(reader: &mut Reader<'_>, name: &str, keyless: bool, needs_key: bool) 
     }
     let variables = variables(name);
     match reader.conventional(&path, &variables) {
-        Conventional::Secret(secret) => Some(secret),
-        Conventional::Refused => None,
-        Conventional::NotSet => {
+        ConventionalSecret::Secret(secret) => Some(secret),
+        ConventionalSecret::Refused => None,
+        ConventionalSecret::NotSet => {
             let mut why = format!(
                 "the API key is missing; set {} or this key",
                 variables.join(" or ")

@@ -1,26 +1,26 @@
 //! A typed reader of keys for the builders of the sections. Notes every problem and carries on, so that one start shows all of them.
 
-use crate::config::error::{ConfigError, Place, Problems};
-use crate::config::keys::{self, Found, Key, Kind, Unset};
+use crate::config::error::{ConfigError, Problems, SettingLocation};
+use crate::config::keys::{self, ConfigKey, KeyMatch, UnsetRule, ValueKind};
 use crate::config::layers::Layers;
-use crate::config::secrets::Vault;
-use crate::config::sources::Sources;
+use crate::config::secrets::SecretResolver;
+use crate::config::sources::ConfigSources;
 use crate::config::url::Url;
 use crate::config::value::{self, SecretSource, Value};
-use crate::model::{Secret, edits};
+use crate::model::{Secret, edit_distance};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// A reader of settings, which collects what is set, what is not, and every problem.
-pub(super) struct Reader<'a> {
+pub(super) struct SettingsReader<'a> {
     layers: Layers,
     problems: Problems,
-    vault: Vault<'a>,
+    secret_resolver: SecretResolver<'a>,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(sources: &'a Sources) -> Self {
+impl<'a> SettingsReader<'a> {
+    pub(super) fn new(sources: &'a ConfigSources) -> Self {
         let mut problems = Problems::default();
         let layers = Layers::read(sources, &mut problems);
         let directory = sources.file.as_ref().and_then(|file| file.path.parent());
@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
         Self {
             layers,
             problems,
-            vault: Vault {
+            secret_resolver: SecretResolver {
                 environment: &sources.environment,
                 directory,
             },
@@ -80,33 +80,33 @@ impl<'a> Reader<'a> {
     }
 
     /// The layer that a key was set in.
-    pub(super) fn layer(&self, path: &str) -> Option<Layer> {
-        match self.layers.entries.get(path)?.place {
-            Place::File { .. } | Place::WholeFile { .. } => Some(Layer::File),
-            Place::Variable(_) => Some(Layer::Environment),
-            Place::Flag => Some(Layer::Flags),
-            Place::Nowhere => None,
+    pub(super) fn layer(&self, path: &str) -> Option<SettingLayer> {
+        match self.layers.entries.get(path)?.location {
+            SettingLocation::File { .. } | SettingLocation::WholeFile { .. } => Some(SettingLayer::File),
+            SettingLocation::Variable(_) => Some(SettingLayer::Environment),
+            SettingLocation::Flag => Some(SettingLayer::Flags),
+            SettingLocation::Nowhere => None,
         }
     }
 
     /// Notes a problem where the key was set, or else where its section begins.
     pub(super) fn problem(&mut self, path: &str, message: impl Into<String>) {
-        let place = self.place(path);
+        let place = self.location(path);
         self.problems.add(&place, path, message);
     }
 
     /// Notes a problem with a key nobody set where another key makes it necessary.
     pub(super) fn problem_because_of(&mut self, cause: &str, path: &str, message: impl Into<String>) {
-        let place = match self.place(path) {
-            Place::Nowhere => self.place(cause),
+        let place = match self.location(path) {
+            SettingLocation::Nowhere => self.location(cause),
             place => place,
         };
         self.problems.add(&place, path, message);
     }
 
-    fn place(&self, path: &str) -> Place {
+    fn location(&self, path: &str) -> SettingLocation {
         if let Some(entry) = self.layers.entries.get(path) {
-            return entry.place.clone();
+            return entry.location.clone();
         }
         let mut above = path;
         loop {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
             }
             match above.rsplit_once('.') {
                 Some((shorter, _)) => above = shorter,
-                None => return Place::Nowhere,
+                None => return SettingLocation::Nowhere,
             }
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the meaning of the word of a choice. One that the table of keys lists and the meanings do not is refused: it is never taken
     /// for another.
-    pub(super) fn word<T: Copy>(&mut self, path: &str, meanings: &[(&str, T)]) -> Option<T> {
+    pub(super) fn choice<T: Copy>(&mut self, path: &str, meanings: &[(&str, T)]) -> Option<T> {
         let word = self.text(path)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word);
         if meaning.is_none() {
@@ -198,22 +198,22 @@ impl<'a> Reader<'a> {
     }
 
     /// A secret in one of the conventional variables.
-    pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> Conventional {
-        let Some((name, source)) = self.vault.conventional(variables) else {
-            return Conventional::NotSet;
+    pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> ConventionalSecret {
+        let Some((name, source)) = self.secret_resolver.conventional(variables) else {
+            return ConventionalSecret::NotSet;
         };
-        match self.vault.fetch(&source, chars_min(path)) {
-            Ok(secret) => Conventional::Secret(secret),
+        match self.secret_resolver.fetch(&source, chars_min(path)) {
+            Ok(secret) => ConventionalSecret::Secret(secret),
             Err(why) => {
-                self.problems.add(&Place::Variable(name), path, why);
-                Conventional::Refused
+                self.problems.add(&SettingLocation::Variable(name), path, why);
+                ConventionalSecret::Refused
             }
         }
     }
 
     /// True if one of the conventional variables is set.
     pub(super) fn has_conventional(&self, variables: &[&'static str]) -> bool {
-        self.vault.conventional(variables).is_some()
+        self.secret_resolver.conventional(variables).is_some()
     }
 
     /// The name of something in another section, which must exist there.
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
         if names.contains(&name) {
             return Some(name);
         }
-        let near = names.iter().find(|known| edits(known, &name) <= 2);
+        let near = names.iter().find(|known| edit_distance(known, &name) <= 2);
         let hint = match near {
             Some(known) => format!("; did you mean {known}?"),
             None if names.is_empty() => format!("; there is no [{section}.<name>]"),
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
     }
 
     fn fetch(&mut self, path: &str, source: &SecretSource) -> Option<Secret> {
-        let fetched = self.vault.fetch(source, chars_min(path));
+        let fetched = self.secret_resolver.fetch(source, chars_min(path));
         fetched.map_err(|why| self.problem(path, why)).ok()
     }
 
@@ -247,9 +247,9 @@ impl<'a> Reader<'a> {
         }
         let key = key(path)?;
         match key.unset {
-            Unset::Default(text) => default_value(key.kind, text),
-            Unset::Absent => None,
-            Unset::Required => {
+            UnsetRule::Default(text) => default_value(key.kind, text),
+            UnsetRule::Absent => None,
+            UnsetRule::Required => {
                 self.problem(path, required(path, key.kind));
                 None
             }
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
 
 /// The layer in which a key was set, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Layer {
+pub(super) enum SettingLayer {
     /// The file.
     File,
     /// A variable.
@@ -269,7 +269,7 @@ pub(super) enum Layer {
 }
 
 /// The content of the conventional variables of a provider.
-pub(super) enum Conventional {
+pub(super) enum ConventionalSecret {
     /// No variable is set.
     NotSet,
     /// A variable is set and was refused; the problem is noted.
@@ -278,36 +278,36 @@ pub(super) enum Conventional {
     Secret(Secret),
 }
 
-const TOKEN_KIND: Kind = Kind::Secret { chars_min: 0 };
+const TOKEN_KIND: ValueKind = ValueKind::Secret { chars_min: 0 };
 
-fn required(path: &str, kind: Kind) -> String {
+fn required(path: &str, kind: ValueKind) -> String {
     let name = path.rsplit('.').next().unwrap_or(path);
     match kind {
-        Kind::Secret { .. } => {
+        ValueKind::Secret { .. } => {
             format!("is required; write {name} = {{ env = \"NAME\" }} or {{ file = \"path\" }}")
         }
-        Kind::Choice(words) => format!("is required: one of {}", words.join(", ")),
+        ValueKind::Choice(words) => format!("is required: one of {}", words.join(", ")),
         _ => "is required".to_owned(),
     }
 }
 
-fn key(path: &str) -> Option<&'static Key> {
+fn key(path: &str) -> Option<&'static ConfigKey> {
     let path: Vec<String> = path.split('.').map(str::to_owned).collect();
     match keys::find(&path) {
-        Found::Key(key) => Some(key),
-        Found::Section | Found::Nothing => None,
+        KeyMatch::Key(key) => Some(key),
+        KeyMatch::Section | KeyMatch::Nothing => None,
     }
 }
 
 fn chars_min(path: &str) -> usize {
     match key(path).map(|key| key.kind) {
-        Some(Kind::Secret { chars_min }) => chars_min,
+        Some(ValueKind::Secret { chars_min }) => chars_min,
         _ => 0,
     }
 }
 
 /// A default, read as the file would be.
-pub(super) fn default_value(kind: Kind, text: &str) -> Option<Value> {
+pub(super) fn default_value(kind: ValueKind, text: &str) -> Option<Value> {
     let value = toml::de::DeValue::parse(text).ok()?;
     value::from_toml(kind, value.get_ref()).ok()
 }
@@ -315,23 +315,23 @@ pub(super) fn default_value(kind: Kind, text: &str) -> Option<Value> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::Reader;
-    use crate::config::sources::{SourceFile, Sources};
+    use super::SettingsReader;
+    use crate::config::sources::{ConfigSources, SourceFile};
 
     #[test]
-    fn a_word_without_a_meaning_is_refused_and_never_taken_for_another() {
+    fn an_unsupported_value_is_refused_and_never_mapped_to_another() {
         let file = SourceFile {
             path: "drydock.toml".into(),
             text: "[hooks.ci]\nscheme = \"generic-body\"\n".to_owned(),
         };
-        let sources = Sources {
+        let sources = ConfigSources {
             file: Some(file),
-            ..Sources::default()
+            ..ConfigSources::default()
         };
-        let mut reader = Reader::new(&sources);
+        let mut reader = SettingsReader::new(&sources);
         let known = [("github", 1), ("generic-body", 2)];
-        assert_eq!(reader.word("hooks.ci.scheme", &known), Some(2));
-        assert_eq!(reader.word("hooks.ci.scheme", &known[..1]), None);
+        assert_eq!(reader.choice("hooks.ci.scheme", &known), Some(2));
+        assert_eq!(reader.choice("hooks.ci.scheme", &known[..1]), None);
         let told = reader.finish().unwrap_err().to_string();
         assert!(
             told.contains("2: hooks.ci.scheme: `generic-body` has no meaning here yet"),

@@ -1,18 +1,18 @@
 //! `[repositories.<name>]`: where configuration repositories are.
 
-use crate::config::reader::Reader;
+use crate::config::reader::SettingsReader;
 use crate::config::settings::RepositorySettings;
 use std::collections::BTreeMap;
 
 /// Every repository.
-pub(super) fn repositories(reader: &mut Reader<'_>) -> BTreeMap<String, RepositorySettings> {
+pub(super) fn repositories(reader: &mut SettingsReader<'_>) -> BTreeMap<String, RepositorySettings> {
     let names = reader.names("repositories").into_iter();
     names
         .filter_map(|name| Some((name.clone(), repository(reader, &name)?)))
         .collect()
 }
 
-fn repository(reader: &mut Reader<'_>, name: &str) -> Option<RepositorySettings> {
+fn repository(reader: &mut SettingsReader<'_>, name: &str) -> Option<RepositorySettings> {
     let section = format!("repositories.{name}");
     let [path_key, url_key, token_key, branch_key] =
         ["path", "url", "token", "branch"].map(|key| format!("{section}.{key}"));

@@ -3,14 +3,14 @@
 
 use crate::config::error::ConfigError;
 use crate::config::load::hosts;
-use crate::config::reader::Reader;
+use crate::config::reader::SettingsReader;
 use crate::config::settings::{ProgramSettings, SandboxSettings};
-use crate::config::sources::Sources;
+use crate::config::sources::ConfigSources;
 use crate::system::LayerName;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
+pub(super) fn sandbox(reader: &mut SettingsReader<'_>) -> SandboxSettings {
     let settings = SandboxSettings {
         time_max: Duration::from_secs(reader.integer("sandbox.seconds_max")),
         memory_bytes_max: reader.integer("sandbox.memory_bytes_max"),
@@ -58,7 +58,7 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
     settings
 }
 
-fn programs(reader: &mut Reader<'_>) -> ProgramSettings {
+fn programs(reader: &mut SettingsReader<'_>) -> ProgramSettings {
     ProgramSettings {
         helm: program(reader, "helm.program"),
         kustomize: program(reader, "kustomize.program"),
@@ -71,7 +71,7 @@ fn programs(reader: &mut Reader<'_>) -> ProgramSettings {
 }
 
 /// A program is named by the operator alone: a relative path could be found in a repository.
-fn program(reader: &mut Reader<'_>, key: &str) -> Option<PathBuf> {
+fn program(reader: &mut SettingsReader<'_>, key: &str) -> Option<PathBuf> {
     let path = reader.path(key)?;
     if !path.is_absolute() {
         reader.problem(key, "expected an absolute path, such as /usr/local/bin/helm");
@@ -81,8 +81,8 @@ fn program(reader: &mut Reader<'_>, key: &str) -> Option<PathBuf> {
 
 impl SandboxSettings {
     /// Reads the sandbox settings for a command that has no other settings.
-    pub fn read(sources: &Sources) -> Result<Self, ConfigError> {
-        let mut reader = Reader::new(sources);
+    pub fn read(sources: &ConfigSources) -> Result<Self, ConfigError> {
+        let mut reader = SettingsReader::new(sources);
         let settings = sandbox(&mut reader);
         reader.finish()?;
         Ok(settings)
@@ -91,6 +91,6 @@ impl SandboxSettings {
 
 impl Default for SandboxSettings {
     fn default() -> Self {
-        sandbox(&mut Reader::new(&Sources::default()))
+        sandbox(&mut SettingsReader::new(&ConfigSources::default()))
     }
 }

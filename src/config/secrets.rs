@@ -15,7 +15,7 @@ const SECRET_BYTES_MAX: u64 = 16_384;
 /// A secret made of fewer different characters can be guessed.
 const DIFFERENT_CHARS_MIN: usize = 5;
 /// Whole values people leave in a file by mistake.
-const NEVER_MEANT: [&str; 22] = [
+const PLACEHOLDER_VALUES: [&str; 22] = [
     "undefined",
     "null",
     "none",
@@ -59,14 +59,14 @@ const PLACEHOLDER_PARTS: [&str; 15] = [
 ];
 
 /// The source of secrets.
-pub(super) struct Vault<'a> {
+pub(super) struct SecretResolver<'a> {
     /// The environment, by name.
     pub(super) environment: &'a BTreeMap<String, String>,
     /// The directory that paths of secret files are relative to.
     pub(super) directory: PathBuf,
 }
 
-impl Vault<'_> {
+impl SecretResolver<'_> {
     /// Fetches a secret of at least `chars_min` characters. The error is one line without the value.
     pub(super) fn fetch(&self, source: &SecretSource, chars_min: usize) -> Result<Secret, String> {
         let secret = match source {
@@ -74,7 +74,7 @@ impl Vault<'_> {
             SecretSource::Variable(name) => self.variable(name)?,
             SecretSource::File(path) => read_secret(&self.directory.join(path))?,
         };
-        judge(secret.expose(), chars_min)?;
+        check_secret(secret.expose(), chars_min)?;
         Ok(secret)
     }
 
@@ -132,7 +132,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
 }
 
 /// Says what is wrong with a secret, never what it is.
-fn judge(value: &str, chars_min: usize) -> Result<(), String> {
+fn check_secret(value: &str, chars_min: usize) -> Result<(), String> {
     if value.trim().is_empty() {
         return Err("the secret is empty".to_owned());
     }
@@ -164,7 +164,7 @@ fn judge(value: &str, chars_min: usize) -> Result<(), String> {
 fn is_placeholder(value: &str) -> bool {
     let lower = value.trim().to_lowercase();
     let bracketed = |open, close| lower.starts_with(open) && lower.ends_with(close);
-    NEVER_MEANT.contains(&lower.as_str())
+    PLACEHOLDER_VALUES.contains(&lower.as_str())
         || PLACEHOLDER_PARTS.iter().any(|part| lower.contains(part))
         || lower.chars().all(|c| c == 'x')
         || bracketed('<', '>')
@@ -188,7 +188,7 @@ mod tests {
         let path = directory.path().join("secret");
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let vault = Vault {
+        let vault = SecretResolver {
             environment: &BTreeMap::new(),
             directory: directory.path().to_owned(),
         };
@@ -222,7 +222,7 @@ mod tests {
             "sk-ant-...",
             "[object Object]",
         ] {
-            let why = judge(value, 1).unwrap_err();
+            let why = check_secret(value, 1).unwrap_err();
             assert_eq!(
                 why, "the secret is a placeholder; put the real one there",
                 "{value}"
@@ -233,21 +233,21 @@ mod tests {
     /// T96
     #[test]
     fn empty_short_and_repetitive_secrets_are_refused() {
-        assert_eq!(judge("", 1).unwrap_err(), "the secret is empty");
-        assert_eq!(judge(" \t\n", 1).unwrap_err(), "the secret is empty");
+        assert_eq!(check_secret("", 1).unwrap_err(), "the secret is empty");
+        assert_eq!(check_secret(" \t\n", 1).unwrap_err(), "the secret is empty");
         assert_eq!(
-            judge("abcdefghijklmno", 16).unwrap_err(),
+            check_secret("abcdefghijklmno", 16).unwrap_err(),
             "the secret is too short; it needs at least 16 characters"
         );
         assert_eq!(
-            judge("abababababababab", 16).unwrap_err(),
+            check_secret("abababababababab", 16).unwrap_err(),
             "the secret can be guessed; it needs at least 5 different characters"
         );
         assert_eq!(
-            judge("two words 12345678", 16).unwrap_err(),
+            check_secret("two words 12345678", 16).unwrap_err(),
             "the secret holds a space, a line break or a character outside ASCII"
         );
-        assert_eq!(judge(REAL, 16), Ok(()));
+        assert_eq!(check_secret(REAL, 16), Ok(()));
     }
 
     #[test]
@@ -275,9 +275,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_or_directory_is_no_secret_file_and_nobody_waits() {
+    fn a_pipe_or_directory_is_refused_as_a_secret_file_without_blocking() {
         let directory = tempfile::tempdir().unwrap();
-        let vault = Vault {
+        let vault = SecretResolver {
             environment: &BTreeMap::new(),
             directory: directory.path().to_owned(),
         };
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_secret_written_where_its_name_belongs_is_not_repeated() {
-        let vault = Vault {
+        let vault = SecretResolver {
             environment: &BTreeMap::new(),
             directory: PathBuf::new(),
         };

@@ -1,7 +1,7 @@
 //! The sources of settings, already read: a file's text, the environment and flags. Nothing here looks at the process; the shell passes in
 //! what it found.
 
-use crate::config::error::{ConfigError, Place};
+use crate::config::error::{ConfigError, SettingLocation};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const FILE_BYTES_MAX: u64 = 1_048_576;
 
 /// The sources that a configuration is made from. Flags win over environment, environment over file, file over defaults.
 #[derive(Clone, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The file, if there is one.
     pub file: Option<SourceFile>,
     /// The whole environment: `DRYDOCK_SECTION__KEY` sets a key, and secrets are looked up by name.
@@ -29,7 +29,7 @@ pub struct SourceFile {
     pub text: String,
 }
 
-impl Sources {
+impl ConfigSources {
     /// Reads the file at `path`, if one is given. The error says why it cannot be read.
     pub fn read(
         path: Option<&Path>,
@@ -57,7 +57,7 @@ impl Sources {
 )]
 fn read_text(path: &Path) -> Result<String, ConfigError> {
     let refuse = |why: String| {
-        let place = Place::WholeFile {
+        let place = SettingLocation::WholeFile {
             shown: path.display().to_string(),
         };
         ConfigError::one(place, why)

@@ -1,7 +1,7 @@
 //! The conversion of what was written to what a key wants. A refusal says what was expected and what kind of thing was found, never the
 //! value: it may be a secret in the wrong place.
 
-use crate::config::keys::Kind;
+use crate::config::keys::ValueKind;
 use crate::config::url::Url;
 use crate::model::Secret;
 use std::net::SocketAddr;
@@ -38,43 +38,48 @@ pub(super) enum SecretSource {
 }
 
 /// Reads a value of the file.
-pub(super) fn from_toml(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
+pub(super) fn from_toml(kind: ValueKind, value: &DeValue<'_>) -> Result<Value, String> {
     let expected = expected(kind);
     let wrong = || format!("expected {expected}, found {}", found(value));
     match (kind, value) {
-        (Kind::Secret { .. }, DeValue::Table(table)) => secret_reference(table),
-        (Kind::Secret { .. }, DeValue::String(_)) => Err(SECRET_IN_FILE.to_owned()),
-        (Kind::Integer { .. }, DeValue::Integer(number)) => integer(kind, number),
-        (Kind::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
-        (Kind::List, DeValue::Array(entries)) => list(entries).ok_or_else(|| format!("expected {expected}")),
-        (Kind::Text | Kind::Choice(_) | Kind::Address | Kind::Url | Kind::Path, DeValue::String(text)) => {
-            from_words(kind, text)
+        (ValueKind::Secret { .. }, DeValue::Table(table)) => secret_reference(table),
+        (ValueKind::Secret { .. }, DeValue::String(_)) => Err(SECRET_IN_FILE.to_owned()),
+        (ValueKind::Integer { .. }, DeValue::Integer(number)) => integer(kind, number),
+        (ValueKind::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
+        (ValueKind::List, DeValue::Array(entries)) => {
+            list(entries).ok_or_else(|| format!("expected {expected}"))
         }
+        (
+            ValueKind::Text | ValueKind::Choice(_) | ValueKind::Address | ValueKind::Url | ValueKind::Path,
+            DeValue::String(text),
+        ) => from_words(kind, text),
         _ => Err(wrong()),
     }
 }
 
 /// Reads a value of the environment or the command line.
-pub(super) fn from_text(kind: Kind, text: &str) -> Result<Value, String> {
+pub(super) fn from_text(kind: ValueKind, text: &str) -> Result<Value, String> {
     let wrong = || format!("expected {}", expected(kind));
     match kind {
-        Kind::Secret { .. } => Ok(Value::Secret(SecretSource::Value(Secret::new(text.to_owned())))),
-        Kind::Integer { .. } => match DeValue::parse(text.trim()).map(toml::Spanned::into_inner) {
+        ValueKind::Secret { .. } => Ok(Value::Secret(SecretSource::Value(Secret::new(text.to_owned())))),
+        ValueKind::Integer { .. } => match DeValue::parse(text.trim()).map(toml::Spanned::into_inner) {
             Ok(DeValue::Integer(number)) => integer(kind, &number),
             _ => Err(wrong()),
         },
-        Kind::Boolean => text.trim().parse().map(Value::Boolean).map_err(|_| wrong()),
-        Kind::List if text.trim_start().starts_with('[') => {
+        ValueKind::Boolean => text.trim().parse().map(Value::Boolean).map_err(|_| wrong()),
+        ValueKind::List if text.trim_start().starts_with('[') => {
             match DeValue::parse(text.trim()).map(toml::Spanned::into_inner) {
                 Ok(DeValue::Array(entries)) => list(&entries).ok_or_else(wrong),
                 _ => Err(wrong()),
             }
         }
-        Kind::List => {
+        ValueKind::List => {
             let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
             texts(entries.map(str::to_owned).collect()).ok_or_else(wrong)
         }
-        Kind::Text | Kind::Choice(_) | Kind::Address | Kind::Url | Kind::Path => from_words(kind, text),
+        ValueKind::Text | ValueKind::Choice(_) | ValueKind::Address | ValueKind::Url | ValueKind::Path => {
+            from_words(kind, text)
+        }
     }
 }
 
@@ -82,17 +87,17 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Result<Value, String> {
 const SECRET_IN_FILE: &str =
     "a secret does not belong in this file; write { env = \"NAME\" } or { file = \"path\" }";
 
-fn expected(kind: Kind) -> String {
+fn expected(kind: ValueKind) -> String {
     match kind {
-        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Boolean => "true or false".to_owned(),
-        Kind::Text => format!("one line of 1 to {TEXT_CHARS_MAX} characters"),
-        Kind::Choice(words) => format!("one of {}", words.join(", ")),
-        Kind::List => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
-        Kind::Address => "an IP address and port, such as 127.0.0.1:7700".to_owned(),
-        Kind::Url => "an https URL without user, query or fragment (http only to loopback)".to_owned(),
-        Kind::Path => "a path".to_owned(),
-        Kind::Secret { .. } => "{ env = \"NAME\" } or { file = \"path\" }".to_owned(),
+        ValueKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        ValueKind::Boolean => "true or false".to_owned(),
+        ValueKind::Text => format!("one line of 1 to {TEXT_CHARS_MAX} characters"),
+        ValueKind::Choice(words) => format!("one of {}", words.join(", ")),
+        ValueKind::List => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+        ValueKind::Address => "an IP address and port, such as 127.0.0.1:7700".to_owned(),
+        ValueKind::Url => "an https URL without user, query or fragment (http only to loopback)".to_owned(),
+        ValueKind::Path => "a path".to_owned(),
+        ValueKind::Secret { .. } => "{ env = \"NAME\" } or { file = \"path\" }".to_owned(),
     }
 }
 
@@ -108,8 +113,8 @@ fn found(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-fn integer(kind: Kind, number: &DeInteger<'_>) -> Result<Value, String> {
-    let Kind::Integer { min, max } = kind else {
+fn integer(kind: ValueKind, number: &DeInteger<'_>) -> Result<Value, String> {
+    let ValueKind::Integer { min, max } = kind else {
         return Err(format!("expected {}, found a whole number", expected(kind)));
     };
     match u64::from_str_radix(number.as_str(), number.radix()) {
@@ -134,15 +139,15 @@ fn is_line(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= TEXT_CHARS_MAX && !text.contains(char::is_control)
 }
 
-fn from_words(kind: Kind, text: &str) -> Result<Value, String> {
+fn from_words(kind: ValueKind, text: &str) -> Result<Value, String> {
     let value = match kind {
-        Kind::Text => is_line(text).then(|| Value::Text(text.to_owned())),
-        Kind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
-        Kind::Address => text.parse().ok().map(Value::Address),
-        Kind::Path => is_line(text).then(|| Value::Path(PathBuf::from(text))),
-        Kind::Url if text.is_empty() => Some(Value::Url(None)),
-        Kind::Url => Url::parse(text).map(|url| Value::Url(Some(url))),
-        Kind::Integer { .. } | Kind::Boolean | Kind::List | Kind::Secret { .. } => None,
+        ValueKind::Text => is_line(text).then(|| Value::Text(text.to_owned())),
+        ValueKind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+        ValueKind::Address => text.parse().ok().map(Value::Address),
+        ValueKind::Path => is_line(text).then(|| Value::Path(PathBuf::from(text))),
+        ValueKind::Url if text.is_empty() => Some(Value::Url(None)),
+        ValueKind::Url => Url::parse(text).map(|url| Value::Url(Some(url))),
+        ValueKind::Integer { .. } | ValueKind::Boolean | ValueKind::List | ValueKind::Secret { .. } => None,
     };
     value.ok_or_else(|| format!("expected {}", expected(kind)))
 }

@@ -1,18 +1,18 @@
 //! Names of environment variables: those that mean a key, those that somebody else owns, and those that are ignored with
 //! a warning, because nobody knows whose they are.
 
-use crate::config::keys::{self, Found, KEYS};
-use crate::model::edits;
+use crate::config::keys::{self, KEYS, KeyMatch};
+use crate::model::edit_distance;
 
 const PREFIX: &str = "DRYDOCK_";
 /// Variables that are for the shell and not keys.
-const OF_THE_SHELL: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
+const SHELL_VARIABLES: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
 /// Tests, benchmarks and checks are steered with these.
 const RESERVED: [&str; 3] = ["DRYDOCK_TEST_", "DRYDOCK_BENCH_", "DRYDOCK_CI_"];
 /// Kubernetes sets these in every pod beside a Service that is called `drydock`.
-const OF_A_SERVICE: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
+const SERVICE_VARIABLES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
 /// Kubernetes sets these for every other Service whose name begins with `drydock-`.
-const OF_OTHER_SERVICES: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
+const OTHER_SERVICE_MARKERS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
 /// Sections whose second name is the operator's.
 pub(super) const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "channels", "hooks"];
 /// Edits between the name of a key with single underscores and a variable that means it, at most.
@@ -20,9 +20,9 @@ const MISSPELT_EDITS_MAX: usize = 2;
 
 /// The meaning of the name of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum VariableMeaning {
     /// A variable of another program, or one that is not for the configuration.
-    Foreign,
+    Unrelated,
     /// A key of this path, known or not.
     Key(Vec<String>),
     /// A key that is not written as one; this variable is meant.
@@ -32,29 +32,31 @@ pub(super) enum Meaning {
 }
 
 /// Returns the meaning of a variable of this name. Two underscores together are only in the names of our keys.
-pub(super) fn meaning(name: &str) -> Meaning {
+pub(super) fn classify_variable(name: &str) -> VariableMeaning {
     let Some(rest) = name.strip_prefix(PREFIX) else {
-        return Meaning::Foreign;
+        return VariableMeaning::Unrelated;
     };
-    if OF_THE_SHELL.contains(&name) || RESERVED.iter().any(|prefix| name.starts_with(prefix)) {
-        return Meaning::Foreign;
+    if SHELL_VARIABLES.contains(&name) || RESERVED.iter().any(|prefix| name.starts_with(prefix)) {
+        return VariableMeaning::Unrelated;
     }
     let path = path_of(rest);
-    if rest.contains("__") || keys::find(&path) != Found::Nothing {
-        return Meaning::Key(path);
+    if rest.contains("__") || keys::find(&path) != KeyMatch::Nothing {
+        return VariableMeaning::Key(path);
     }
-    if is_of_a_service(name) {
-        return Meaning::Foreign;
+    if is_service_variable(name) {
+        return VariableMeaning::Unrelated;
     }
     match misspelt(&rest.to_lowercase()) {
-        Some(variable) => Meaning::Misspelt(variable),
-        None => Meaning::Unknown,
+        Some(variable) => VariableMeaning::Misspelt(variable),
+        None => VariableMeaning::Unknown,
     }
 }
 
 /// A line for each variable that looks like one of ours and means nothing: it is ignored.
 pub fn ignored_variables<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let unknown = names.into_iter().filter(|name| meaning(name) == Meaning::Unknown);
+    let unknown = names
+        .into_iter()
+        .filter(|name| classify_variable(name) == VariableMeaning::Unknown);
     let line = |name: &str| {
         let shown = crate::config::error::printable(name);
         let hint = nearest(name.strip_prefix(PREFIX).unwrap_or_default());
@@ -83,9 +85,9 @@ pub(super) fn variable_of_path(path: &[String]) -> String {
     format!("{PREFIX}{}", path.join("__").replace('-', "_").to_uppercase())
 }
 
-fn is_of_a_service(name: &str) -> bool {
-    OF_A_SERVICE.iter().any(|prefix| name.starts_with(prefix))
-        || OF_OTHER_SERVICES.iter().any(|part| name.contains(part))
+fn is_service_variable(name: &str) -> bool {
+    SERVICE_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+        || OTHER_SERVICE_MARKERS.iter().any(|part| name.contains(part))
         || name.ends_with("_PORT")
 }
 
@@ -95,7 +97,7 @@ fn misspelt(rest: &str) -> Option<String> {
         None => {
             let (section, _) = key.path.split_once('.')?;
             let begins = rest.strip_prefix(section)?.starts_with('_');
-            let near = edits(rest, &key.path.replace('.', "_")) <= MISSPELT_EDITS_MAX;
+            let near = edit_distance(rest, &key.path.replace('.', "_")) <= MISSPELT_EDITS_MAX;
             (begins && near).then(|| variable_of_path(&split(key.path)))
         }
         Some((section, last)) => {
@@ -111,7 +113,7 @@ fn nearest(rest: &str) -> Option<String> {
     let rest = rest.to_lowercase();
     let keys = KEYS.iter().filter(|key| !key.path.contains('*'));
     let near = keys
-        .map(|key| (edits(&rest, &key.path.replace('.', "_")), key.path))
+        .map(|key| (edit_distance(&rest, &key.path.replace('.', "_")), key.path))
         .min()?;
     (near.0 <= rest.chars().count() / 3).then(|| variable_of_path(&split(near.1)))
 }
@@ -122,22 +124,22 @@ fn split(path: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Meaning, ignored_variables, meaning};
+    use super::{VariableMeaning, classify_variable, ignored_variables};
 
     #[test]
-    fn what_is_ours_is_told_from_what_is_a_neighbours() {
-        let key = |path: &str| Meaning::Key(super::split(path));
-        let misspelt = |name: &str| Meaning::Misspelt(name.to_owned());
+    fn drydock_variables_are_distinguished_from_those_of_other_programs() {
+        let key = |path: &str| VariableMeaning::Key(super::split(path));
+        let misspelt = |name: &str| VariableMeaning::Misspelt(name.to_owned());
         for (name, expected) in [
-            ("PATH", Meaning::Foreign),
-            ("DRYDOCK_CONFIG", Meaning::Foreign),
-            ("DRYDOCK_BENCH_JSON", Meaning::Foreign),
-            ("DRYDOCK_TEST_ANYTHING__AT_ALL", Meaning::Foreign),
-            ("DRYDOCK_CI_CACHE", Meaning::Foreign),
-            ("DRYDOCK_SERVICE_HOST", Meaning::Foreign),
-            ("DRYDOCK_PORT_7700_TCP_ADDR", Meaning::Foreign),
-            ("DRYDOCK_HOOKS_SERVICE_PORT_HTTP", Meaning::Foreign),
-            ("DRYDOCK_DATA_PORT", Meaning::Foreign),
+            ("PATH", VariableMeaning::Unrelated),
+            ("DRYDOCK_CONFIG", VariableMeaning::Unrelated),
+            ("DRYDOCK_BENCH_JSON", VariableMeaning::Unrelated),
+            ("DRYDOCK_TEST_ANYTHING__AT_ALL", VariableMeaning::Unrelated),
+            ("DRYDOCK_CI_CACHE", VariableMeaning::Unrelated),
+            ("DRYDOCK_SERVICE_HOST", VariableMeaning::Unrelated),
+            ("DRYDOCK_PORT_7700_TCP_ADDR", VariableMeaning::Unrelated),
+            ("DRYDOCK_HOOKS_SERVICE_PORT_HTTP", VariableMeaning::Unrelated),
+            ("DRYDOCK_DATA_PORT", VariableMeaning::Unrelated),
             ("DRYDOCK_SERVER__LISTEN", key("server.listen")),
             ("DRYDOCK_SEVER__LISTEN", key("sever.listen")),
             ("DRYDOCK_MODEL", key("model")),
@@ -152,16 +154,16 @@ mod tests {
                 "DRYDOCK_HOOKS_CI_POST_TO_CHAT",
                 misspelt("DRYDOCK_HOOKS__CI__POST_TO__CHAT"),
             ),
-            ("DRYDOCK_VERSION", Meaning::Unknown),
-            ("DRYDOCK_HOOKS_DIR", Meaning::Unknown),
-            ("DRYDOCK_", Meaning::Unknown),
+            ("DRYDOCK_VERSION", VariableMeaning::Unknown),
+            ("DRYDOCK_HOOKS_DIR", VariableMeaning::Unknown),
+            ("DRYDOCK_", VariableMeaning::Unknown),
         ] {
-            assert_eq!(meaning(name), expected, "{name}");
+            assert_eq!(classify_variable(name), expected, "{name}");
         }
     }
 
     #[test]
-    fn what_is_ignored_is_told_with_the_nearest_key() {
+    fn an_ignored_variable_is_reported_with_the_nearest_key() {
         let told = ignored_variables([
             "DRYDOCK_DIRECTORY_DATA",
             "DRYDOCK_LOG",

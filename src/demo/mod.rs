@@ -1,9 +1,9 @@
 //! The demo: the whole story on loopback, with the real gateway and emulators of everything else.
 
 pub mod repository;
-pub mod script;
-mod shown;
-pub mod stage;
-pub mod story;
+pub mod scripted_model;
+mod message_text;
+pub mod environment;
+pub mod demo_script;
 pub mod transcript;
 pub mod visitor;

@@ -23,7 +23,7 @@ type Files = BTreeMap<String, String>;
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
     let mut files = library();
-    let first = record(
+    let first = commit_files(
         &repository,
         &files,
         "lib: one application is a Deployment, a Service and a ConfigMap",
@@ -46,7 +46,7 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
         "environments/monitoring/spec.json".to_owned(),
         spec_json("monitoring"),
     );
-    let second = record(
+    let second = commit_files(
         &repository,
         &files,
         "environments: dev, staging, prod and monitoring",
@@ -54,7 +54,7 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
         Some(first),
     )?;
     files.insert(HOOK_PROMPT.to_owned(), RELEASE_PROMPT.to_owned());
-    let third = record(
+    let third = commit_files(
         &repository,
         &files,
         "prompts: what to do when web is released",
@@ -146,7 +146,7 @@ fn spec_json(environment: &str) -> String {
 }
 
 /// Stores the files as one more commit and answers its id.
-fn record(
+fn commit_files(
     repository: &gix::Repository,
     files: &Files,
     message: &str,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A line of the story.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct TranscriptLine {
     /// The scene it belongs to.
     pub scene: &'static str,
     /// The place: `#platform`, `Telegram`, `webhook`.
@@ -20,8 +20,8 @@ pub struct Line {
 /// Collects the lines and shows each as it happens.
 pub struct Transcript<'a> {
     scene: &'static str,
-    lines: Vec<Line>,
-    show: &'a mut (dyn FnMut(&Line) + Send),
+    lines: Vec<TranscriptLine>,
+    show: &'a mut (dyn FnMut(&TranscriptLine) + Send),
 }
 
 /// Lines of a message that are shown; the rest is counted.
@@ -29,7 +29,7 @@ const LINES_SHOWN_MAX: usize = 24;
 
 impl<'a> Transcript<'a> {
     /// An empty transcript.
-    pub fn new(show: &'a mut (dyn FnMut(&Line) + Send)) -> Self {
+    pub fn new(show: &'a mut (dyn FnMut(&TranscriptLine) + Send)) -> Self {
         Self {
             scene: "",
             lines: Vec::new(),
@@ -48,7 +48,7 @@ impl<'a> Transcript<'a> {
     }
 
     /// Drydock says something that must hold every one of `expected`.
-    pub fn answers(&mut self, place: &'static str, text: &str, expected: &[&str]) {
+    pub fn expect_answer(&mut self, place: &'static str, text: &str, expected: &[&str]) {
         let missing: Vec<&str> = expected
             .iter()
             .copied()
@@ -67,7 +67,7 @@ impl<'a> Transcript<'a> {
     }
 
     /// A fact that must hold.
-    pub fn fact(&mut self, place: &'static str, text: &str, holds: bool) {
+    pub fn expect(&mut self, place: &'static str, text: &str, holds: bool) {
         self.push(place, "checked", text, holds);
     }
 
@@ -101,7 +101,7 @@ impl<'a> Transcript<'a> {
         if lines.len() > LINES_SHOWN_MAX {
             shown.push_str(&format!("\n… {} more lines", lines.len() - LINES_SHOWN_MAX));
         }
-        let line = Line {
+        let line = TranscriptLine {
             scene: self.scene,
             place,
             who,

@@ -1,19 +1,21 @@
 //! The visitor, who may type after the story: their words go to Slack as Alice's, and the answer is shown.
 
-use super::script;
-use super::stage::{SLACK_CHANNEL, Stage};
-use super::story::{ALICE, slack_text};
+use super::demo_script::{ALICE, slack_text};
+use super::environment::{DemoEnvironment, SLACK_CHANNEL};
+use super::scripted_model;
 use std::time::Duration;
 
 /// The longest time an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// The beginnings of a turn's card, whatever follows.
-const CARD: [&str; 3] = ["Queued", "Working", "Done in"];
+const STATUS_CARD_PREFIXES: [&str; 3] = ["Queued", "Working", "Done in"];
 
 /// Returns the text a visitor sees first.
 pub fn greeting() -> String {
-    let known: Vec<String> = script::known().map(|example| format!("  {example}")).collect();
+    let known: Vec<String> = scripted_model::known_requests()
+        .map(|example| format!("  {example}"))
+        .collect();
     format!(
         "Now you are Alice in #platform. The demo model knows these requests:\n{}\nA command such as !diff works, too. An empty line or Ctrl-D ends the demo.",
         known.join("\n")
@@ -21,11 +23,15 @@ pub fn greeting() -> String {
 }
 
 /// Sends a line in a thread (a new one if there is none) and answers what came back, with the thread.
-pub async fn ask(stage: &Stage, thread: Option<&str>, line: &str) -> anyhow::Result<(String, String)> {
+pub async fn ask(
+    stage: &DemoEnvironment,
+    thread: Option<&str>,
+    line: &str,
+) -> anyhow::Result<(String, String)> {
     let seen = |thread: &str| {
         stage
             .slack
-            .look(|state| state.replies(SLACK_CHANNEL, thread).count())
+            .with_state(|state| state.replies(SLACK_CHANNEL, thread).count())
     };
     let (thread, before) = match thread {
         Some(thread) => {
@@ -51,7 +57,8 @@ pub async fn ask(stage: &Stage, thread: Option<&str>, line: &str) -> anyhow::Res
             .skip(before)
             .filter(|message| !message.request.is_null());
         let is_card = |text: &String| {
-            CARD.iter()
+            STATUS_CARD_PREFIXES
+                .iter()
                 .any(|word| text.trim_start_matches('*').starts_with(word))
         };
         news.map(slack_text).find(|text| !is_card(text))

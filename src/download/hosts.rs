@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 /// The hosts that an operator allowed.
 #[derive(Clone, Debug)]
-pub struct Hosts {
+pub struct AllowedHosts {
     allowed: Vec<String>,
     // Which key allows them, for whoever has to change it.
     key: &'static str,
     // Hosts that a server on this machine stands in for.
-    here: BTreeMap<String, Url>,
+    overrides: BTreeMap<String, Url>,
 }
 
 /// A remote that is never asked.
@@ -21,21 +21,21 @@ pub struct RemoteRefused(pub String);
 /// An error: only this machine can stand in for a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an address of this machine")]
-pub struct NotHere(pub String);
+pub struct NotLoopback(pub String);
 
-impl Hosts {
+impl AllowedHosts {
     /// Makes the hosts of a list, with the key of the configuration that holds it, such as `[helm] hosts_allowed`.
     pub fn new(allowed: &[String], key: &'static str) -> Self {
         Self {
             allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(),
             key,
-            here: BTreeMap::new(),
+            overrides: BTreeMap::new(),
         }
     }
 
     /// Allows a second host along with one that is allowed.
     #[must_use]
-    pub fn with(mut self, second: &str, along_with: &str) -> Self {
+    pub fn allow_along_with(mut self, second: &str, along_with: &str) -> Self {
         if self.allowed.iter().any(|host| host == along_with) {
             self.allowed.push(second.to_owned());
         }
@@ -75,8 +75,8 @@ impl Hosts {
     }
 
     /// Returns the address at which a URL is asked for: its own, or that of the server that stands in for its host.
-    pub fn place(&self, url: &Url) -> Url {
-        let here = url.host_str().and_then(|host| self.here.get(host));
+    pub fn effective_url(&self, url: &Url) -> Url {
+        let here = url.host_str().and_then(|host| self.overrides.get(host));
         let Some(here) = here else { return url.clone() };
         let mut place = here.clone();
         place.set_path(url.path());
@@ -84,13 +84,13 @@ impl Hosts {
         place
     }
 
-    pub(super) fn stand_in(&mut self, host: &str, address: &str) -> Result<(), NotHere> {
-        let not_here = || NotHere(address.to_owned());
+    pub(super) fn add_override(&mut self, host: &str, address: &str) -> Result<(), NotLoopback> {
+        let not_here = || NotLoopback(address.to_owned());
         let url = Url::parse(address).map_err(|_| not_here())?;
         if url.scheme() != "http" || url.host_str() != Some("127.0.0.1") {
             return Err(not_here());
         }
-        self.here.insert(host.to_owned(), url);
+        self.overrides.insert(host.to_owned(), url);
         Ok(())
     }
 }
@@ -99,15 +99,15 @@ impl Hosts {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::Hosts;
+    use super::AllowedHosts;
     use reqwest::Url;
 
     /// T44
     #[test]
     fn only_a_plain_https_address_of_an_allowed_host_is_asked() {
-        let hosts = Hosts::new(&["Charts.example.com".to_owned()], "[helm] hosts_allowed")
-            .with("files.example.com", "charts.example.com")
-            .with("never.example.com", "other.example.com");
+        let hosts = AllowedHosts::new(&["Charts.example.com".to_owned()], "[helm] hosts_allowed")
+            .allow_along_with("files.example.com", "charts.example.com")
+            .allow_along_with("never.example.com", "other.example.com");
         let check = |text: &str| {
             let checked = hosts.check_url(&Url::parse(text).unwrap(), "address");
             checked.map_err(|why| why.to_string())

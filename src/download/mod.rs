@@ -2,12 +2,12 @@
 //! when nothing comes. What is fetched, and what it has to be, is for whoever asks.
 
 mod hosts;
-mod unpacked;
-mod watch;
+mod bounded_gzip;
+mod observer;
 
-pub use hosts::{Hosts, NotHere, RemoteRefused};
-pub use unpacked::{Exceeded, Unpacked};
-pub use watch::Watch;
+pub use bounded_gzip::{BoundedGzip, ExceededBound};
+pub use hosts::{AllowedHosts, NotLoopback, RemoteRefused};
+pub use observer::DownloadObserver;
 
 use reqwest::Url;
 use std::time::Duration;
@@ -22,15 +22,15 @@ const DOWNLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 /// The network, as far as it is allowed. Downloads run on a runtime and are waited for on threads that may
 /// block.
 #[derive(Clone, Debug)]
-pub struct Downloads {
-    hosts: Hosts,
+pub struct Downloader {
+    hosts: AllowedHosts,
     client: reqwest::Client,
     runtime: tokio::runtime::Handle,
 }
 
 /// A file to download.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DownloadRequest {
     /// The address of the file.
     pub url: Url,
     /// The kind of file, in a word for whoever waits.
@@ -41,7 +41,7 @@ pub struct Wanted {
 
 /// The result of a request.
 #[derive(Debug)]
-pub enum Answer {
+pub enum DownloadOutcome {
     /// The file.
     Found(Vec<u8>),
     /// The file does not exist.
@@ -62,10 +62,10 @@ pub enum DownloadError {
     Stopped,
 }
 
-impl Downloads {
+impl Downloader {
     /// The network for these hosts. The client must follow no redirects, which are looked at here one
     /// by one, and leave what is sent as it is.
-    pub fn new(hosts: Hosts, client: reqwest::Client, runtime: tokio::runtime::Handle) -> Self {
+    pub fn new(hosts: AllowedHosts, client: reqwest::Client, runtime: tokio::runtime::Handle) -> Self {
         Self {
             hosts,
             client,
@@ -74,19 +74,23 @@ impl Downloads {
     }
 
     /// The hosts that may be asked.
-    pub fn hosts(&self) -> &Hosts {
+    pub fn hosts(&self) -> &AllowedHosts {
         &self.hosts
     }
 
     /// Adds a server on this machine in the place of a host, at a plain http address of loopback: how downloads are
     /// tried out without a network.
-    pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
-        self.hosts.stand_in(host, address)?;
+    pub fn with_host_override(mut self, host: &str, address: &str) -> Result<Self, NotLoopback> {
+        self.hosts.add_override(host, address)?;
         Ok(self)
     }
 
     /// Downloads a file. Blocks, and must not be called on a thread of the runtime.
-    pub fn get(&self, wanted: &Wanted, watch: &Watch) -> Result<Answer, DownloadError> {
+    pub fn get(
+        &self,
+        wanted: &DownloadRequest,
+        watch: &DownloadObserver,
+    ) -> Result<DownloadOutcome, DownloadError> {
         let whole = async {
             tokio::select! {
                 biased;
@@ -99,12 +103,16 @@ impl Downloads {
         self.runtime.block_on(whole)
     }
 
-    async fn follow(&self, wanted: &Wanted, watch: &Watch) -> Result<Answer, DownloadError> {
+    async fn follow(
+        &self,
+        wanted: &DownloadRequest,
+        watch: &DownloadObserver,
+    ) -> Result<DownloadOutcome, DownloadError> {
         let mut url = wanted.url.clone();
         let mut what = "address";
         for _ in 0..=REDIRECTS_MAX {
             self.hosts.check_url(&url, what)?;
-            let response = patient(self.client.get(self.hosts.place(&url)).send()).await?;
+            let response = with_silence_limit(self.client.get(self.hosts.effective_url(&url)).send()).await?;
             let status = response.status();
             if status.is_redirection() {
                 let location = response.headers().get(reqwest::header::LOCATION);
@@ -115,8 +123,8 @@ impl Downloads {
                 continue;
             }
             return match status.as_u16() {
-                200 => body(response, wanted, watch).await.map(Answer::Found),
-                404 | 410 => Ok(Answer::Missing),
+                200 => body(response, wanted, watch).await.map(DownloadOutcome::Found),
+                404 | 410 => Ok(DownloadOutcome::Missing),
                 code => Err(remote(&format!("the remote answered with status {code}"))),
             };
         }
@@ -126,10 +134,10 @@ impl Downloads {
 
 async fn body(
     mut response: reqwest::Response,
-    wanted: &Wanted,
-    watch: &Watch,
+    wanted: &DownloadRequest,
+    watch: &DownloadObserver,
 ) -> Result<Vec<u8>, DownloadError> {
-    let Wanted { what, bytes_max, .. } = wanted;
+    let DownloadRequest { what, bytes_max, .. } = wanted;
     let too_large = || remote(&format!("the {what} has more than {bytes_max} bytes"));
     let of = response.content_length();
     if of.is_some_and(|of| of > *bytes_max) {
@@ -137,7 +145,7 @@ async fn body(
     }
     let of = of.and_then(|of| usize::try_from(of).ok());
     let mut content = Vec::new();
-    while let Some(chunk) = patient(response.chunk()).await? {
+    while let Some(chunk) = with_silence_limit(response.chunk()).await? {
         content.extend_from_slice(&chunk);
         if content.len() as u64 > *bytes_max {
             return Err(too_large());
@@ -148,7 +156,7 @@ async fn body(
 }
 
 /// Waits for a server, but not for one that says nothing. Errors of the client may quote addresses.
-async fn patient<T>(wait: impl Future<Output = reqwest::Result<T>>) -> Result<T, DownloadError> {
+async fn with_silence_limit<T>(wait: impl Future<Output = reqwest::Result<T>>) -> Result<T, DownloadError> {
     match tokio::time::timeout(SILENCE_MAX, wait).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(err)) if err.is_connect() => Err(remote("the remote could not be reached")),

@@ -3,6 +3,6 @@
 
 pub mod model;
 mod server;
-mod standing;
+mod lasting_fault;
 pub mod slack;
 pub mod telegram;

@@ -6,23 +6,23 @@ use crate::config::ChannelSettings;
 use crate::store::Conversation;
 
 /// The reason why no repository is chosen.
-pub(super) enum NoChoice {
+pub(super) enum RepositoryChoiceError {
     /// The person may read none.
     NoGrant,
     /// The person may read these, and nothing says which is meant.
-    Several(Vec<String>),
+    Ambiguous(Vec<String>),
 }
 
 impl Gateway {
     /// The repository that words are about, and the words without the one that named it. What the person
     /// may not read does not exist for them.
-    pub(super) fn choose(
+    pub(super) fn resolve_repository(
         &self,
         identity: &Identity,
         channel: &str,
         conversation: &Conversation,
         words: &str,
-    ) -> Result<(String, String), NoChoice> {
+    ) -> Result<(String, String), RepositoryChoiceError> {
         let granted: Vec<&str> = self
             .parts
             .repositories
@@ -48,8 +48,8 @@ impl Gateway {
         match (chosen, granted.as_slice()) {
             (Some(name), _) => Ok((name.to_owned(), words.to_owned())),
             (None, [only]) => Ok(((*only).to_owned(), words.to_owned())),
-            (None, []) => Err(NoChoice::NoGrant),
-            (None, several) => Err(NoChoice::Several(
+            (None, []) => Err(RepositoryChoiceError::NoGrant),
+            (None, several) => Err(RepositoryChoiceError::Ambiguous(
                 several.iter().map(|name| (*name).to_owned()).collect(),
             )),
         }

@@ -4,8 +4,8 @@
 use crate::channel;
 use crate::config::Config;
 use crate::model::{
-    Action, Change, CheckState, Inbound, InboxId, MessageRef, Op, Part, Place, Reply, ResponseUrl, Sender,
-    Usage, short_line,
+    Action, Change, ChatPlace, CheckState, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl,
+    Sender, Usage, short_line,
 };
 use crate::redact::{self, Redactor};
 use crate::store::Conversation;
@@ -20,7 +20,7 @@ pub(super) const MESSAGES_MAX: usize = 5;
 /// Bytes of a file that is sent. More is nothing to read in a chat, and platforms refuse it.
 pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
 /// The name of the file with the whole of a long reply of ours.
-pub(super) const WHOLE: &str = "answer.txt";
+pub(super) const FULL_REPLY_FILE: &str = "answer.txt";
 /// Files listed by name; the rest is counted.
 const FILES_SHOWN_MAX: usize = 10;
 /// Characters of a file's name in a row.
@@ -34,13 +34,13 @@ pub(super) struct Address {
     /// The configured channel name.
     pub(super) channel: String,
     /// The place of the conversation.
-    pub(super) place: Place,
+    pub(super) place: ChatPlace,
     /// The message being answered.
     pub(super) reply_to: Option<MessageRef>,
     /// The person to mention; hooks have none.
     pub(super) mention: Option<Sender>,
     /// Answers only this person sees: set for commands typed where others read.
-    pub(super) whisper: Option<Sender>,
+    pub(super) ephemeral_to: Option<Sender>,
     /// Prefix of the operation ids, unique per message: `inbox-7`. A message that is taken up again
     /// after a crash finds what was sent for it before.
     pub(super) prefix: String,
@@ -49,32 +49,32 @@ pub(super) struct Address {
 }
 
 impl Address {
-    pub(super) fn of(inbound: &Inbound, prefix: String) -> Self {
+    pub(super) fn for_inbound(inbound: &Inbound, prefix: String) -> Self {
         Self {
             channel: inbound.channel.clone(),
             place: inbound.place.clone(),
             reply_to: inbound.message.clone(),
             mention: Some(inbound.sender.clone()),
-            whisper: None,
+            ephemeral_to: None,
             prefix,
             response_url: inbound.response_url.clone(),
         }
     }
 
     /// The address of the answer to an accepted message.
-    pub(super) fn of_message(inbound: &Inbound, inbox: InboxId) -> Self {
-        Self::of(inbound, inbox.answers())
+    pub(super) fn for_message(inbound: &Inbound, inbox: InboxId) -> Self {
+        Self::for_inbound(inbound, inbox.op_id_prefix())
     }
 
     /// The address of the answer to a message that cannot be read: where its conversation is.
-    pub(super) fn of_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
+    pub(super) fn for_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
         Self {
             channel: conversation.channel.clone(),
             place: conversation.key.place.clone(),
             reply_to: None,
             mention: Some(conversation.key.user.clone()),
-            whisper: None,
-            prefix: inbox.answers(),
+            ephemeral_to: None,
+            prefix: inbox.op_id_prefix(),
             response_url: None,
         }
     }
@@ -113,7 +113,7 @@ impl Address {
 
     /// One message with all there is to say, at once: for answers to commands.
     pub(super) fn post(&self, name: &str, reply: Reply) -> Op {
-        match &self.whisper {
+        match &self.ephemeral_to {
             Some(to) => self.op(
                 name,
                 Action::Notice {
@@ -165,7 +165,10 @@ impl Address {
             };
             let born = match (&self.mention, index) {
                 (Some(to), 0) => Reply {
-                    parts: vec![Part::Mention { to: to.clone() }, Part::Text { text: line }],
+                    parts: vec![
+                        ReplyPart::Mention { to: to.clone() },
+                        ReplyPart::Text { text: line },
+                    ],
                 },
                 _ => Reply::text(line),
             };
@@ -180,7 +183,7 @@ impl Address {
     }
 
     /// The whole of a reply that takes too many messages, as a file.
-    pub(super) fn whole(&self, reply: &Reply) -> Op {
+    pub(super) fn full_reply_file(&self, reply: &Reply) -> Op {
         let mut text = reply.plain();
         let end = text.floor_char_boundary(FILE_BYTES_MAX);
         if end < text.len() {
@@ -188,11 +191,11 @@ impl Address {
             text.push_str("\n[… the rest is too large for a file in a chat]\n");
         }
         let action = Action::Upload {
-            file_name: WHOLE.to_owned(),
+            file_name: FULL_REPLY_FILE.to_owned(),
             content: Bytes::from(text),
             caption: String::new(),
         };
-        self.op(WHOLE, action)
+        self.op(FULL_REPLY_FILE, action)
     }
 
     pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
@@ -269,7 +272,7 @@ pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
     if fits_inline(change, inline_bytes_max) {
         let text = String::from_utf8_lossy(&change.patch).into_owned();
         return Reply {
-            parts: vec![Part::Code {
+            parts: vec![ReplyPart::Code {
                 language: "diff".to_owned(),
                 text,
             }],
@@ -288,9 +291,9 @@ pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
 }
 
 /// Returns the part with the effects of a change on environments.
-pub(super) fn effects(change: &Change) -> Option<Part> {
+pub(super) fn effects(change: &Change) -> Option<ReplyPart> {
     let text = change.effects.clone();
-    (!text.is_empty()).then_some(Part::Text { text })
+    (!text.is_empty()).then_some(ReplyPart::Text { text })
 }
 
 /// Every changed file and every check, each with its counted result.

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// The pause between two looks for addresses that are of no use any more.
-const ADDRESSES_EVERY: Duration = Duration::from_secs(300);
+const RESPONSE_URL_PURGE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Hears which repositories can serve.
-pub trait RepositoriesLoaded: Send + Sync {
+pub trait LoadObserver: Send + Sync {
     /// Hears that a repository can serve.
     fn loaded(&self, repository: &str);
 
@@ -28,16 +28,16 @@ impl Gateway {
     /// wait; one that fails is tried again. Then mirrors are kept current, until `cancel`.
     pub async fn load_repositories(
         self: Arc<Self>,
-        watcher: Arc<dyn RepositoriesLoaded>,
+        watcher: Arc<dyn LoadObserver>,
         cancel: CancellationToken,
     ) {
         let names = self.parts.repositories.names();
         // Side by side: one that hangs keeps no other from being loaded.
-        let all = join_all(names.map(|name| self.keep(name, watcher.as_ref())));
+        let all = join_all(names.map(|name| self.load_until_ready(name, watcher.as_ref())));
         cancel.run_until_cancelled(all).await;
     }
 
-    async fn keep(&self, name: &str, watcher: &dyn RepositoriesLoaded) {
+    async fn load_until_ready(&self, name: &str, watcher: &dyn LoadObserver) {
         while let Err(error) = self.load(name).await {
             tracing::error!(repository = name, %error, "repository {name} could not be loaded");
             watcher.failed(name, &error.brief());
@@ -62,7 +62,7 @@ impl Gateway {
                 tracing::warn!(%error, "addresses for answers to commands are dropped later");
             }
             tokio::select! {
-                () = tokio::time::sleep(ADDRESSES_EVERY) => {}
+                () = tokio::time::sleep(RESPONSE_URL_PURGE_INTERVAL) => {}
                 () = cancel.cancelled() => return,
             }
         }

@@ -13,17 +13,17 @@ const OF_ONE_PERSON_MAX: usize = 4;
 /// The inspections that run. Locked for moments only, never across an await.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inspections {
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<RunningInspections>>,
 }
 
 #[derive(Debug, Default)]
-struct Running {
+struct RunningInspections {
     begun: u64,
-    all: HashMap<u64, Entry>,
+    all: HashMap<u64, RunningInspection>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RunningInspection {
     conversation: ConversationId,
     user: UserId,
     stop: CancellationToken,
@@ -55,7 +55,7 @@ impl Inspections {
         }
         running.begun += 1;
         let (number, stop) = (running.begun, CancellationToken::new());
-        let entry = Entry {
+        let entry = RunningInspection {
             conversation,
             user,
             stop: stop.clone(),
@@ -91,7 +91,7 @@ impl Inspections {
         stopped
     }
 
-    fn lock(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, RunningInspections> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     use crate::model::{ConversationId, UserId};
 
     #[test]
-    fn one_person_cannot_take_all_places_and_an_end_gives_one_back() {
+    fn one_person_cannot_use_all_query_slots_and_a_finished_query_frees_one() {
         let inspections = Inspections::default();
         let begin = |user| inspections.begin(ConversationId(1), UserId(user));
         let mut mine: Vec<_> = (0..OF_ONE_PERSON_MAX).filter_map(|_| begin(1)).collect();

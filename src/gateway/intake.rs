@@ -2,7 +2,7 @@
 //! along, and the tokens of buttons, go no further than here.
 
 use super::hex;
-use crate::model::{Inbound, Kind};
+use crate::model::{Inbound, InboundKind};
 use crate::redact::Redactor;
 use sha2::{Digest, Sha256};
 
@@ -15,42 +15,48 @@ const INSTEAD_OF_TOKEN: &str = "[invite]";
 
 /// An invite in a message.
 #[derive(Debug, PartialEq, Eq)]
-struct Found<'t> {
+struct FoundInvite<'t> {
     token: &'t str,
     /// True if the message is there for it, and not about something else.
-    is_meant: bool,
+    is_intended: bool,
 }
 
 /// The message as an invite, if it is one: a person who writes `join TOKEN please` means `join TOKEN`. What is said
 /// beside that in a longer message is kept in a direct one, without the token. Elsewhere others could read it, so it
 /// is an invite in any case: one that is burned.
-pub(super) fn invite_apart(mut inbound: Inbound) -> Inbound {
+pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
     let said = match &inbound.kind {
-        Kind::Text { text, .. } => text.clone(),
-        Kind::Command { verb, arguments } => format!("{verb} {arguments}"),
-        Kind::Join { .. } | Kind::Click { .. } | Kind::Hook { .. } | Kind::Unsupported { .. } => {
+        InboundKind::Text { text, .. } => text.clone(),
+        InboundKind::Command { verb, arguments } => format!("{verb} {arguments}"),
+        InboundKind::Join { .. }
+        | InboundKind::Click { .. }
+        | InboundKind::Hook { .. }
+        | InboundKind::Unsupported { .. } => {
             return inbound;
         }
     };
     if let Some(found) = find(&said)
-        && (found.is_meant || !inbound.direct)
+        && (found.is_intended || !inbound.direct)
     {
-        inbound.kind = Kind::Join {
+        inbound.kind = InboundKind::Join {
             token: found.token.to_owned(),
         };
         return inbound;
     }
     match &mut inbound.kind {
-        Kind::Text { text, quoted, .. } => {
+        InboundKind::Text { text, quoted, .. } => {
             take_out(text);
             quoted.iter_mut().for_each(take_out);
         }
-        Kind::Command { verb, arguments } => {
+        InboundKind::Command { verb, arguments } => {
             let mut whole = format!("{verb} {arguments}");
             take_out(&mut whole);
             *arguments = whole.split_off(verb.len() + 1);
         }
-        Kind::Join { .. } | Kind::Click { .. } | Kind::Hook { .. } | Kind::Unsupported { .. } => {}
+        InboundKind::Join { .. }
+        | InboundKind::Click { .. }
+        | InboundKind::Hook { .. }
+        | InboundKind::Unsupported { .. } => {}
     }
     inbound
 }
@@ -63,17 +69,17 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
         }
     };
     match &mut inbound.kind {
-        Kind::Text { text, quoted, .. } => {
+        InboundKind::Text { text, quoted, .. } => {
             redact(text);
             quoted.iter_mut().for_each(&redact);
         }
-        Kind::Command { arguments, .. } => redact(arguments),
-        Kind::Hook { event, fields } => {
+        InboundKind::Command { arguments, .. } => redact(arguments),
+        InboundKind::Hook { event, fields } => {
             redact(event);
             fields.values_mut().for_each(&redact);
         }
-        Kind::Click { token, .. } => *token = hex(&Sha256::digest(token.as_bytes())),
-        Kind::Unsupported { .. } | Kind::Join { .. } => {}
+        InboundKind::Click { token, .. } => *token = hex(&Sha256::digest(token.as_bytes())),
+        InboundKind::Unsupported { .. } | InboundKind::Join { .. } => {}
     }
     inbound
 }
@@ -96,15 +102,15 @@ fn take_out(text: &mut String) {
 }
 
 /// The first token-shaped word behind `join` or `start`.
-fn find(text: &str) -> Option<Found<'_>> {
+fn find(text: &str) -> Option<FoundInvite<'_>> {
     let words: Vec<&str> = text.split_whitespace().map(bare).collect();
     let token = words.windows(2).find_map(|pair| match pair {
         [verb, token] if is_join(verb) && is_token(token) => Some(*token),
         _ => None,
     })?;
-    Some(Found {
+    Some(FoundInvite {
         token,
-        is_meant: words.len() <= WORDS_AROUND_MAX + 2,
+        is_intended: words.len() <= WORDS_AROUND_MAX + 2,
     })
 }
 
@@ -128,7 +134,7 @@ fn is_token(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, find, hash_of_click, take_out};
+    use super::{FoundInvite, find, hash_of_click, take_out};
     use crate::gateway::hex;
     use sha2::{Digest, Sha256};
 
@@ -149,15 +155,15 @@ mod tests {
             let text = meant.replace("{}", TOKEN);
             assert_eq!(
                 find(&text),
-                Some(Found {
+                Some(FoundInvite {
                     token: TOKEN,
-                    is_meant: true
+                    is_intended: true
                 }),
                 "{text}"
             );
         }
         let long = format!("{} join {TOKEN} and so on", "word ".repeat(20));
-        assert_eq!(find(&long).map(|found| found.is_meant), Some(false));
+        assert_eq!(find(&long).map(|found| found.is_intended), Some(false));
         for none in [
             "join us",
             "join {}x",

@@ -5,30 +5,30 @@
 //! with the message that wakes it, or by [`Gateway::run`] when there is room; turns run one at a time each,
 //! many side by side, and commands go past the queue. Answers leave through the outbox.
 
-mod ahead;
+mod prerender;
 mod choice;
 mod commands;
 mod compose;
 mod delivery;
-mod desk;
+mod active_turns;
 mod housekeeping;
 mod inspections;
 mod intake;
-mod notes;
-mod prepared;
-mod progress;
+mod rejections;
+mod change_preparation;
+mod status_card;
 mod repositories;
 mod retention;
-mod shift;
+mod scheduler;
 mod turn;
 mod welcome;
 
-pub use delivery::{ChannelHealth, ChannelState, Delivery};
-pub use housekeeping::RepositoriesLoaded;
-pub use repositories::{Bounds, Repositories, Watcher};
-pub use retention::{Begin, Holding, Kept, Pruned, Retention, Round};
+pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState};
+pub use housekeeping::LoadObserver;
+pub use repositories::{MirrorBounds, Repositories, Watcher};
+pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
 
-use crate::access::{Access, AccessError, Identity, Redeemed};
+use crate::access::{Access, AccessError, Identity, JoinOutcome};
 use crate::channel::{self, Channel};
 use crate::command;
 use crate::compare::Comparer;
@@ -36,22 +36,22 @@ use crate::config::{ChannelSettings, Config, HookSettings};
 use crate::crash_point;
 use crate::health::Health;
 use crate::model::{
-    Action, ConversationId, Inbound, InboxId, Kind, Op, Part, Place, Platform, Receipt, Reply,
+    Action, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Receipt, Reply, ReplyPart,
 };
 use crate::planted;
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{Accepted, Due, Lane, Refusal, Room, Store, StoreError};
+use crate::store::{AcceptOutcome, DueOperation, QueueKind, QueueLimits, RefusalNotice, Store, StoreError};
 use crate::tool::Toolbox;
-use crate::workspace::{Denied, Guard};
-use ahead::RenderingAhead;
-use commands::Asked;
+use crate::workspace::{DeniedFiles, SecretGuard};
+use active_turns::ActiveTurns;
+use commands::AcceptedCommand;
 use compose::Address;
-use desk::Desk;
 use inspections::Inspections;
 use jiff::Timestamp;
-use notes::Notes;
-use shift::Shift;
+use prerender::Prerenderer;
+use rejections::Rejections;
+use scheduler::TurnScheduler;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -82,7 +82,7 @@ pub struct Parts {
     /// The choke point for secrets.
     pub redactor: Arc<Redactor>,
     /// Files of repositories that nobody looks into.
-    pub denied: Arc<Denied>,
+    pub denied: Arc<DeniedFiles>,
     /// The settings.
     pub config: Arc<Config>,
     /// The list of what does not work.
@@ -95,7 +95,7 @@ pub struct Parts {
 
 /// The outcome of an inbound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acknowledged {
+pub enum ReceiveOutcome {
     /// Durable now.
     New,
     /// Durable before.
@@ -109,25 +109,25 @@ pub enum Acknowledged {
 /// The engine of the server.
 pub struct Gateway {
     parts: Parts,
-    notes: Notes,
-    deliveries: BTreeMap<String, Arc<Delivery>>,
-    desk: Desk,
-    shift: Shift,
+    rejections: Rejections,
+    deliveries: BTreeMap<String, Arc<ChannelDelivery>>,
+    active_turns: ActiveTurns,
+    scheduler: TurnScheduler,
     notices: Arc<Semaphore>,
     commands: Arc<Semaphore>,
     command_order: commands::CommandOrder,
     inspections: Inspections,
-    ahead: RenderingAhead,
+    prerenderer: Prerenderer,
     /// Fires when the process stops: what may be done again at the next start waits no longer.
-    leaving: CancellationToken,
+    shutdown: CancellationToken,
     /// The tasks that nobody waits for, before the process stops.
-    errands: TaskTracker,
+    background: TaskTracker,
 }
 
 impl Gateway {
     /// Returns the guard that keeps secrets from whoever looks at a workspace from now on, on behalf of one person.
-    fn guard(&self) -> Guard {
-        Guard {
+    fn guard(&self) -> SecretGuard {
+        SecretGuard {
             denied: Arc::clone(&self.parts.denied),
             redactor: Arc::new(self.parts.redactor.fresh()),
         }
@@ -136,7 +136,7 @@ impl Gateway {
     /// Builds the engine; hooks get their service identities. A revoked hook stays what it is.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
         for (name, settings) in &parts.config.hooks {
-            match parts.access.hook(name, settings, (parts.now)()).await {
+            match parts.access.hook_identity(name, settings, (parts.now)()).await {
                 Ok(_) => {}
                 Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are turned away"),
                 Err(error) => return Err(error),
@@ -144,26 +144,26 @@ impl Gateway {
         }
         let delivery = |(name, settings): (&String, &ChannelSettings)| {
             let (store, is_paced) = (parts.store.clone(), settings.is_paced());
-            let delivery = Delivery::new(store, name.clone(), is_paced, parts.now, parts.random);
+            let delivery = ChannelDelivery::new(store, name.clone(), is_paced, parts.now, parts.random);
             let (settings, config) = (settings.clone(), Arc::clone(&parts.config));
-            let delivery = delivery.splitting(Arc::new(move |reply| {
+            let delivery = delivery.with_split(Arc::new(move |reply| {
                 channel::split(&settings, &config.server, reply)
             }));
             (name.clone(), Arc::new(delivery))
         };
         let deliveries = parts.config.channels.iter().map(delivery).collect();
         Ok(Arc::new(Self {
-            notes: Notes::default(),
+            rejections: Rejections::default(),
             deliveries,
-            desk: Desk::default(),
-            shift: Shift::new((parts.random)(), &parts.config.limits),
+            active_turns: ActiveTurns::default(),
+            scheduler: TurnScheduler::new((parts.random)(), &parts.config.limits),
             notices: Arc::new(Semaphore::new(NOTICES_AT_ONCE_MAX)),
             commands: Arc::new(Semaphore::new(COMMANDS_AT_ONCE_MAX)),
             command_order: commands::CommandOrder::default(),
             inspections: Inspections::default(),
-            ahead: RenderingAhead::default(),
-            leaving: CancellationToken::new(),
-            errands: TaskTracker::new(),
+            prerenderer: Prerenderer::default(),
+            shutdown: CancellationToken::new(),
+            background: TaskTracker::new(),
             parts,
         }))
     }
@@ -181,72 +181,72 @@ impl Gateway {
         self: &Arc<Self>,
         inbound: Inbound,
         at: Timestamp,
-    ) -> Result<Acknowledged, AccessError> {
-        let inbound = intake::invite_apart(inbound);
-        if let Kind::Join { token } = &inbound.kind {
+    ) -> Result<ReceiveOutcome, AccessError> {
+        let inbound = intake::extract_invite(inbound);
+        if let InboundKind::Join { token } = &inbound.kind {
             return self.join(&inbound, token, at).await;
         }
         if self.identity(&inbound).is_none() {
-            return self.turn_away(&inbound, at).await;
+            return self.deny_unknown_sender(&inbound, at).await;
         }
         let inbound = intake::without_secrets(inbound, &self.parts.redactor);
-        let lane = self.lane(&inbound);
+        let lane = self.queue_kind(&inbound);
         let is_hook = self.hook(&inbound).is_some();
         let slot = match (lane, is_hook) {
-            (Lane::Turn, false) => self.shift.free_slot(),
-            (Lane::Turn, true) => self.shift.free_hook_slot(),
-            (Lane::Command | Lane::Change, _) => None,
+            (QueueKind::Turn, false) => self.scheduler.free_slot(),
+            (QueueKind::Turn, true) => self.scheduler.free_hook_slot(),
+            (QueueKind::Command | QueueKind::Change, _) => None,
         };
-        let worker = slot.as_ref().map(|_| self.shift.worker());
+        let worker = slot.as_ref().map(|_| self.scheduler.worker());
         let store = &self.parts.store;
         let accepted = store
-            .accept(&inbound, lane, self.room(&inbound), worker, at)
+            .accept(&inbound, lane, self.queue_limits(&inbound), worker, at)
             .await?;
         crash_point::before("B4");
         match accepted {
-            Accepted::Duplicate => {
+            AcceptOutcome::Duplicate => {
                 // What it repeats may have been taken a moment ago.
-                store.durable().await?;
-                Ok(Acknowledged::Duplicate)
+                store.wait_durable().await?;
+                Ok(ReceiveOutcome::Duplicate)
             }
-            Accepted::NotMeant => Ok(Acknowledged::Refused),
-            Accepted::Full => {
+            AcceptOutcome::NotAddressed => Ok(ReceiveOutcome::Refused),
+            AcceptOutcome::Full => {
                 warn!(
                     inbound.channel,
                     "a message was not taken: too many wait before it"
                 );
                 self.note("ingress.full", &inbound.channel, "queue.full", at);
                 if is_hook && !planted::is("D1") {
-                    return Ok(Acknowledged::Full);
+                    return Ok(ReceiveOutcome::Full);
                 }
                 self.wake_deliveries();
-                Ok(Acknowledged::Refused)
+                Ok(ReceiveOutcome::Refused)
             }
-            Accepted::Stored {
+            AcceptOutcome::Stored {
                 inbox,
                 conversation,
-                ahead,
-                taken_up,
+                queue_position: ahead,
+                direct_claim: taken_up,
             } => {
                 // The turn begins while the disk works; nothing of it shows before that is done.
                 match taken_up.zip(slot) {
-                    Some((taken_up, slot)) => self.take_up(taken_up, slot),
-                    None if lane == Lane::Turn => self.shift.wake(),
+                    Some((taken_up, slot)) => self.start_claimed(taken_up, slot),
+                    None if lane == QueueKind::Turn => self.scheduler.wake(),
                     None => {}
                 }
                 if worker.is_some() {
-                    store.durable().await?;
+                    store.wait_durable().await?;
                 }
                 crash_point::after("B4");
-                self.stored(inbound, inbox, conversation, lane, ahead);
-                Ok(Acknowledged::New)
+                self.handle_stored(inbound, inbox, conversation, lane, ahead);
+                Ok(ReceiveOutcome::New)
             }
         }
     }
 
     /// Returns the number of messages that may wait before an inbound. A person who is refused is told in the same transaction; a hook is
     /// to deliver again.
-    fn room(&self, inbound: &Inbound) -> Room {
+    fn queue_limits(&self, inbound: &Inbound) -> QueueLimits {
         let limits = &self.parts.config.limits;
         let waiting_max = limits.waiting_messages_max;
         let refusal = self.hook(inbound).is_none().then(|| {
@@ -261,9 +261,9 @@ impl Gateway {
                     "{waiting_max} messages wait already, so I did not take this one. Send it again later."
                 );
                 vec![address.post("answer", Reply::text(text))]
-            }) as Refusal
+            }) as RefusalNotice
         });
-        Room {
+        QueueLimits {
             of_conversation_max: waiting_max,
             of_hook_max: limits.waiting_events_max,
             refusal,
@@ -284,54 +284,58 @@ impl Gateway {
         }
     }
 
-    fn lane(&self, inbound: &Inbound) -> Lane {
+    fn queue_kind(&self, inbound: &Inbound) -> QueueKind {
         match &inbound.kind {
-            Kind::Hook { .. } => Lane::Turn,
-            Kind::Text { text, .. } if self.is_request(text) => Lane::Turn,
-            kind if commands::may_change(kind) => Lane::Change,
-            Kind::Text { .. } | Kind::Command { .. } | Kind::Click { .. } => Lane::Command,
-            Kind::Join { .. } | Kind::Unsupported { .. } => Lane::Command,
+            InboundKind::Hook { .. } => QueueKind::Turn,
+            InboundKind::Text { text, .. } if self.is_request(text) => QueueKind::Turn,
+            kind if commands::may_change(kind) => QueueKind::Change,
+            InboundKind::Text { .. } | InboundKind::Command { .. } | InboundKind::Click { .. } => {
+                QueueKind::Command
+            }
+            InboundKind::Join { .. } | InboundKind::Unsupported { .. } => QueueKind::Command,
         }
     }
 
     /// True if a text is for the model: no command, also none that was mistyped.
     fn is_request(&self, text: &str) -> bool {
-        command::in_text(text).is_none() && command::unknown_in_text(text).is_none() && self.readable(text)
+        command::find_in_text(text).is_none()
+            && command::find_unknown_in_text(text).is_none()
+            && self.readable(text)
     }
 
     fn readable(&self, text: &str) -> bool {
         !text.trim().is_empty() && text.chars().count() <= self.parts.config.limits.inbound_text_chars_max
     }
 
-    fn stored(
+    fn handle_stored(
         self: &Arc<Self>,
         inbound: Inbound,
         inbox: InboxId,
         conversation: ConversationId,
-        lane: Lane,
+        lane: QueueKind,
         ahead: u32,
     ) {
         match lane {
-            Lane::Turn if ahead == 0 => self.react(&inbound, Receipt::Seen),
-            Lane::Turn => {
-                self.desk.waiting(conversation, ahead as usize);
-                self.tell_place_in_queue(inbound, inbox, ahead);
+            QueueKind::Turn if ahead == 0 => self.react(&inbound, Receipt::Seen),
+            QueueKind::Turn => {
+                self.active_turns.set_waiting(conversation, ahead as usize);
+                self.show_queue_position(inbound, inbox, ahead);
             }
-            Lane::Command | Lane::Change => {
+            QueueKind::Command | QueueKind::Change => {
                 let gateway = Arc::clone(self);
                 let may_change = commands::may_change(&inbound.kind);
                 let in_order = self.command_order.enter(conversation, may_change);
-                let asked = Asked {
+                let asked = AcceptedCommand {
                     inbox,
                     conversation,
                     inbound,
                     crashes: 0,
-                    instead: None,
+                    preset_reply: None,
                 };
-                self.errands.spawn(async move {
+                self.background.spawn(async move {
                     let kind = asked.inbound.kind.clone();
-                    let follows = gateway.follows(&kind);
-                    in_order.run(follows, Box::pin(gateway.command(asked))).await;
+                    let follows = gateway.waits_for_changes(&kind);
+                    in_order.run(follows, Box::pin(gateway.run_command(asked))).await;
                 });
             }
         }
@@ -344,9 +348,9 @@ impl Gateway {
     }
 
     /// True if operations for this channel may be taken by the commit that enqueues them.
-    fn delivers_at_once(&self, channel: &str) -> bool {
+    fn can_deliver_now(&self, channel: &str) -> bool {
         let delivery = self.deliveries.get(channel);
-        delivery.is_some_and(|delivery| delivery.takes_at_once())
+        delivery.is_some_and(|delivery| delivery.can_send_now())
     }
 
     /// Returns the health of each channel: whether it delivers, and what waits for it.
@@ -372,16 +376,16 @@ impl Gateway {
     }
 
     /// Looks for work of a channel at once, whatever it waits for.
-    pub fn deliver_again(&self, channel: &str) {
+    pub fn retry_delivery(&self, channel: &str) {
         if let Some(delivery) = self.deliveries.get(channel) {
-            delivery.try_again();
+            delivery.retry_now();
         }
     }
 
     /// Delivers what a commit took; what it left in the outbox is looked for.
-    async fn hand_out(&self, channel: &str, taken: Option<Vec<Due>>) {
+    async fn dispatch_leased(&self, channel: &str, taken: Option<Vec<DueOperation>>) {
         if let Some(delivery) = self.deliveries.get(channel) {
-            delivery.hand_out(taken).await;
+            delivery.dispatch_leased(taken).await;
         }
     }
 
@@ -399,7 +403,7 @@ impl Gateway {
     /// Tells the sender something without storing anything.
     fn notice(&self, inbound: &Inbound, reply: Reply) {
         let action = match &inbound.kind {
-            Kind::Click { callback, .. } => Action::AnswerClick {
+            InboundKind::Click { callback, .. } => Action::AnswerClick {
                 callback: callback.clone(),
                 to: inbound.sender.clone(),
                 text: plain(&reply),
@@ -409,11 +413,11 @@ impl Gateway {
                 reply,
             },
         };
-        self.deliver_now(inbound, inbound.aside(), action);
+        self.deliver_now(inbound, inbound.private_place(), action);
     }
 
     /// Delivers at once, past the outbox: for what nobody misses when it is lost.
-    fn deliver_now(&self, inbound: &Inbound, place: Place, action: Action) {
+    fn deliver_now(&self, inbound: &Inbound, place: ChatPlace, action: Action) {
         let Some(delivery) = self.deliveries.get(&inbound.channel).cloned() else {
             return;
         };
@@ -428,9 +432,12 @@ impl Gateway {
             action,
             response_url: inbound.response_url.clone(),
         };
-        let leaving = self.leaving.clone();
-        self.errands.spawn(async move {
-            if let Some(Err(error)) = leaving.run_until_cancelled(delivery.deliver_aside(&op)).await {
+        let leaving = self.shutdown.clone();
+        self.background.spawn(async move {
+            if let Some(Err(error)) = leaving
+                .run_until_cancelled(delivery.deliver_best_effort(&op))
+                .await
+            {
                 tracing::debug!(%error, "a receipt or notice was not delivered");
             }
             drop(slot);
@@ -438,12 +445,16 @@ impl Gateway {
     }
 
     /// Turns away somebody we do not know: at most one notice a day, no model call, nothing stored but a bounded counter.
-    async fn turn_away(&self, inbound: &Inbound, at: Timestamp) -> Result<Acknowledged, AccessError> {
+    async fn deny_unknown_sender(
+        &self,
+        inbound: &Inbound,
+        at: Timestamp,
+    ) -> Result<ReceiveOutcome, AccessError> {
         if !inbound.is_addressed() {
-            return Ok(Acknowledged::Refused);
+            return Ok(ReceiveOutcome::Refused);
         }
-        let denied = self.parts.access.stranger(&inbound.sender, at).await?;
-        if denied.notify && can_whisper(inbound) {
+        let denied = self.parts.access.record_denial(&inbound.sender, at).await?;
+        if denied.notify && can_send_ephemeral(inbound) {
             let text = format!(
                 "Not authorised. I did nothing with that message (0 tokens).\n\
                  Your ID is `{}`: give it to an administrator, or ask for an invite.",
@@ -451,34 +462,41 @@ impl Gateway {
             );
             self.notice(inbound, Reply::text(text));
         }
-        Ok(Acknowledged::Refused)
+        Ok(ReceiveOutcome::Refused)
     }
 
-    async fn join(&self, inbound: &Inbound, token: &str, at: Timestamp) -> Result<Acknowledged, AccessError> {
+    async fn join(
+        &self,
+        inbound: &Inbound,
+        token: &str,
+        at: Timestamp,
+    ) -> Result<ReceiveOutcome, AccessError> {
         if !inbound.direct {
             let access = &self.parts.access;
-            let is_burned = access.burn(token, at).await?;
+            let is_burned = access.revoke_invite(token, at).await?;
             // Whoever makes tokens up is told as often as anybody who is not admitted, or tries in vain.
             let is_told = match access.admit(&inbound.sender) {
-                Some(_) => access.may_try(&inbound.sender, at),
-                None => access.stranger(&inbound.sender, at).await?.notify && can_whisper(inbound),
+                Some(_) => access.allow_attempt(&inbound.sender, at),
+                None => {
+                    access.record_denial(&inbound.sender, at).await?.notify && can_send_ephemeral(inbound)
+                }
             };
             if !is_burned && !is_told {
-                return Ok(Acknowledged::Refused);
+                return Ok(ReceiveOutcome::Refused);
             }
             let text = "An invite works only in a direct message to me. Others could read this one, \
                         so it is revoked now: ask for a new one.";
             self.notice(inbound, Reply::text(text));
-            return Ok(Acknowledged::Refused);
+            return Ok(ReceiveOutcome::Refused);
         }
         let sender = inbound.clone();
-        let answer = move |redeemed: &Redeemed| {
+        let answer = move |redeemed: &JoinOutcome| {
             let id = sender.delivery.first().map_or("", String::as_str);
-            let address = Address::of(&sender, format!("join/{id}"));
+            let address = Address::for_inbound(&sender, format!("join/{id}"));
             let reply = greeting(redeemed);
             // Nothing is stored of a guess, and nobody misses what is said of it.
             reply
-                .filter(|_| *redeemed != Redeemed::Invalid)
+                .filter(|_| *redeemed != JoinOutcome::Invalid)
                 .map(|reply| address.post("welcome", reply))
                 .into_iter()
                 .collect()
@@ -491,30 +509,34 @@ impl Gateway {
             .await?;
         crash_point::after("B25");
         self.wake_deliveries();
-        if let (Redeemed::Invalid, Some(reply)) = (&redeemed, greeting(&redeemed)) {
+        if let (JoinOutcome::Invalid, Some(reply)) = (&redeemed, greeting(&redeemed)) {
             self.notice(inbound, reply);
         }
         Ok(match redeemed {
-            Redeemed::Welcome { .. } => Acknowledged::New,
-            Redeemed::AlreadyIn | Redeemed::Invalid | Redeemed::Silent => Acknowledged::Refused,
+            JoinOutcome::Welcome { .. } => ReceiveOutcome::New,
+            JoinOutcome::AlreadyAdmitted | JoinOutcome::Invalid | JoinOutcome::NoReply => {
+                ReceiveOutcome::Refused
+            }
         })
     }
 }
 
 /// Returns true if a stranger can be told something: in a Telegram group there is no way to tell one person alone, so strangers hear
 /// nothing there.
-fn can_whisper(inbound: &Inbound) -> bool {
+fn can_send_ephemeral(inbound: &Inbound) -> bool {
     inbound.direct || inbound.place.account.platform == Platform::Slack
 }
 
 fn plain(reply: &Reply) -> String {
     let texts = reply.parts.iter().filter_map(|part| match part {
-        Part::Heading { text } | Part::Text { text } | Part::Footer { text } => Some(text.as_str()),
-        Part::Mention { .. }
-        | Part::Markdown { .. }
-        | Part::Code { .. }
-        | Part::Facts { .. }
-        | Part::Buttons { .. } => None,
+        ReplyPart::Heading { text } | ReplyPart::Text { text } | ReplyPart::Footer { text } => {
+            Some(text.as_str())
+        }
+        ReplyPart::Mention { .. }
+        | ReplyPart::Markdown { .. }
+        | ReplyPart::Code { .. }
+        | ReplyPart::Facts { .. }
+        | ReplyPart::Buttons { .. } => None,
     });
     texts.collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }

@@ -2,9 +2,9 @@
 //! anywhere leaves everything consistent, and the next one goes on.
 
 use crate::config::{DataSettings, RetentionSettings};
-use crate::session;
-use crate::store::{Bytes, DataKind, Position, Prune, Store, StoreError};
-use crate::workspace::{self, Unused};
+use crate::recording;
+use crate::store::{DataKind, DatabaseSize, Prune, PrunePosition, Store, StoreError};
+use crate::workspace::{self, UnusedMirrors};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -31,13 +31,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The kinds of data that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ends {
+enum ExpiringKind {
     Rows(DataKind),
-    Files(Files),
+    Files(FileKind),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Files {
+enum FileKind {
     Recordings,
     Bases,
     Mirrors,
@@ -46,7 +46,7 @@ enum Files {
 /// The time for which something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum RetentionPeriod {
     /// A number of hours.
     Hours(u32),
     /// A number of days.
@@ -69,14 +69,14 @@ pub struct Holding {
     /// The time at which the oldest was stored, where that is known.
     pub oldest: Option<Timestamp>,
     /// The time for which they are kept.
-    pub kept: Kept,
+    pub kept: RetentionPeriod,
     /// The key that says so.
     pub key: Option<String>,
 }
 
 /// The amount removed of a kind, or to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pruned {
+pub struct PrunedAmount {
     /// The kind of data.
     pub kind: String,
     /// The number of rows or files.
@@ -87,7 +87,7 @@ pub struct Pruned {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// The amounts removed, by kind; those of which nothing went are left out.
-    pub pruned: Vec<Pruned>,
+    pub pruned: Vec<PrunedAmount>,
     /// The failures, each with its reason.
     pub failed: Vec<String>,
     /// True if the round came to the end.
@@ -96,9 +96,9 @@ pub struct Round {
 
 /// The progress of a round.
 #[derive(Debug, Default)]
-struct Pass {
+struct RoundProgress {
     ended: usize,
-    position: Position,
+    position: PrunePosition,
     recording: Option<String>,
 }
 
@@ -106,12 +106,12 @@ struct Pass {
 /// that passed. A clock that jumps ahead would end everything at once; one that was right all along is followed in
 /// some rounds.
 #[derive(Debug)]
-struct Followed {
+struct RoundClock {
     last: Timestamp,
     read_at: Instant,
 }
 
-impl Followed {
+impl RoundClock {
     fn follow(&mut self, now: Timestamp, read_at: Instant) -> Timestamp {
         let passed = SignedDuration::try_from(read_at.saturating_duration_since(self.read_at));
         let most = passed.unwrap_or(SignedDuration::ZERO).saturating_add(LEAP_MAX);
@@ -132,7 +132,7 @@ impl Followed {
 /// The choice to begin an operator's round or to go on with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Begin {
+pub enum RoundStart {
     /// At the first kind.
     Anew,
     /// At the place where the one before was.
@@ -149,7 +149,7 @@ pub struct Retention {
     /// One round at a time.
     turn: Semaphore,
     /// The progress of the round of an operator, who asks for it piece by piece.
-    asked: Mutex<Pass>,
+    requested: Mutex<RoundProgress>,
 }
 
 impl Retention {
@@ -167,7 +167,7 @@ impl Retention {
             delivery_hours: data.delivery_hours_kept,
             repositories,
             turn: Semaphore::new(1),
-            asked: Mutex::default(),
+            requested: Mutex::default(),
         }
     }
 
@@ -182,7 +182,7 @@ impl Retention {
 
     /// Ends what is too old, once an hour until `cancel`.
     pub async fn run(self: Arc<Self>, now: fn() -> Timestamp, cancel: CancellationToken) {
-        let mut pass = Pass::default();
+        let mut pass = RoundProgress::default();
         let mut followed = None;
         loop {
             let round = async {
@@ -193,9 +193,9 @@ impl Retention {
                     Ok(at) => {
                         let until = Instant::now() + ROUND_MAX;
                         let round = self.round(&mut pass, Prune::Remove, at, until).await;
-                        told(&round);
+                        log_round(&round);
                         if round.is_done {
-                            pass = Pass::default();
+                            pass = RoundProgress::default();
                         }
                     }
                     Err(error) => warn!(%error, "old data is not removed now"),
@@ -211,11 +211,11 @@ impl Retention {
     }
 
     /// The time that a round goes by.
-    async fn time(&self, followed: &mut Option<Followed>, now: Timestamp) -> Result<Timestamp, StoreError> {
+    async fn time(&self, followed: &mut Option<RoundClock>, now: Timestamp) -> Result<Timestamp, StoreError> {
         let read_at = Instant::now();
         let followed = match followed {
             Some(followed) => followed,
-            None => followed.insert(Followed {
+            None => followed.insert(RoundClock {
                 last: self.store.newest().await?.unwrap_or(now),
                 read_at,
             }),
@@ -224,23 +224,28 @@ impl Retention {
     }
 
     /// A piece of a round that an operator asked for: some seconds of it.
-    pub async fn asked(&self, begin: Begin, prune: Prune, at: Timestamp) -> Result<Round, String> {
-        let _turn = self.my_turn().await?;
+    pub async fn run_requested(
+        &self,
+        begin: RoundStart,
+        prune: Prune,
+        at: Timestamp,
+    ) -> Result<Round, String> {
+        let _turn = self.acquire_round().await?;
         let mut pass = {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked = self.requested.lock().unwrap_or_else(PoisonError::into_inner);
             match begin {
-                Begin::Anew => Pass::default(),
-                Begin::GoOn => std::mem::take(&mut *asked),
+                RoundStart::Anew => RoundProgress::default(),
+                RoundStart::GoOn => std::mem::take(&mut *asked),
             }
         };
         let round = self
             .round(&mut pass, prune, at, Instant::now() + EXCHANGE_MAX)
             .await;
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = pass;
+        *self.requested.lock().unwrap_or_else(PoisonError::into_inner) = pass;
         Ok(round)
     }
 
-    async fn my_turn(&self) -> Result<SemaphorePermit<'_>, String> {
+    async fn acquire_round(&self) -> Result<SemaphorePermit<'_>, String> {
         match tokio::time::timeout(TURN_MAX, self.turn.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) | Err(_) => Err("old data is being removed already; ask again in a minute".to_owned()),
@@ -248,16 +253,18 @@ impl Retention {
     }
 
     /// Continues a pass over everything that ends, until `until`.
-    async fn round(&self, pass: &mut Pass, prune: Prune, at: Timestamp, until: Instant) -> Round {
+    async fn round(&self, pass: &mut RoundProgress, prune: Prune, at: Timestamp, until: Instant) -> Round {
         let mut round = Round::default();
-        while let Some(ends) = ends().nth(pass.ended) {
+        while let Some(ends) = expiring_kinds().nth(pass.ended) {
             if Instant::now() >= until {
                 return round;
             }
-            let slice = match (self.before(ends, at), ends) {
+            let slice = match (self.cutoff(ends, at), ends) {
                 (None, _) => Ok((0, true)),
-                (Some(before), Ends::Rows(kind)) => self.rows(kind, before, pass, prune, at).await,
-                (Some(before), Ends::Files(files)) => self.files(files, before, pass, prune, at).await,
+                (Some(before), ExpiringKind::Rows(kind)) => self.rows(kind, before, pass, prune, at).await,
+                (Some(before), ExpiringKind::Files(files)) => {
+                    self.files(files, before, pass, prune, at).await
+                }
             };
             let (rows, is_end) = slice.unwrap_or_else(|why| {
                 round.failed.push(format!("{}: {why}", name(ends)));
@@ -265,9 +272,9 @@ impl Retention {
             });
             round.count(ends, rows);
             if is_end {
-                *pass = Pass {
+                *pass = RoundProgress {
                     ended: pass.ended + 1,
-                    ..Pass::default()
+                    ..RoundProgress::default()
                 };
             }
             if rows > 0 && prune == Prune::Remove {
@@ -282,7 +289,7 @@ impl Retention {
         &self,
         kind: DataKind,
         before: Timestamp,
-        pass: &mut Pass,
+        pass: &mut RoundProgress,
         prune: Prune,
         at: Timestamp,
     ) -> Result<(u64, bool), String> {
@@ -298,30 +305,30 @@ impl Retention {
 
     async fn files(
         &self,
-        files: Files,
+        files: FileKind,
         before: Timestamp,
-        pass: &mut Pass,
+        pass: &mut RoundProgress,
         prune: Prune,
         at: Timestamp,
     ) -> Result<(u64, bool), String> {
         let data = self.data.clone();
         match files {
-            Files::Recordings => {
+            FileKind::Recordings => {
                 let after = pass.recording.take();
                 let shortened =
-                    blocking(move || session::shorten(&data, before, after.as_deref(), prune)).await?;
+                    blocking(move || recording::shorten(&data, before, after.as_deref(), prune)).await?;
                 pass.recording = shortened.next;
                 Ok((shortened.files, pass.recording.is_none()))
             }
-            Files::Bases => self.bases(before, prune).await.map(|rows| (rows, true)),
-            Files::Mirrors => {
+            FileKind::Bases => self.bases(before, prune).await.map(|rows| (rows, true)),
+            FileKind::Mirrors => {
                 let configured = self.repositories.clone();
                 let gone = blocking(move || {
-                    let unused = Unused::below(&data);
+                    let unused = UnusedMirrors::new(&data);
                     if prune == Prune::Remove {
                         unused.note(&configured, at)?;
                     }
-                    let names = unused.since(&configured, before)?;
+                    let names = unused.unused_since(&configured, before)?;
                     if prune == Prune::Remove {
                         names.iter().try_for_each(|name| unused.remove(name))?;
                     }
@@ -339,7 +346,7 @@ impl Retention {
         for repository in &self.repositories {
             let (there, name) = (bases.clone(), repository.clone());
             let old = blocking(move || workspace::old_packs(&there, &name, SystemTime::from(before))).await?;
-            let free = self.store.commits_nobody_is_on(repository, old).await;
+            let free = self.store.unused_commits(repository, old).await;
             for commit in free.map_err(|error| error.to_string())? {
                 let (there, name) = (bases.clone(), repository.clone());
                 if prune == Prune::Remove {
@@ -352,20 +359,20 @@ impl Retention {
     }
 
     /// Returns the amount stored of each kind, and for how long it is kept.
-    pub async fn holdings(&self) -> Result<(Vec<Holding>, Bytes), StoreError> {
+    pub async fn holdings(&self) -> Result<(Vec<Holding>, DatabaseSize), StoreError> {
         let mut holdings = Vec::new();
-        for ends in ends() {
+        for ends in expiring_kinds() {
             let (rows, bytes, oldest) = match ends {
-                Ends::Rows(kind) => {
-                    let stored = self.store.stored(kind).await?;
+                ExpiringKind::Rows(kind) => {
+                    let stored = self.store.stored_amount(kind).await?;
                     (stored.rows, stored.bytes, stored.oldest)
                 }
-                Ends::Files(files) => {
+                ExpiringKind::Files(files) => {
                     let (files, bytes) = self.files_of(files).await;
                     (files, bytes, None)
                 }
             };
-            let (kept, key) = self.kept(ends);
+            let (kept, key) = self.retention_period(ends);
             holdings.push(Holding {
                 kind: name(ends).to_owned(),
                 rows,
@@ -378,63 +385,71 @@ impl Retention {
         Ok((holdings, self.store.bytes().await?))
     }
 
-    async fn files_of(&self, files: Files) -> (u64, u64) {
+    async fn files_of(&self, files: FileKind) -> (u64, u64) {
         let data = self.data.clone();
         let counted = blocking(move || match files {
-            Files::Recordings => workspace::files_below(&data.join("sessions")),
-            Files::Bases => workspace::files_below(&data.join("bases")),
-            Files::Mirrors => workspace::files_below(&data.join("mirrors")),
+            FileKind::Recordings => workspace::files_below(&data.join("sessions")),
+            FileKind::Bases => workspace::files_below(&data.join("bases")),
+            FileKind::Mirrors => workspace::files_below(&data.join("mirrors")),
         });
         counted.await.unwrap_or_default()
     }
 
     /// The time before which something is too old; none where it is kept for ever.
-    fn before(&self, ends: Ends, at: Timestamp) -> Option<Timestamp> {
-        let hours = match self.kept(ends).0 {
-            Kept::Hours(hours) => i64::from(hours),
-            Kept::Days(days) => i64::from(days) * 24,
-            Kept::WhileNamed => 0,
-            Kept::ForEver => return None,
+    fn cutoff(&self, ends: ExpiringKind, at: Timestamp) -> Option<Timestamp> {
+        let hours = match self.retention_period(ends).0 {
+            RetentionPeriod::Hours(hours) => i64::from(hours),
+            RetentionPeriod::Days(days) => i64::from(days) * 24,
+            RetentionPeriod::WhileNamed => 0,
+            RetentionPeriod::ForEver => return None,
         };
         at.checked_sub(SignedDuration::from_hours(hours)).ok()
     }
 
-    fn kept(&self, ends: Ends) -> (Kept, Option<&'static str>) {
+    fn retention_period(&self, ends: ExpiringKind) -> (RetentionPeriod, Option<&'static str>) {
         let settings = &self.settings;
         let (days, key) = match ends {
-            Ends::Rows(DataKind::Deliveries | DataKind::Operations | DataKind::Buttons) => {
-                return (Kept::Hours(self.delivery_hours), Some("data.delivery_hours_kept"));
+            ExpiringKind::Rows(DataKind::Deliveries | DataKind::Operations | DataKind::Buttons) => {
+                return (
+                    RetentionPeriod::Hours(self.delivery_hours),
+                    Some("data.delivery_hours_kept"),
+                );
             }
-            Ends::Rows(DataKind::Contents) => return (Kept::WhileNamed, None),
-            Ends::Rows(DataKind::DeadLetters) => {
+            ExpiringKind::Rows(DataKind::Contents) => return (RetentionPeriod::WhileNamed, None),
+            ExpiringKind::Rows(DataKind::DeadLetters) => {
                 (settings.dead_letter_days, "retention.dead_letter_days_kept")
             }
-            Ends::Rows(DataKind::Invites) => (settings.invite_days, "retention.invite_days_kept"),
-            Ends::Rows(DataKind::Messages | DataKind::Conversations) => {
+            ExpiringKind::Rows(DataKind::Invites) => (settings.invite_days, "retention.invite_days_kept"),
+            ExpiringKind::Rows(DataKind::Messages | DataKind::Conversations) => {
                 (settings.message_days, "retention.message_days_kept")
             }
-            Ends::Rows(DataKind::Usage) => (settings.usage_days, "retention.usage_days_kept"),
-            Ends::Rows(DataKind::Edits | DataKind::Changes) => {
+            ExpiringKind::Rows(DataKind::Usage) => (settings.usage_days, "retention.usage_days_kept"),
+            ExpiringKind::Rows(DataKind::Edits | DataKind::Changes) => {
                 (settings.change_days, "retention.change_days_kept")
             }
-            Ends::Rows(DataKind::Audit) => (settings.audit_days, "retention.audit_days_kept"),
-            Ends::Files(Files::Recordings) => (settings.recording_days, "retention.recording_days_kept"),
-            Ends::Files(Files::Bases) => (settings.base_days, "retention.base_days_kept"),
-            Ends::Files(Files::Mirrors) => (settings.mirror_days, "retention.mirror_days_kept"),
+            ExpiringKind::Rows(DataKind::Audit) => (settings.audit_days, "retention.audit_days_kept"),
+            ExpiringKind::Files(FileKind::Recordings) => {
+                (settings.recording_days, "retention.recording_days_kept")
+            }
+            ExpiringKind::Files(FileKind::Bases) => (settings.base_days, "retention.base_days_kept"),
+            ExpiringKind::Files(FileKind::Mirrors) => (settings.mirror_days, "retention.mirror_days_kept"),
         };
-        (days.map_or(Kept::ForEver, Kept::Days), Some(key))
+        (
+            days.map_or(RetentionPeriod::ForEver, RetentionPeriod::Days),
+            Some(key),
+        )
     }
 }
 
 impl Round {
-    fn count(&mut self, ends: Ends, rows: u64) {
+    fn count(&mut self, ends: ExpiringKind, rows: u64) {
         if rows == 0 {
             return;
         }
         let kind = name(ends);
         match self.pruned.iter_mut().find(|pruned| pruned.kind == kind) {
             Some(pruned) => pruned.rows += rows,
-            None => self.pruned.push(Pruned {
+            None => self.pruned.push(PrunedAmount {
                 kind: kind.to_owned(),
                 rows,
             }),
@@ -443,26 +458,26 @@ impl Round {
 }
 
 /// Returns all kinds of data that end, in an order in which each frees what comes after it.
-fn ends() -> impl Iterator<Item = Ends> {
-    let rows = DataKind::ALL.into_iter().map(Ends::Rows);
-    let files = [Files::Recordings, Files::Bases, Files::Mirrors];
-    rows.chain(files.into_iter().map(Ends::Files))
+fn expiring_kinds() -> impl Iterator<Item = ExpiringKind> {
+    let rows = DataKind::ALL.into_iter().map(ExpiringKind::Rows);
+    let files = [FileKind::Recordings, FileKind::Bases, FileKind::Mirrors];
+    rows.chain(files.into_iter().map(ExpiringKind::Files))
 }
 
-fn name(ends: Ends) -> &'static str {
+fn name(ends: ExpiringKind) -> &'static str {
     match ends {
-        Ends::Rows(kind) => kind.name(),
-        Ends::Files(Files::Recordings) => "recordings",
-        Ends::Files(Files::Bases) => "bases",
-        Ends::Files(Files::Mirrors) => "mirrors",
+        ExpiringKind::Rows(kind) => kind.name(),
+        ExpiringKind::Files(FileKind::Recordings) => "recordings",
+        ExpiringKind::Files(FileKind::Bases) => "bases",
+        ExpiringKind::Files(FileKind::Mirrors) => "mirrors",
     }
 }
 
-fn told(round: &Round) {
+fn log_round(round: &Round) {
     for why in &round.failed {
         warn!("old data could not be removed: {why}");
     }
-    for Pruned { kind, rows } in &round.pruned {
+    for PrunedAmount { kind, rows } in &round.pruned {
         info!(
             kind,
             rows, "removed what is older than it is kept: {rows} of {kind}"
@@ -483,7 +498,7 @@ async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::Followed;
+    use super::RoundClock;
     use jiff::Timestamp;
     use std::time::Duration;
     use tokio::time::Instant;
@@ -496,7 +511,7 @@ mod tests {
     #[test]
     fn a_clock_that_jumps_ahead_does_not_end_everything_at_once() {
         let start = Instant::now();
-        let mut followed = Followed {
+        let mut followed = RoundClock {
             last: at(0),
             read_at: start,
         };

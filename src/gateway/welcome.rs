@@ -1,12 +1,12 @@
 //! The words for somebody who uses an invite.
 
-use crate::access::{Redeemed, Role};
-use crate::model::{Part, Reply};
+use crate::access::{JoinOutcome, Role};
+use crate::model::{Reply, ReplyPart};
 
 /// The answer to an invite; none where nothing is said.
-pub(super) fn greeting(redeemed: &Redeemed) -> Option<Reply> {
+pub(super) fn greeting(redeemed: &JoinOutcome) -> Option<Reply> {
     match redeemed {
-        Redeemed::Welcome {
+        JoinOutcome::Welcome {
             name,
             role,
             repositories,
@@ -14,26 +14,26 @@ pub(super) fn greeting(redeemed: &Redeemed) -> Option<Reply> {
             ..
         } => Some(Reply {
             parts: vec![
-                Part::Heading {
+                ReplyPart::Heading {
                     text: format!("You're in, {name}."),
                 },
-                Part::Text {
+                ReplyPart::Text {
                     text: format!(
                         "You are {role} for {}. {} I never apply, commit or push.",
-                        reach(*role, repositories, environments),
+                        grant_scope(*role, repositories, environments),
                         offer(*role)
                     ),
                 },
-                Part::Footer {
+                ReplyPart::Footer {
                     text: "`help` lists what I answer without a model.".to_owned(),
                 },
             ],
         }),
-        Redeemed::AlreadyIn => Some(Reply::text(
+        JoinOutcome::AlreadyAdmitted => Some(Reply::text(
             "You are in already. `help` says what you can do here.",
         )),
-        Redeemed::Invalid => Some(Reply::text("This invite is not valid. Ask for a new one.")),
-        Redeemed::Silent => None,
+        JoinOutcome::Invalid => Some(Reply::text("This invite is not valid. Ask for a new one.")),
+        JoinOutcome::NoReply => None,
     }
 }
 
@@ -49,7 +49,7 @@ fn offer(role: Role) -> &'static str {
 }
 
 /// The reach of a grant, in words: `*` and `**` are not for people. An administrator has all environments.
-pub(super) fn reach(role: Role, repositories: &str, environments: &[String]) -> String {
+pub(super) fn grant_scope(role: Role, repositories: &str, environments: &[String]) -> String {
     let repositories = match repositories {
         "*" | "**" => "all repositories".to_owned(),
         glob => format!("`{glob}`"),
@@ -63,12 +63,12 @@ pub(super) fn reach(role: Role, repositories: &str, environments: &[String]) -> 
 #[cfg(test)]
 mod tests {
     use super::greeting;
-    use crate::access::{Redeemed, Role};
+    use crate::access::{JoinOutcome, Role};
 
     #[test]
     fn a_welcome_says_what_its_person_can_do() {
         let welcome = |role| {
-            let redeemed = Redeemed::Welcome {
+            let redeemed = JoinOutcome::Welcome {
                 name: "vera".to_owned(),
                 role,
                 repositories: "*".to_owned(),

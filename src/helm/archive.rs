@@ -1,7 +1,7 @@
 //! Packed charts: which chart an archive holds, after all of it was looked at, and whether two archives
 //! hold the same files. Helm writes the time into them, so their bytes differ each time.
 
-use crate::download::{Exceeded, Unpacked};
+use crate::download::{BoundedGzip, ExceededBound};
 use crate::jsonnet::yaml_documents;
 use std::io::Read;
 use tar::EntryType;
@@ -17,13 +17,13 @@ const CHART_BYTES_MAX: u64 = 1 << 20;
 
 /// The name and the version an archive gives itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ChartIdentity {
     pub(super) name: String,
     pub(super) version: String,
 }
 
 /// One entry of an archive.
-struct Entry<'e> {
+struct ArchiveEntry<'e> {
     path: &'e [u8],
     kind: EntryType,
     content: &'e mut dyn Read,
@@ -31,7 +31,7 @@ struct Entry<'e> {
 
 /// The reason an archive is not accepted as a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArchiveError {
+pub enum ChartArchiveError {
     /// The bytes are not an archive, or a broken one.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
@@ -46,55 +46,58 @@ pub enum ArchiveError {
     TooMany(usize),
     /// The archive unpacks to more than is allowed.
     #[error("archive {0}")]
-    Unpacks(#[from] Exceeded),
+    Unpacks(#[from] ExceededBound),
     /// The archive does not hold exactly one good `Chart.yaml`.
     #[error("archive is no chart: {0}")]
     NoChart(String),
 }
 
 /// Looks at every entry, and says which chart it is.
-pub(super) fn read(packed: &[u8]) -> Result<Named, ArchiveError> {
+pub(super) fn read(packed: &[u8]) -> Result<ChartIdentity, ChartArchiveError> {
     let mut chart = None;
     let found = entries(packed, &mut |entry| {
-        let path = inside(entry.path)?;
+        let path = check_inside(entry.path)?;
         match entry.kind {
             EntryType::Directory | EntryType::XGlobalHeader => return Ok(()),
             EntryType::Regular | EntryType::Continuous => {}
-            _ => return Err(ArchiveError::Special(path.to_owned())),
+            _ => return Err(ChartArchiveError::Special(path.to_owned())),
         }
         if path.split('/').count() == 2 && path.ends_with("/Chart.yaml") {
             let mut content = String::new();
             let read = entry.content.take(CHART_BYTES_MAX).read_to_string(&mut content);
-            read.map_err(|why| ArchiveError::NoChart(why.to_string()))?;
+            read.map_err(|why| ChartArchiveError::NoChart(why.to_string()))?;
             if chart.replace(content).is_some() {
-                return Err(ArchiveError::NoChart("it has two of `Chart.yaml`".to_owned()));
+                return Err(ChartArchiveError::NoChart(
+                    "it has two of `Chart.yaml`".to_owned(),
+                ));
             }
         }
         Ok(())
     });
     found?;
-    let chart = chart.ok_or_else(|| ArchiveError::NoChart("it has no `Chart.yaml`".to_owned()))?;
-    named(&chart).ok_or_else(|| ArchiveError::NoChart("its `Chart.yaml` names no chart".to_owned()))
+    let chart = chart.ok_or_else(|| ChartArchiveError::NoChart("it has no `Chart.yaml`".to_owned()))?;
+    parse_identity(&chart)
+        .ok_or_else(|| ChartArchiveError::NoChart("its `Chart.yaml` names no chart".to_owned()))
 }
 
 /// The name and the version in a `Chart.yaml`.
-pub(super) fn named(chart: &str) -> Option<Named> {
+pub(super) fn parse_identity(chart: &str) -> Option<ChartIdentity> {
     let documents = yaml_documents(chart).ok()?;
     let field = |name: &str| documents.first()?.get(name)?.as_str().map(str::to_owned);
-    Some(Named {
+    Some(ChartIdentity {
         name: field("name")?,
         version: field("version")?,
     })
 }
 
 /// True when both can be read and hold the same entries in the same order.
-pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
+pub(super) fn has_same_files(one: &[u8], other: &[u8]) -> bool {
     let contents = |packed: &[u8]| {
         let mut contents = Vec::new();
         let read = entries(packed, &mut |entry| {
             let mut content = Vec::new();
             let read = entry.content.read_to_end(&mut content);
-            read.map_err(|why| ArchiveError::Unreadable(why.to_string()))?;
+            read.map_err(|why| ChartArchiveError::Unreadable(why.to_string()))?;
             contents.push((entry.path.to_vec(), content));
             Ok(())
         });
@@ -109,15 +112,15 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// Goes through the entries of an archive, within bounds.
 fn entries(
     packed: &[u8],
-    look: &mut dyn FnMut(Entry<'_>) -> Result<(), ArchiveError>,
-) -> Result<(), ArchiveError> {
-    let mut unpacked = Unpacked::new(packed, UNPACKED_BYTES_MAX, RATIO_MAX);
+    look: &mut dyn FnMut(ArchiveEntry<'_>) -> Result<(), ChartArchiveError>,
+) -> Result<(), ChartArchiveError> {
+    let mut unpacked = BoundedGzip::new(packed, UNPACKED_BYTES_MAX, RATIO_MAX);
     let looked = unpacked.each_entry(|position, entry| {
         if position >= ENTRIES_MAX {
-            return Err(ArchiveError::TooMany(ENTRIES_MAX));
+            return Err(ChartArchiveError::TooMany(ENTRIES_MAX));
         }
         let (path, kind) = (entry.path_bytes().into_owned(), entry.header().entry_type());
-        look(Entry {
+        look(ArchiveEntry {
             path: &path,
             kind,
             content: entry,
@@ -129,19 +132,19 @@ fn entries(
     }
 }
 
-impl From<std::io::Error> for ArchiveError {
+impl From<std::io::Error> for ChartArchiveError {
     fn from(why: std::io::Error) -> Self {
         Self::Unreadable(why.to_string())
     }
 }
 
 /// A path that stays in the archive.
-fn inside(path: &[u8]) -> Result<&str, ArchiveError> {
+fn check_inside(path: &[u8]) -> Result<&str, ChartArchiveError> {
     let shown = || String::from_utf8_lossy(path).chars().take(200).collect();
-    let text = std::str::from_utf8(path).map_err(|_| ArchiveError::Escapes(shown()))?;
+    let text = std::str::from_utf8(path).map_err(|_| ChartArchiveError::Escapes(shown()))?;
     let leaves = |part: &str| matches!(part, "" | "." | "..") || part.contains(['\\', '\0', ':']);
     match text.strip_suffix('/').unwrap_or(text).split('/').any(leaves) {
-        true => Err(ArchiveError::Escapes(shown())),
+        true => Err(ChartArchiveError::Escapes(shown())),
         false => Ok(text),
     }
 }
@@ -150,8 +153,8 @@ fn inside(path: &[u8]) -> Result<&str, ArchiveError> {
 pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{ArchiveError, ENTRIES_MAX, Named, RATIO_MAX, is_same, read};
-    use crate::download::Exceeded;
+    use super::{ChartArchiveError, ChartIdentity, ENTRIES_MAX, RATIO_MAX, has_same_files, read};
+    use crate::download::ExceededBound;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use proptest::prelude::*;
@@ -192,7 +195,7 @@ pub(super) mod tests {
             file("redis/Chart.yaml", CHART),
             file("redis/charts/x/Chart.yaml", ""),
         ];
-        let expected = Named {
+        let expected = ChartIdentity {
             name: "redis".to_owned(),
             version: "1.2.3".to_owned(),
         };
@@ -203,7 +206,7 @@ pub(super) mod tests {
     #[test]
     fn an_archive_that_is_no_chart_or_leads_out_is_refused() {
         let chart = file("redis/Chart.yaml", CHART);
-        let escapes = |path: &str| ArchiveError::Escapes(path.to_owned());
+        let escapes = |path: &str| ChartArchiveError::Escapes(path.to_owned());
         for path in [
             "../x",
             "redis/../../x",
@@ -225,7 +228,7 @@ pub(super) mod tests {
             EntryType::Fifo,
         ] {
             let refused = read(&archive(&[chart, ("redis/x", kind, "/etc")], 1));
-            assert_eq!(refused, Err(ArchiveError::Special("redis/x".to_owned())));
+            assert_eq!(refused, Err(ChartArchiveError::Special("redis/x".to_owned())));
         }
         for (entries, why) in [
             (vec![file("redis/values.yaml", "")], "it has no `Chart.yaml`"),
@@ -244,16 +247,19 @@ pub(super) mod tests {
             ),
         ] {
             let refused = read(&archive(&entries, 1));
-            assert_eq!(refused, Err(ArchiveError::NoChart(why.to_owned())));
+            assert_eq!(refused, Err(ChartArchiveError::NoChart(why.to_owned())));
         }
         let many = vec![file("redis/x", ""); ENTRIES_MAX + 1];
         let refused = read(&archive(&many, 1));
-        assert_eq!(refused, Err(ArchiveError::TooMany(ENTRIES_MAX)));
+        assert_eq!(refused, Err(ChartArchiveError::TooMany(ENTRIES_MAX)));
         let nothing = read(b"no archive");
-        assert!(matches!(nothing, Err(ArchiveError::Unreadable(_))), "{nothing:?}");
+        assert!(
+            matches!(nothing, Err(ChartArchiveError::Unreadable(_))),
+            "{nothing:?}"
+        );
         let whole = archive(&[chart], 1);
         let torn = read(&whole[..whole.len() / 2]);
-        assert!(matches!(torn, Err(ArchiveError::Unreadable(_))), "{torn:?}");
+        assert!(matches!(torn, Err(ChartArchiveError::Unreadable(_))), "{torn:?}");
     }
 
     proptest! {
@@ -276,11 +282,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_the_files_count() {
+    fn chart_archives_with_equal_files_are_equal_whatever_their_times() {
         let packed = |content: &str, at: u64| archive(&[file("web/Chart.yaml", content)], at);
-        assert!(is_same(&packed("a", 1), &packed("a", 2)));
-        assert!(!is_same(&packed("a", 1), &packed("b", 1)));
-        assert!(!is_same(b"no archive", b"no archive"));
+        assert!(has_same_files(&packed("a", 1), &packed("a", 2)));
+        assert!(!has_same_files(&packed("a", 1), &packed("b", 1)));
+        assert!(!has_same_files(b"no archive", b"no archive"));
     }
 
     /// T52
@@ -296,7 +302,7 @@ pub(super) mod tests {
             bomb.write_all(&vec![0; 1 << 20]).unwrap();
         }
         let bomb = bomb.finish().unwrap();
-        assert!(!is_same(&bomb, &bomb));
-        assert_eq!(read(&bomb), Err(Exceeded::Ratio(RATIO_MAX).into()));
+        assert!(!has_same_files(&bomb, &bomb));
+        assert_eq!(read(&bomb), Err(ExceededBound::Ratio(RATIO_MAX).into()));
     }
 }

@@ -39,7 +39,7 @@ pub struct Requirement {
 
 /// A chart that is asked for or there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Vendored {
+pub struct VendoredChart {
     /// The directory, from the root of the tree.
     pub directory: String,
     /// `repository/name`; `None` when nobody asks for it.
@@ -92,20 +92,20 @@ pub enum ChartfileError {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawChartfile {
     // Every number of YAML is one that JSON has.
     version: f64,
     #[serde(default)]
-    repositories: Vec<WrittenRepository>,
+    repositories: Vec<RawRepository>,
     #[serde(default)]
-    requires: Vec<WrittenRequirement>,
+    requires: Vec<RawRequirement>,
     directory: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[allow(dead_code, reason = "known so that they are not refused; nothing is fetched")]
-struct WrittenRepository {
+struct RawRepository {
     name: String,
     url: String,
     ca_file: Option<String>,
@@ -117,7 +117,7 @@ struct WrittenRepository {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenRequirement {
+struct RawRequirement {
     chart: String,
     version: String,
     directory: Option<String>,
@@ -138,13 +138,14 @@ impl Chartfile {
         let [document] = documents.as_slice() else {
             return Err(malformed(&"it is not one document"));
         };
-        let written: Written = serde_json::from_value(document.clone()).map_err(|error| malformed(&error))?;
+        let written: RawChartfile =
+            serde_json::from_value(document.clone()).map_err(|error| malformed(&error))?;
         if written.version.total_cmp(&VERSION).is_ne() {
             let why = format!("version {} is not known; {VERSION} is", written.version);
             return Err(malformed(&why));
         }
         written
-            .settle(directory)
+            .validate(directory)
             .map_err(|problems| ChartfileError::Invalid {
                 path: name.clone(),
                 problems,
@@ -152,8 +153,8 @@ impl Chartfile {
     }
 }
 
-impl Written {
-    fn settle(self, directory: &str) -> Result<Chartfile, Vec<String>> {
+impl RawChartfile {
+    fn validate(self, directory: &str) -> Result<Chartfile, Vec<String>> {
         let mut problems = Vec::new();
         if self.requires.len() > REQUIREMENTS_MAX {
             return Err(vec![format!("more than {REQUIREMENTS_MAX} charts")]);
@@ -174,7 +175,7 @@ impl Written {
         let base = path::clean(directory, charts);
         let base = base.ok_or_else(|| vec![format!("directory \"{charts}\" is outside the repository")])?;
         let mut requires: Vec<Requirement> = Vec::new();
-        for WrittenRequirement {
+        for RawRequirement {
             chart,
             version,
             directory,
@@ -222,9 +223,12 @@ impl Written {
 }
 
 /// Compares the charts that are asked for with those that are there, by directory.
-pub fn vendored(tree: &dyn Tree, chartfile: &Chartfile) -> Result<Vec<Vendored>, ChartfileError> {
+pub fn compare_vendored(
+    tree: &dyn Tree,
+    chartfile: &Chartfile,
+) -> Result<Vec<VendoredChart>, ChartfileError> {
     let mut found = BTreeMap::new();
-    for file in tree.below(&chartfile.directory)? {
+    for file in tree.files_below(&chartfile.directory)? {
         let inside = file
             .as_str()
             .strip_prefix(&chartfile.directory)
@@ -254,7 +258,7 @@ pub fn vendored(tree: &dyn Tree, chartfile: &Chartfile) -> Result<Vec<Vendored>,
         };
         all.insert(
             requirement.directory.clone(),
-            Vendored {
+            VendoredChart {
                 directory: requirement.directory.clone(),
                 chart: Some(requirement.chart.clone()),
                 wanted: Some(requirement.version.clone()),
@@ -266,7 +270,7 @@ pub fn vendored(tree: &dyn Tree, chartfile: &Chartfile) -> Result<Vec<Vendored>,
     for (directory, there) in found {
         all.insert(
             directory.clone(),
-            Vendored {
+            VendoredChart {
                 directory,
                 chart: None,
                 wanted: None,

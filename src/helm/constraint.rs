@@ -1,7 +1,7 @@
 //! Constraints on the version of a chart: `^1.2`, `>=1.0.0 <2.0.0`, `1.2 - 1.4 || 3.x`. They are accepted and met as helm does it, its
 //! corners included: the table of the tests is recorded from the library helm is built with.
 
-use super::version::Version;
+use super::version::ChartVersion;
 use regex::{Captures, Regex};
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -45,8 +45,8 @@ pub(super) struct Constraint {
 #[derive(Clone, Debug)]
 struct Bound {
     operator: Operator,
-    version: Version,
-    left_out: LeftOut,
+    version: ChartVersion,
+    omitted_from: OmittedFrom,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ enum Operator {
 
 /// The first number of a bound that is left out: from there on any will do, and the bound's version has 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LeftOut {
+enum OmittedFrom {
     Nothing,
     Patch,
     Minor,
@@ -85,7 +85,7 @@ impl Constraint {
     }
 
     /// Returns true if a version fits. A prerelease fits only where one is named.
-    pub(super) fn fits(&self, version: &Version) -> bool {
+    pub(super) fn matches(&self, version: &ChartVersion) -> bool {
         self.alternatives.iter().any(|bounds| {
             let prereleases = bounds.iter().any(|bound| bound.version.is_prerelease());
             (prereleases || !version.is_prerelease()) && bounds.iter().all(|bound| bound.holds(version))
@@ -99,7 +99,7 @@ fn bounds(text: &str) -> Option<Vec<Bound>> {
     let mut bounds = Vec::new();
     loop {
         let found = BOUND.as_ref()?.captures(rest)?;
-        bounds.push(Bound::of(&found)?);
+        bounds.push(Bound::from_captures(&found)?);
         let separator = found.get(6)?;
         rest = rest.get(separator.end()..)?;
         match (rest.is_empty(), separator.as_str().contains(',')) {
@@ -112,16 +112,18 @@ fn bounds(text: &str) -> Option<Vec<Bound>> {
 }
 
 impl Bound {
-    fn of(found: &Captures<'_>) -> Option<Self> {
+    fn from_captures(found: &Captures<'_>) -> Option<Self> {
         let number = |group: usize| {
             let number = found.get(group).map(|number| number.as_str());
             number.filter(|number| !matches!(*number, "x" | "X" | "*"))
         };
         let (numbers, left_out) = match (number(2), number(3), number(4)) {
-            (None, ..) => ("0.0.0".to_owned(), LeftOut::Major),
-            (Some(major), None, _) => (format!("{major}.0.0"), LeftOut::Minor),
-            (Some(major), Some(minor), None) => (format!("{major}.{minor}.0"), LeftOut::Patch),
-            (Some(major), Some(minor), Some(patch)) => (format!("{major}.{minor}.{patch}"), LeftOut::Nothing),
+            (None, ..) => ("0.0.0".to_owned(), OmittedFrom::Major),
+            (Some(major), None, _) => (format!("{major}.0.0"), OmittedFrom::Minor),
+            (Some(major), Some(minor), None) => (format!("{major}.{minor}.0"), OmittedFrom::Patch),
+            (Some(major), Some(minor), Some(patch)) => {
+                (format!("{major}.{minor}.{patch}"), OmittedFrom::Nothing)
+            }
         };
         Some(Self {
             operator: match &found[1] {
@@ -134,71 +136,71 @@ impl Bound {
                 "~" | "~>" => Operator::Tilde,
                 _ => Operator::Caret,
             },
-            version: Version::parse(&format!("{numbers}{}", &found[5]))?,
-            left_out,
+            version: ChartVersion::parse(&format!("{numbers}{}", &found[5]))?,
+            omitted_from: left_out,
         })
     }
 
-    fn holds(&self, version: &Version) -> bool {
+    fn holds(&self, version: &ChartVersion) -> bool {
         let bound = &self.version;
         let order = version.precedence(bound);
         match self.operator {
-            Operator::Equal if self.left_out == LeftOut::Nothing => order == Ordering::Equal,
-            Operator::Equal | Operator::Tilde => order != Ordering::Less && self.is_about(version),
-            Operator::NotEqual => self.differs(version),
-            Operator::Greater => match self.left_out {
-                LeftOut::Minor => version.major() > bound.major(),
-                LeftOut::Patch => (version.major(), version.minor()) > (bound.major(), bound.minor()),
-                LeftOut::Nothing | LeftOut::Major => order == Ordering::Greater,
+            Operator::Equal if self.omitted_from == OmittedFrom::Nothing => order == Ordering::Equal,
+            Operator::Equal | Operator::Tilde => order != Ordering::Less && self.matches_tilde(version),
+            Operator::NotEqual => self.is_unequal(version),
+            Operator::Greater => match self.omitted_from {
+                OmittedFrom::Minor => version.major() > bound.major(),
+                OmittedFrom::Patch => (version.major(), version.minor()) > (bound.major(), bound.minor()),
+                OmittedFrom::Nothing | OmittedFrom::Major => order == Ordering::Greater,
             },
             Operator::Less => order == Ordering::Less,
             Operator::GreaterOrEqual => order != Ordering::Less,
-            Operator::LessOrEqual => match self.left_out {
-                LeftOut::Minor => version.major() <= bound.major(),
-                LeftOut::Patch | LeftOut::Major => {
+            Operator::LessOrEqual => match self.omitted_from {
+                OmittedFrom::Minor => version.major() <= bound.major(),
+                OmittedFrom::Patch | OmittedFrom::Major => {
                     (version.major(), version.minor()) <= (bound.major(), bound.minor())
                 }
-                LeftOut::Nothing => order != Ordering::Greater,
+                OmittedFrom::Nothing => order != Ordering::Greater,
             },
-            Operator::Caret => order != Ordering::Less && self.is_compatible(version),
+            Operator::Caret => order != Ordering::Less && self.matches_caret(version),
         }
     }
 
     /// `~`: the numbers before the last that is stated are the same. `~0.0.0` leaves all open.
-    fn is_about(&self, version: &Version) -> bool {
+    fn matches_tilde(&self, version: &ChartVersion) -> bool {
         let bound = &self.version;
         let is_zero = (bound.major(), bound.minor(), bound.patch()) == (0, 0, 0);
-        match self.left_out {
-            LeftOut::Nothing | LeftOut::Major if is_zero => true,
-            LeftOut::Minor => version.major() == bound.major(),
-            LeftOut::Nothing | LeftOut::Patch | LeftOut::Major => {
+        match self.omitted_from {
+            OmittedFrom::Nothing | OmittedFrom::Major if is_zero => true,
+            OmittedFrom::Minor => version.major() == bound.major(),
+            OmittedFrom::Nothing | OmittedFrom::Patch | OmittedFrom::Major => {
                 (version.major(), version.minor()) == (bound.major(), bound.minor())
             }
         }
     }
 
     /// `^`: the first number that is not 0 is the same, and those before it.
-    fn is_compatible(&self, version: &Version) -> bool {
+    fn matches_caret(&self, version: &ChartVersion) -> bool {
         let bound = &self.version;
-        if bound.major() > 0 || self.left_out == LeftOut::Minor {
+        if bound.major() > 0 || self.omitted_from == OmittedFrom::Minor {
             return version.major() == bound.major();
         }
-        if bound.minor() > 0 || self.left_out == LeftOut::Patch {
+        if bound.minor() > 0 || self.omitted_from == OmittedFrom::Patch {
             return (version.major(), version.minor()) == (0, bound.minor());
         }
         (version.major(), version.minor(), version.patch()) == (0, 0, bound.patch())
     }
 
-    fn differs(&self, version: &Version) -> bool {
+    fn is_unequal(&self, version: &ChartVersion) -> bool {
         let bound = &self.version;
-        match self.left_out {
-            LeftOut::Minor => version.major() != bound.major(),
-            LeftOut::Patch if (version.major(), version.minor()) == (bound.major(), bound.minor()) => {
+        match self.omitted_from {
+            OmittedFrom::Minor => version.major() != bound.major(),
+            OmittedFrom::Patch if (version.major(), version.minor()) == (bound.major(), bound.minor()) => {
                 let prerelease = version.is_prerelease() || bound.is_prerelease();
                 prerelease && version.prerelease_precedence(bound) != Ordering::Equal
             }
-            LeftOut::Patch => true,
-            LeftOut::Nothing | LeftOut::Major => version.precedence(bound) != Ordering::Equal,
+            OmittedFrom::Patch => true,
+            OmittedFrom::Nothing | OmittedFrom::Major => version.precedence(bound) != Ordering::Equal,
         }
     }
 }
@@ -208,13 +210,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::Constraint;
-    use crate::helm::version::Version;
+    use crate::helm::version::ChartVersion;
     use proptest::prelude::*;
     use serde::Deserialize;
 
     /// The recorded answers about versions and constraints of the library that helm is built with.
     #[derive(Deserialize)]
-    struct Recorded {
+    struct RecordedAnswers {
         versions: Vec<RecordedVersion>,
         /// The comparison of each good version with each.
         order: Vec<String>,
@@ -235,14 +237,14 @@ mod tests {
         fits: String,
     }
 
-    fn recorded() -> (Recorded, Vec<Version>) {
-        let recorded: Recorded = serde_json::from_str(include_str!("testdata/semver.json")).unwrap();
+    fn recorded() -> (RecordedAnswers, Vec<ChartVersion>) {
+        let recorded: RecordedAnswers = serde_json::from_str(include_str!("testdata/semver.json")).unwrap();
         let good = recorded
             .versions
             .iter()
             .filter(|version| !version.normal.is_empty());
         let good = good
-            .map(|version| Version::parse(&version.text).unwrap())
+            .map(|version| ChartVersion::parse(&version.text).unwrap())
             .collect();
         (recorded, good)
     }
@@ -255,7 +257,7 @@ mod tests {
             .iter()
             .filter(|version| version.normal.is_empty())
         {
-            assert!(Version::parse(&version.text).is_none(), "{:?}", version.text);
+            assert!(ChartVersion::parse(&version.text).is_none(), "{:?}", version.text);
         }
         for (version, order) in good.iter().zip(&recorded.order) {
             let ours: String = good
@@ -276,9 +278,9 @@ mod tests {
         #[test]
         fn no_constraint_and_no_version_is_a_panic(text in "[0-9xX*v.+^~<>=!|, a-c\\-\\n]{0,40}", other in any::<String>()) {
             for text in [text, other] {
-                let fits = Constraint::parse(&text).zip(Version::parse("1.2.3-a"));
-                let _ = fits.map(|(constraint, version)| constraint.fits(&version));
-                let _ = Version::parse(&text);
+                let fits = Constraint::parse(&text).zip(ChartVersion::parse("1.2.3-a"));
+                let _ = fits.map(|(constraint, version)| constraint.matches(&version));
+                let _ = ChartVersion::parse(&text);
             }
         }
     }
@@ -296,7 +298,7 @@ mod tests {
             for (version, expected) in good.iter().zip(fits.chars()) {
                 let version_text = version.written();
                 assert_eq!(
-                    ours.fits(version),
+                    ours.matches(version),
                     expected == '1',
                     "{constraint:?} {version_text}"
                 );

@@ -3,7 +3,7 @@
 use super::error::{DependencyError, HelmError};
 use super::lock::Lock;
 use super::{beneath, chart_error};
-use crate::jsonnet::foreign::Copies;
+use crate::jsonnet::external_program::Copies;
 use crate::jsonnet::{path, yaml_documents};
 use crate::model::RepoPath;
 use serde_json::Value;
@@ -19,13 +19,13 @@ pub(super) struct Declaration {
     /// True if it is written as before helm 3.
     pub(super) legacy: bool,
     /// `None` where nothing is said of any.
-    pub(super) dependencies: Option<Vec<Dependency>>,
+    pub(super) dependencies: Option<Vec<ChartDependency>>,
     pub(super) lock: Option<Lock>,
 }
 
 /// A chart that another one needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Dependency {
+pub(super) struct ChartDependency {
     pub(super) name: String,
     /// A version, or a range of them.
     pub(super) version: String,
@@ -39,9 +39,9 @@ pub(super) struct Dependency {
 
 /// The source of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin<'a> {
+pub(super) enum DependencyOrigin<'a> {
     /// The dependency is in `charts/` already.
-    Inside,
+    InChartsDirectory,
     /// A directory, from that of the chart.
     Local(&'a str),
     /// A repository, by its address.
@@ -66,7 +66,7 @@ impl Declaration {
             let Some(written) = written else { continue };
             let listed = written.as_array();
             let listed = listed.ok_or_else(|| wrong(name, "`dependencies` is no list"))?;
-            let listed = list(listed).map_err(|why| wrong(name, &why))?;
+            let listed = parse_list(listed).map_err(|why| wrong(name, &why))?;
             dependencies = Some(listed);
         }
         Ok(Self {
@@ -96,15 +96,15 @@ pub(super) fn document(
 }
 
 /// Dependencies as they are written.
-pub(super) fn list(written: &[Value]) -> Result<Vec<Dependency>, String> {
+pub(super) fn parse_list(written: &[Value]) -> Result<Vec<ChartDependency>, String> {
     if written.len() > DEPENDENCIES_MAX {
         return Err(format!("more than {DEPENDENCIES_MAX} dependencies"));
     }
-    written.iter().map(Dependency::of).collect()
+    written.iter().map(ChartDependency::parse).collect()
 }
 
-impl Dependency {
-    fn of(written: &Value) -> Result<Self, String> {
+impl ChartDependency {
+    fn parse(written: &Value) -> Result<Self, String> {
         let field = |name: &str| match written.get(name) {
             None => Ok(String::new()),
             Some(value) => text(value).ok_or_else(|| format!("`{name}` of a dependency is no text")),
@@ -139,36 +139,36 @@ impl Dependency {
     }
 
     /// Returns the source of the dependency; an error where nothing is fetched from.
-    pub(super) fn origin(&self) -> Result<Origin<'_>, DependencyError> {
+    pub(super) fn origin(&self) -> Result<DependencyOrigin<'_>, DependencyError> {
         let repository = self.repository.as_str();
         if repository.is_empty() {
-            return Ok(Origin::Inside);
+            return Ok(DependencyOrigin::InChartsDirectory);
         }
         if let Some(place) = repository.strip_prefix("file://") {
-            return Ok(Origin::Local(place));
+            return Ok(DependencyOrigin::Local(place));
         }
         if repository.starts_with(['@']) || repository.starts_with("alias:") {
             return Err(DependencyError::Alias(repository.to_owned()));
         }
         match repository.starts_with("oci://") {
             true => Err(DependencyError::Registry),
-            false => Ok(Origin::Repository(repository)),
+            false => Ok(DependencyOrigin::Repository(repository)),
         }
     }
 
     /// The directory of a chart of the same tree.
-    pub(super) fn local(&self, directory: &RepoPath) -> Result<Option<RepoPath>, DependencyError> {
-        let Origin::Local(place) = self.origin()? else {
+    pub(super) fn local_directory(&self, directory: &RepoPath) -> Result<Option<RepoPath>, DependencyError> {
+        let DependencyOrigin::Local(place) = self.origin()? else {
             return Ok(None);
         };
         let meant = path::clean(directory.as_str(), place);
         let meant = meant.and_then(|meant| RepoPath::parse(&meant).ok());
-        let meant = meant.ok_or_else(|| DependencyError::Outside(place.to_owned()))?;
+        let meant = meant.ok_or_else(|| DependencyError::OutsideRepository(place.to_owned()))?;
         Ok(Some(meant))
     }
 
     /// Returns the dependency fixed at a version: all that a lock says of one.
-    pub(super) fn at(&self, version: &str) -> Self {
+    pub(super) fn with_version(&self, version: &str) -> Self {
         Self {
             name: self.name.clone(),
             version: version.to_owned(),
@@ -201,7 +201,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::Declaration;
-    use crate::jsonnet::foreign::Copies;
+    use crate::jsonnet::external_program::Copies;
     use crate::model::RepoPath;
     use bytes::Bytes;
 
@@ -224,7 +224,9 @@ mod tests {
         let text = format!("apiVersion: v2\nname: web\ndependencies:\n{dependencies}");
         let declared = declaration(&[("Chart.yaml", &text)]).dependencies.unwrap();
         let directory = RepoPath::parse("charts/web").unwrap();
-        let local = declared.iter().map(|dependency| dependency.local(&directory));
+        let local = declared
+            .iter()
+            .map(|dependency| dependency.local_directory(&directory));
         let local: Result<Vec<_>, _> = local.collect();
         let local = local.map_err(|why| why.to_string())?;
         Ok(local.iter().flatten().map(ToString::to_string).collect())
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_of_before_helm_3_has_its_dependencies_beside_it() {
+    fn a_pre_helm_3_chart_reads_its_dependencies_from_requirements_yaml() {
         let chart = ("Chart.yaml", "name: web\nversion: 1.0.0\n");
         let requirements = "dependencies:\n- name: redis\n  version: 1.2\n  enabled: true\n  tags: [a, 1]\n";
         let read = declaration(&[chart, ("requirements.yaml", requirements)]);

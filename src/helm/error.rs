@@ -1,9 +1,9 @@
 //! The errors of questions about charts.
 
-use super::archive::ArchiveError;
+use super::archive::ChartArchiveError;
 use super::index::IndexError;
 use crate::download::{DownloadError, RemoteRefused};
-use crate::jsonnet::foreign::ForeignError;
+use crate::jsonnet::external_program::ExternalProgramError;
 
 /// The reason a question about a chart has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +40,10 @@ pub enum HelmError {
     },
     /// Helm did not run.
     #[error("helm: {0}")]
-    Program(#[from] ForeignError),
+    Program(#[from] ExternalProgramError),
     /// Helm ran and refuses.
     #[error("{0}")]
-    Said(String),
+    Refused(String),
 }
 
 /// The reason a dependency cannot be had.
@@ -51,7 +51,7 @@ pub enum HelmError {
 pub enum DependencyError {
     /// The dependency leads out of the repository.
     #[error("`{0}` is outside the repository")]
-    Outside(String),
+    OutsideRepository(String),
     /// The dependency's name cannot be that of a file.
     #[error("this is no name of a chart")]
     Name,
@@ -72,7 +72,7 @@ pub enum DependencyError {
         "the network is off for charts; an operator allows hosts with `[helm] hosts_allowed`, such as \
          [\"charts.example.com\"]"
     )]
-    Off,
+    FetchDisabled,
     /// The dependency's repository has no address that can be read.
     #[error("its repository is no address")]
     Address,
@@ -102,10 +102,10 @@ pub enum DependencyError {
     },
     /// The chart in `charts/` is missing.
     #[error("it names no repository, and there is no `{0}`")]
-    NotInside(String),
+    MissingInCharts(String),
     /// The chart in `charts/` is of another version.
     #[error("`{place}` is version {found}, which does not fit `{wanted}`")]
-    OtherInside {
+    OtherVersionInCharts {
         /// The directory or archive of the chart that is there.
         place: String,
         /// The version that is there.
@@ -126,10 +126,10 @@ pub enum DependencyError {
     },
     /// The download is no chart.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] ChartArchiveError),
     /// The download is another chart.
     #[error("what came is chart `{name}` {version}")]
-    Other {
+    OtherChart {
         /// The chart.
         name: String,
         /// The version of the downloaded chart.
@@ -137,10 +137,10 @@ pub enum DependencyError {
     },
     /// Two different archives of one name.
     #[error("two dependencies would be `{0}`; they need different versions")]
-    Twice(String),
+    DuplicateArchive(String),
     /// The archives of a chart are too large.
     #[error("the archives of all dependencies have more than {0} bytes together")]
-    TooMuch(usize),
+    TooLarge(usize),
     /// The download failed.
     #[error(transparent)]
     Download(#[from] DownloadError),

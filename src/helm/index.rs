@@ -3,7 +3,7 @@
 //! is kept.
 
 use super::constraint::Constraint;
-use super::version::Version;
+use super::version::ChartVersion;
 use crate::jsonnet::yaml_event;
 use libyaml_safer::{EventData, Parser};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(super) struct Index {
 /// One version of a chart.
 #[derive(Clone, Debug)]
 pub(super) struct Release {
-    pub(super) version: Version,
+    pub(super) version: ChartVersion,
     /// The address of the archive, seen from the address of the repository.
     pub(super) url: String,
     /// The SHA-256 of its archive in hex; empty when the repository does not say.
@@ -60,7 +60,7 @@ impl Index {
         let mut sent = sent;
         let mut parser = Parser::new();
         parser.set_input_string(&mut sent);
-        let mut reader = Reader {
+        let mut reader = IndexReader {
             parser,
             charts,
             stopped,
@@ -76,11 +76,11 @@ impl Index {
     /// The newest version of a chart that fits; an empty list when there is no such chart.
     pub(super) fn newest(&self, chart: &str, wanted: &Constraint) -> Option<&Release> {
         let mut releases = self.releases(chart).iter();
-        releases.find(|release| wanted.fits(&release.version))
+        releases.find(|release| wanted.matches(&release.version))
     }
 
     /// The version of a chart that is written so, or is the same.
-    pub(super) fn exactly(&self, chart: &str, version: &str) -> Option<&Release> {
+    pub(super) fn find_version(&self, chart: &str, version: &str) -> Option<&Release> {
         let mut releases = self.releases(chart).iter();
         let written = releases.find(|release| release.version.written() == version);
         written.or_else(|| self.newest(chart, &Constraint::parse(version)?))
@@ -98,14 +98,14 @@ impl Index {
     }
 }
 
-struct Reader<'a, 'b, 'c> {
+struct IndexReader<'a, 'b, 'c> {
     parser: Parser<&'a mut &'b [u8]>,
     charts: &'c BTreeSet<&'c str>,
     stopped: &'c dyn Fn() -> bool,
     releases: usize,
 }
 
-impl Reader<'_, '_, '_> {
+impl IndexReader<'_, '_, '_> {
     fn index(&mut self) -> Result<Index, IndexError> {
         let mut index = Index::default();
         let mut is_index = false;
@@ -172,7 +172,7 @@ impl Reader<'_, '_, '_> {
         let (mut version, mut url, mut digest) = (None, None, String::new());
         while let Some(key) = self.key()? {
             match (key.as_str(), self.event()?) {
-                ("version", EventData::Scalar { value, .. }) => version = Version::parse(&value),
+                ("version", EventData::Scalar { value, .. }) => version = ChartVersion::parse(&value),
                 ("digest", EventData::Scalar { value, .. }) => digest = value,
                 ("urls", EventData::SequenceStart { .. }) => url = self.first()?,
                 (_, value) => self.skip(value)?,
@@ -283,8 +283,8 @@ mod tests {
             ["2.0.0-rc.1", "1.10.0", "1.2.0"]
         );
         assert_eq!(index.newest_few("empty"), None);
-        assert_eq!(index.exactly("redis", "1.2").unwrap().url, "a.tgz");
-        assert_eq!(index.exactly("redis", "2.0.0-rc.1").unwrap().url, "d.tgz");
+        assert_eq!(index.find_version("redis", "1.2").unwrap().url, "a.tgz");
+        assert_eq!(index.find_version("redis", "2.0.0-rc.1").unwrap().url, "d.tgz");
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_index_is_told() {
+    fn an_invalid_chart_index_is_refused_with_its_reason() {
         assert_eq!(read("entries: {}\n").unwrap_err(), IndexError::NoIndex);
         for damaged in [
             "",

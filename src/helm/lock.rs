@@ -1,10 +1,10 @@
 //! `Chart.lock`: the versions that were chosen, and a digest of what they were chosen for. All of it is
 //! as helm writes it, so that either program goes on with what the other has left.
 
-use super::declaration::{Dependency, document, list};
+use super::declaration::{ChartDependency, document, parse_list};
 use super::{HelmError, chart_error};
-use crate::jsonnet::foreign::Copies;
-use crate::jsonnet::yaml::{self, Profile};
+use crate::jsonnet::external_program::Copies;
+use crate::jsonnet::yaml::{self, GoYamlVersion};
 use crate::model::RepoPath;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub(super) const LOCKS: [&str; 2] = ["Chart.lock", "requirements.lock"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lock {
     pub(super) digest: String,
-    pub(super) dependencies: Vec<Dependency>,
+    pub(super) dependencies: Vec<ChartDependency>,
 }
 
 impl Lock {
@@ -37,24 +37,27 @@ impl Lock {
             let digest = document.get("digest").and_then(Value::as_str);
             lock = Some(Self {
                 digest: digest.unwrap_or_default().to_owned(),
-                dependencies: list(listed).map_err(|why| wrong(&why))?,
+                dependencies: parse_list(listed).map_err(|why| wrong(&why))?,
             });
         }
         Ok(lock)
     }
 
     /// The versions that were chosen for what is declared.
-    pub(super) fn of(declared: Option<&[Dependency]>, chosen: Vec<Dependency>) -> Self {
+    pub(super) fn for_dependencies(
+        declared: Option<&[ChartDependency]>,
+        chosen: Vec<ChartDependency>,
+    ) -> Self {
         Self {
-            digest: digest(&format!("[{},{}]", written(declared), written(Some(&chosen)))),
+            digest: digest(&format!("[{},{}]", serialize(declared), serialize(Some(&chosen)))),
             dependencies: chosen,
         }
     }
 
     /// Returns true if the lock was made for the declared dependencies. Helm 2 had another digest, of the declaration alone.
-    pub(super) fn is_for(&self, declared: Option<&[Dependency]>, legacy: bool) -> bool {
-        let of_helm_2 = || digest(&format!("{{\"dependencies\":{}}}", written(declared)));
-        let now = Self::of(declared, self.dependencies.clone()).digest;
+    pub(super) fn matches(&self, declared: Option<&[ChartDependency]>, legacy: bool) -> bool {
+        let of_helm_2 = || digest(&format!("{{\"dependencies\":{}}}", serialize(declared)));
+        let now = Self::for_dependencies(declared, self.dependencies.clone()).digest;
         now == self.digest || legacy && of_helm_2() == self.digest
     }
 
@@ -72,7 +75,7 @@ impl Lock {
             "digest": self.digest,
             "generated": at.to_string(),
         });
-        yaml::document(Profile::V2, &lock)
+        yaml::document(GoYamlVersion::V2, &lock)
     }
 }
 
@@ -83,16 +86,16 @@ fn digest(text: &str) -> String {
 }
 
 /// Dependencies as Go writes helm's own record of them: the fields in that order, empty ones left out.
-fn written(dependencies: Option<&[Dependency]>) -> String {
+fn serialize(dependencies: Option<&[ChartDependency]>) -> String {
     let Some(dependencies) = dependencies else {
         return "null".to_owned();
     };
-    let each: Vec<String> = dependencies.iter().map(one).collect();
+    let each: Vec<String> = dependencies.iter().map(serialize_dependency).collect();
     format!("[{}]", each.join(","))
 }
 
-fn one(dependency: &Dependency) -> String {
-    let Dependency {
+fn serialize_dependency(dependency: &ChartDependency) -> String {
+    let ChartDependency {
         name,
         version,
         repository,
@@ -123,9 +126,9 @@ fn one(dependency: &Dependency) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Lock, digest, written};
+    use super::{Lock, digest, serialize};
     use crate::helm::declaration::Declaration;
-    use crate::jsonnet::foreign::Copies;
+    use crate::jsonnet::external_program::Copies;
     use crate::model::RepoPath;
     use bytes::Bytes;
     use serde::Deserialize;
@@ -133,7 +136,7 @@ mod tests {
 
     /// A chart, and the digests that helm's own types have of it.
     #[derive(Deserialize)]
-    struct Recorded {
+    struct RecordedChart {
         files: BTreeMap<String, String>,
         digest: String,
         helm_2: String,
@@ -150,9 +153,10 @@ mod tests {
 
     #[test]
     fn the_digest_is_helms() {
-        let recorded: Vec<Recorded> = serde_json::from_str(include_str!("testdata/digests.json")).unwrap();
+        let recorded: Vec<RecordedChart> =
+            serde_json::from_str(include_str!("testdata/digests.json")).unwrap();
         assert_eq!(recorded.len(), 8);
-        for Recorded {
+        for RecordedChart {
             files,
             digest,
             helm_2,
@@ -161,22 +165,22 @@ mod tests {
             let declaration = read(&files);
             let declared = declaration.dependencies.as_deref();
             let chosen = declaration.lock.unwrap().dependencies;
-            let lock = Lock::of(declared, chosen.clone());
+            let lock = Lock::for_dependencies(declared, chosen.clone());
             assert_eq!(lock.digest, digest, "{files:?}");
-            assert!(lock.is_for(declared, false));
+            assert!(lock.matches(declared, false));
             let older = Lock {
                 digest: helm_2,
                 dependencies: chosen,
             };
-            assert!(older.is_for(declared, true), "{files:?}");
-            assert!(!older.is_for(declared, false));
+            assert!(older.matches(declared, true), "{files:?}");
+            assert!(!older.matches(declared, false));
         }
     }
 
     #[test]
-    fn nothing_is_not_an_empty_list() {
-        assert_eq!(written(None), "null");
-        assert_eq!(written(Some(&[])), "[]");
+    fn missing_dependencies_and_an_empty_list_have_different_digests() {
+        assert_eq!(serialize(None), "null");
+        assert_eq!(serialize(Some(&[])), "[]");
         assert_ne!(digest("[null,[]]"), digest("[[],[]]"));
     }
 
@@ -187,7 +191,7 @@ mod tests {
             "dependencies:\n- {name: a, repository: 'https://x', version: 1.0.0}\n- {name: b, repository: ''}\n"
                 .to_owned(),
         )]);
-        let lock = Lock::of(None, read(&files).lock.unwrap().dependencies);
+        let lock = Lock::for_dependencies(None, read(&files).lock.unwrap().dependencies);
         let at = "2026-01-02T03:04:05.120Z".parse().unwrap();
         assert_eq!(
             lock.text(at),

@@ -9,35 +9,37 @@ mod chartfile;
 mod constraint;
 mod declaration;
 mod error;
-mod gathering;
+mod dependency_fetch;
 mod index;
 mod lock;
-mod packed;
+mod pack_output;
 mod repositories;
 mod version;
 
-pub use archive::ArchiveError;
-pub use chartfile::{Chartfile, ChartfileError, Drift, Requirement, Vendored, vendored};
+pub use archive::ChartArchiveError;
+pub use chartfile::{Chartfile, ChartfileError, Drift, Requirement, VendoredChart, compare_vendored};
 pub use error::{DependencyError, HelmError};
 pub use index::IndexError;
 pub use repositories::ChartRepositories;
 
 use crate::config::ProgramSettings;
-use crate::download::Watch;
-use crate::jsonnet::foreign::{Copies, Order, Programs, Source, Writes, chart, complaint};
+use crate::download::DownloadObserver;
+use crate::jsonnet::external_program::{
+    Copies, CopyAccess, CopySource, ExternalPrograms, ProgramRun, chart, error_output,
+};
 use crate::model::RepoPath;
-use crate::sandbox::{Program, Ran, Scratch};
+use crate::sandbox::{CommandOutput, ProgramPath, Scratch};
 use crate::workspace::{Tree, TreeError};
 use bytes::Bytes;
-use declaration::{Declaration, Dependency, Origin};
-use gathering::Gathering;
+use declaration::{ChartDependency, Declaration, DependencyOrigin};
+use dependency_fetch::DependencyFetch;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The operator's helm, on charts of a tree.
 #[derive(Debug)]
 pub struct Helm {
-    programs: Programs,
+    programs: ExternalPrograms,
     repositories: Option<ChartRepositories>,
 }
 
@@ -46,7 +48,7 @@ const LOCK_BYTES_MAX: u64 = 1 << 20;
 
 /// The way dependencies are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pack {
+pub enum PackMode {
     /// Dependencies are packed at the versions of the lock.
     Build,
     /// Dependencies are packed at the versions `Chart.yaml` asks for; the lock is written.
@@ -55,19 +57,19 @@ pub enum Pack {
 
 /// The result an operation would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackResult {
     /// The output of helm, or the origin of what was fetched.
-    pub said: String,
+    pub output: String,
     /// The files that become different; `None` is deleted.
     pub changes: BTreeMap<RepoPath, Option<Bytes>>,
 }
 
 /// The files of a tree, but those that hold secrets by their names.
-struct Files<'a>(&'a dyn Tree);
+struct NonSecretFiles<'a>(&'a dyn Tree);
 
-impl Source for Files<'_> {
+impl CopySource for NonSecretFiles<'_> {
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, String> {
-        self.0.below(directory).map_err(|error| error.to_string())
+        self.0.files_below(directory).map_err(|error| error.to_string())
     }
 
     fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String> {
@@ -86,9 +88,9 @@ impl Source for Files<'_> {
 
 impl Helm {
     /// The helm of a configuration; `None` while it has none. `launcher` is started to become it.
-    pub fn configured(launcher: Program, settings: &ProgramSettings) -> Option<Self> {
-        let programs = Programs::new(launcher, settings);
-        programs.have_helm().then_some(Self {
+    pub fn configured(launcher: ProgramPath, settings: &ProgramSettings) -> Option<Self> {
+        let programs = ExternalPrograms::new(launcher, settings);
+        programs.has_helm().then_some(Self {
             programs,
             repositories: None,
         })
@@ -104,8 +106,8 @@ impl Helm {
     /// Returns the version of helm. Shows that it runs with every layer of the jail.
     pub fn version(&self) -> Result<String, HelmError> {
         let arguments = ["version", "--short"].map(str::to_owned).to_vec();
-        let (ran, scratch) = self.run(arguments, &Copies::new(), Writes::Nothing, &|| false)?;
-        succeeded(&ran, &scratch)?;
+        let (ran, scratch) = self.run(arguments, &Copies::new(), CopyAccess::ReadOnly, &|| false)?;
+        check_success(&ran, &scratch)?;
         Ok(text(&ran))
     }
 
@@ -117,11 +119,16 @@ impl Helm {
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<String, HelmError> {
         let copies = copies(tree, directory)?;
-        let (ran, scratch) = self.run(about("lint", directory), &copies, Writes::Nothing, stopped)?;
+        let (ran, scratch) = self.run(
+            chart_arguments("lint", directory),
+            &copies,
+            CopyAccess::ReadOnly,
+            stopped,
+        )?;
         // A chart with findings is an answer; nothing but a complaint is a failure.
         let findings = text(&ran);
         match findings.is_empty() {
-            true => Err(HelmError::Said(complaint(&ran, &scratch))),
+            true => Err(HelmError::Refused(error_output(&ran, &scratch))),
             false => Ok(readable(&findings, &scratch)),
         }
     }
@@ -134,10 +141,10 @@ impl Helm {
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<String, HelmError> {
         let copies = copies(tree, directory)?;
-        let mut arguments = about("list", directory);
+        let mut arguments = chart_arguments("list", directory);
         arguments.insert(0, "dependency".to_owned());
-        let (ran, scratch) = self.run(arguments, &copies, Writes::Nothing, stopped)?;
-        succeeded(&ran, &scratch)?;
+        let (ran, scratch) = self.run(arguments, &copies, CopyAccess::ReadOnly, stopped)?;
+        check_success(&ran, &scratch)?;
         Ok(readable(&text(&ran), &scratch))
     }
 
@@ -146,25 +153,25 @@ impl Helm {
         &self,
         tree: &dyn Tree,
         directory: &RepoPath,
-        how: Pack,
-        watch: &Watch,
-    ) -> Result<Packed, HelmError> {
+        how: PackMode,
+        watch: &DownloadObserver,
+    ) -> Result<PackResult, HelmError> {
         let mut copies = copies(tree, directory)?;
         let declaration = Declaration::read(directory, &copies)?;
-        let lock = declaration.lock.iter().filter(|_| how == Pack::Build);
+        let lock = declaration.lock.iter().filter(|_| how == PackMode::Build);
         let locked = lock.flat_map(|lock| &lock.dependencies);
         let mut local = Vec::new();
         let mut fetched = None;
         for dependency in declaration.dependencies.iter().flatten().chain(locked) {
             let failed = |why| dependency_error(directory, dependency, why);
-            if let Origin::Repository(_) = dependency.origin().map_err(failed)? {
+            if let DependencyOrigin::Repository(_) = dependency.origin().map_err(failed)? {
                 fetched = Some(dependency);
             }
-            local.extend(dependency.local(directory).map_err(failed)?);
+            local.extend(dependency.local_directory(directory).map_err(failed)?);
         }
         if let Some(fetched) = fetched {
-            let off = || dependency_error(directory, fetched, DependencyError::Off);
-            let gathering = Gathering {
+            let off = || dependency_error(directory, fetched, DependencyError::FetchDisabled);
+            let gathering = DependencyFetch {
                 helm: self,
                 repositories: self.repositories.as_ref().ok_or_else(off)?,
                 tree,
@@ -179,10 +186,13 @@ impl Helm {
             copies.extend(self::copies(tree, &local)?);
         }
         let (ran, scratch) = self.pack_copies(directory, &copies, how, watch)?;
-        let changes = packed::changes(directory, &copies, &scratch);
+        let changes = pack_output::changes(directory, &copies, &scratch);
         let changes = changes.map_err(|why| chart_error(directory, &why))?;
         let said = readable(&text(&ran), &scratch);
-        Ok(Packed { said, changes })
+        Ok(PackResult {
+            output: said,
+            changes,
+        })
     }
 
     /// Packs charts of the tree for a chart that has other dependencies as well: helm is given one that has
@@ -191,19 +201,19 @@ impl Helm {
         &self,
         tree: &dyn Tree,
         directory: &RepoPath,
-        local: &[&Dependency],
-        watch: &Watch,
-    ) -> Result<(Vec<Dependency>, Copies), HelmError> {
+        local: &[&ChartDependency],
+        watch: &DownloadObserver,
+    ) -> Result<(Vec<ChartDependency>, Copies), HelmError> {
         let mut copies = Copies::new();
         for dependency in local {
-            let place = dependency.local(directory);
+            let place = dependency.local_directory(directory);
             let place = place.map_err(|why| dependency_error(directory, dependency, why))?;
             if let Some(place) = place {
                 copies.extend(self::copies(tree, &place)?);
             }
         }
         let dependencies = local.iter().map(|dependency| {
-            let Dependency {
+            let ChartDependency {
                 name,
                 version,
                 repository,
@@ -218,13 +228,15 @@ impl Helm {
             "dependencies": dependencies.collect::<Vec<_>>(),
         });
         copies.insert(beneath(directory, "Chart.yaml")?, only.to_string().into());
-        let (_, scratch) = self.pack_copies(directory, &copies, Pack::Update, watch)?;
+        let (_, scratch) = self.pack_copies(directory, &copies, PackMode::Update, watch)?;
         let wrong = |why: &dyn std::fmt::Display| chart_error(directory, why);
-        let archives = packed::charts(directory, &scratch).map_err(|why| wrong(&why))?;
+        let archives = pack_output::charts(directory, &scratch).map_err(|why| wrong(&why))?;
         let mut left = Copies::new();
         for name in lock::LOCKS {
             let path = beneath(directory, name)?;
-            let content = scratch.left(&path, LOCK_BYTES_MAX).map_err(|why| wrong(&why))?;
+            let content = scratch
+                .read_file(&path, LOCK_BYTES_MAX)
+                .map_err(|why| wrong(&why))?;
             left.extend(content.map(|content| (path, Bytes::from(content))));
         }
         let packed = lock::Lock::read(directory, &left)?;
@@ -239,18 +251,18 @@ impl Helm {
         &self,
         directory: &RepoPath,
         copies: &Copies,
-        how: Pack,
-        watch: &Watch,
-    ) -> Result<(Ran, Scratch), HelmError> {
+        how: PackMode,
+        watch: &DownloadObserver,
+    ) -> Result<(CommandOutput, Scratch), HelmError> {
         let command = match how {
-            Pack::Build => "build",
-            Pack::Update => "update",
+            PackMode::Build => "build",
+            PackMode::Update => "update",
         };
-        let mut arguments = about(command, directory);
+        let mut arguments = chart_arguments(command, directory);
         arguments.splice(0..0, ["dependency".to_owned()]);
         arguments.insert(2, "--skip-refresh".to_owned());
-        let (ran, scratch) = self.run(arguments, copies, Writes::Copies, &|| watch.is_stopped())?;
-        succeeded(&ran, &scratch)?;
+        let (ran, scratch) = self.run(arguments, copies, CopyAccess::ReadWrite, &|| watch.is_stopped())?;
+        check_success(&ran, &scratch)?;
         Ok((ran, scratch))
     }
 
@@ -258,14 +270,14 @@ impl Helm {
         &self,
         arguments: Vec<String>,
         copies: &Copies,
-        writes: Writes,
+        writes: CopyAccess,
         stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Ran, Scratch), HelmError> {
-        let order = Order {
+    ) -> Result<(CommandOutput, Scratch), HelmError> {
+        let order = ProgramRun {
             arguments,
             input: &[],
             copies,
-            writes,
+            access: writes,
             time_max: self.programs.time_max(),
         };
         Ok(self.programs.helm(order, stopped)?)
@@ -273,12 +285,12 @@ impl Helm {
 }
 
 /// A command on a chart, whose name is never taken for a flag.
-fn about(command: &str, directory: &RepoPath) -> Vec<String> {
+fn chart_arguments(command: &str, directory: &RepoPath) -> Vec<String> {
     vec![command.to_owned(), "--".to_owned(), format!("./{directory}")]
 }
 
 fn copies(tree: &dyn Tree, directory: &RepoPath) -> Result<Copies, HelmError> {
-    chart(&mut Files(tree), directory.as_str()).map_err(|why| chart_error(directory, &why))
+    chart(&mut NonSecretFiles(tree), directory.as_str()).map_err(|why| chart_error(directory, &why))
 }
 
 fn chart_error(directory: &RepoPath, why: &dyn std::fmt::Display) -> HelmError {
@@ -288,7 +300,7 @@ fn chart_error(directory: &RepoPath, why: &dyn std::fmt::Display) -> HelmError {
     }
 }
 
-fn dependency_error(directory: &RepoPath, dependency: &Dependency, why: DependencyError) -> HelmError {
+fn dependency_error(directory: &RepoPath, dependency: &ChartDependency, why: DependencyError) -> HelmError {
     HelmError::Dependency {
         chart: directory.to_string(),
         name: dependency.name.clone(),
@@ -300,14 +312,14 @@ fn beneath(directory: &RepoPath, name: &str) -> Result<RepoPath, HelmError> {
     RepoPath::parse(&format!("{directory}/{name}")).map_err(|why| chart_error(directory, &why))
 }
 
-fn succeeded(ran: &Ran, scratch: &Scratch) -> Result<(), HelmError> {
+fn check_success(ran: &CommandOutput, scratch: &Scratch) -> Result<(), HelmError> {
     match ran.succeeded {
         true => Ok(()),
-        false => Err(HelmError::Said(complaint(ran, scratch))),
+        false => Err(HelmError::Refused(error_output(ran, scratch))),
     }
 }
 
-fn text(ran: &Ran) -> String {
+fn text(ran: &CommandOutput) -> String {
     String::from_utf8_lossy(&ran.output).trim().to_owned()
 }
 
@@ -323,14 +335,14 @@ mod tests {
     use super::copies;
     use crate::model::RepoPath;
     use crate::redact::Redactor;
-    use crate::tanka::testing::Files;
-    use crate::workspace::{Denied, Guard, Guarded, Tree};
+    use crate::tanka::testing::ReadOnlyTree;
+    use crate::workspace::{DeniedFiles, GuardedTree, SecretGuard, Tree};
     use std::sync::Arc;
 
     /// T45
     #[test]
     fn a_chart_is_given_no_file_that_holds_secrets_by_its_name() {
-        let files = Files::new(&[
+        let files = ReadOnlyTree::new(&[
             ("charts/web/Chart.yaml", ""),
             ("charts/web/.env", "TOKEN=x"),
             ("charts/web/templates/.env.local", "TOKEN=x"),
@@ -338,15 +350,15 @@ mod tests {
             ("charts/web/linked.txt", "-> tls.key"),
             ("charts/web/values.yaml", ""),
         ]);
-        let guard = Guard {
-            denied: Arc::new(Denied::new(["**/*.key"]).unwrap()),
+        let guard = SecretGuard {
+            denied: Arc::new(DeniedFiles::new(["**/*.key"]).unwrap()),
             redactor: Arc::new(Redactor::new([])),
         };
         let names = |tree: &dyn Tree| {
             let copies = copies(tree, &RepoPath::parse("charts/web").unwrap()).unwrap();
             copies.keys().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let guarded = Guarded::new(Arc::clone(&files) as Arc<dyn Tree>, guard);
+        let guarded = GuardedTree::new(Arc::clone(&files) as Arc<dyn Tree>, guard);
         assert_eq!(
             names(&guarded),
             ["charts/web/Chart.yaml", "charts/web/values.yaml"]

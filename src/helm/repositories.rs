@@ -4,8 +4,10 @@
 use super::archive;
 use super::error::DependencyError;
 use super::index::{self, Index, Release};
-use super::version::Version;
-use crate::download::{Answer, Downloads, Hosts, NotHere, Wanted, Watch};
+use super::version::ChartVersion;
+use crate::download::{
+    AllowedHosts, DownloadObserver, DownloadOutcome, DownloadRequest, Downloader, NotLoopback,
+};
 use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::Url;
@@ -21,7 +23,7 @@ const ARCHIVE_BYTES_MAX: u64 = 16 << 20;
 /// The repositories that charts are fetched from.
 #[derive(Debug)]
 pub struct ChartRepositories {
-    downloads: Downloads,
+    downloads: Downloader,
     now: fn() -> Timestamp,
 }
 
@@ -34,14 +36,14 @@ impl ChartRepositories {
         runtime: tokio::runtime::Handle,
         now: fn() -> Timestamp,
     ) -> Self {
-        let downloads = Downloads::new(Hosts::new(hosts_allowed, KEY), client, runtime);
+        let downloads = Downloader::new(AllowedHosts::new(hosts_allowed, KEY), client, runtime);
         Self { downloads, now }
     }
 
     /// Puts a server on this machine in the place of an allowed host, at a plain http address
     /// of loopback: how it is tried out without a network.
-    pub fn with_stand_in(mut self, host: &str, address: &str) -> Result<Self, NotHere> {
-        self.downloads = self.downloads.with_stand_in(host, address)?;
+    pub fn with_host_override(mut self, host: &str, address: &str) -> Result<Self, NotLoopback> {
+        self.downloads = self.downloads.with_host_override(host, address)?;
         Ok(self)
     }
 
@@ -55,14 +57,14 @@ impl ChartRepositories {
         &self,
         repository: &str,
         charts: &BTreeSet<&str>,
-        watch: &Watch,
+        watch: &DownloadObserver,
     ) -> Result<Index, DependencyError> {
-        let wanted = Wanted {
+        let wanted = DownloadRequest {
             url: self.address(repository, "index.yaml")?,
             what: "index",
             bytes_max: index::BYTES_MAX,
         };
-        let Answer::Found(sent) = self.downloads.get(&wanted, watch)? else {
+        let DownloadOutcome::Found(sent) = self.downloads.get(&wanted, watch)? else {
             return Err(DependencyError::NoIndex(repository.to_owned()));
         };
         let stopped = || watch.is_stopped();
@@ -79,24 +81,24 @@ impl ChartRepositories {
         repository: &str,
         chart: &str,
         release: &Release,
-        watch: &Watch,
+        watch: &DownloadObserver,
     ) -> Result<Bytes, DependencyError> {
-        let wanted = Wanted {
+        let wanted = DownloadRequest {
             url: self.address(repository, &release.url)?,
             what: "chart",
             bytes_max: ARCHIVE_BYTES_MAX,
         };
-        let Answer::Found(sent) = self.downloads.get(&wanted, watch)? else {
+        let DownloadOutcome::Found(sent) = self.downloads.get(&wanted, watch)? else {
             return Err(DependencyError::NoArchive);
         };
         check_digest(&sent, &release.digest)?;
         let found = archive::read(&sent)?;
-        let version = Version::parse(&found.version);
+        let version = ChartVersion::parse(&found.version);
         let is_version =
             version.is_some_and(|version| version.precedence(&release.version) == Ordering::Equal);
         match found.name == chart && is_version {
             true => Ok(sent.into()),
-            false => Err(DependencyError::Other {
+            false => Err(DependencyError::OtherChart {
                 name: found.name,
                 version: found.version,
             }),
@@ -107,7 +109,7 @@ impl ChartRepositories {
     /// quoted: it may hold a password.
     fn address(&self, repository: &str, reference: &str) -> Result<Url, DependencyError> {
         if self.downloads.hosts().is_empty() {
-            return Err(DependencyError::Off);
+            return Err(DependencyError::FetchDisabled);
         }
         let mut base = Url::parse(repository).map_err(|_| DependencyError::Address)?;
         self.downloads.hosts().check_url(&base, "address")?;

@@ -7,13 +7,13 @@ const VERSION_BYTES_MAX: usize = 256;
 
 /// A version. Equal ones may be written differently: build metadata counts for nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Version {
+pub(super) struct ChartVersion {
     numbers: [u64; 3],
     prerelease: String,
     written: String,
 }
 
-impl Version {
+impl ChartVersion {
     /// Reads `1.2.3-rc.1+build`, with or without `v`; the second and third number may be left out.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.len() > VERSION_BYTES_MAX {

@@ -13,25 +13,25 @@ const RETRY_AFTER_SECONDS: &str = "5";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(super) type HttpResponse = Response<Full<Bytes>>;
 
 /// Answers that an event is stored. Without a body, because chat platforms show the body of an answer to people.
-pub(super) fn taken() -> Answer {
+pub(super) fn accepted() -> HttpResponse {
     build(StatusCode::OK, None, Bytes::new())
 }
 
 /// Answers that an event was stored before.
-pub(super) fn duplicate() -> Answer {
+pub(super) fn duplicate() -> HttpResponse {
     json(StatusCode::OK, br#"{"duplicate":true}"#)
 }
 
 /// Answers that the process lives.
-pub(super) fn alive() -> Answer {
+pub(super) fn alive() -> HttpResponse {
     json(StatusCode::OK, br#"{"alive":true}"#)
 }
 
 /// Answers whether the process can do its work: 200 or 503, with the reasons.
-pub(super) fn ready(readiness: &Readiness) -> Answer {
+pub(super) fn ready(readiness: &Readiness) -> HttpResponse {
     let Readiness {
         waiting_for,
         degraded,
@@ -51,53 +51,53 @@ pub(super) fn ready(readiness: &Readiness) -> Answer {
 }
 
 /// Answers with a text the protocol asks for (Slack `url_verification`); never anything a browser would run.
-pub(super) fn text(text: String) -> Answer {
+pub(super) fn text(text: String) -> HttpResponse {
     build(StatusCode::OK, Some(TEXT), Bytes::from(text))
 }
 
 /// Answers every failed authentication, and every name nobody configured.
-pub(super) fn unauthenticated() -> Answer {
+pub(super) fn unauthenticated() -> HttpResponse {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
 }
 
 /// Answers an authentic request that is not readable. `detail` is one of our own fixed phrases.
-pub(super) fn malformed(detail: &'static str) -> Answer {
+pub(super) fn malformed(detail: &'static str) -> HttpResponse {
     detailed(StatusCode::BAD_REQUEST, "malformed", detail)
 }
 
 /// Answers a content type or encoding that is not accepted.
-pub(super) fn unsupported(detail: &'static str) -> Answer {
+pub(super) fn unsupported(detail: &'static str) -> HttpResponse {
     detailed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported", detail)
 }
 
 /// Answers that the body is larger than the bound.
-pub(super) fn too_large() -> Answer {
+pub(super) fn too_large() -> HttpResponse {
     closing(json(StatusCode::PAYLOAD_TOO_LARGE, br#"{"error":"too large"}"#))
 }
 
 /// Answers that the body did not arrive in time.
-pub(super) fn too_slow() -> Answer {
+pub(super) fn too_slow() -> HttpResponse {
     closing(json(StatusCode::REQUEST_TIMEOUT, br#"{"error":"too slow"}"#))
 }
 
 /// Answers that the body ended before its length, or was framed wrongly.
-pub(super) fn broken_off() -> Answer {
+pub(super) fn broken_off() -> HttpResponse {
     closing(malformed("the body is incomplete"))
 }
 
 /// Answers that the event cannot be taken now; the sender tries again.
-pub(super) fn unavailable() -> Answer {
+pub(super) fn unavailable() -> HttpResponse {
     let answer = json(StatusCode::SERVICE_UNAVAILABLE, br#"{"error":"unavailable"}"#);
     with(answer, RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
 }
 
 /// Answers that there is no such route.
-pub(super) fn not_found() -> Answer {
+pub(super) fn not_found() -> HttpResponse {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }
 
 /// Answers that the route exists for another method.
-pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
+pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     let answer = json(
         StatusCode::METHOD_NOT_ALLOWED,
         br#"{"error":"method not allowed"}"#,
@@ -106,7 +106,7 @@ pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
 }
 
 /// Answers after a defect of ours.
-pub(super) fn failed() -> Answer {
+pub(super) fn failed() -> HttpResponse {
     closing(json(
         StatusCode::INTERNAL_SERVER_ERROR,
         br#"{"error":"internal"}"#,
@@ -114,27 +114,27 @@ pub(super) fn failed() -> Answer {
 }
 
 /// The whole answer to a connection that is turned away at the door, written without a parser.
-pub(super) fn turned_away(full: super::crowd::Full) -> &'static [u8] {
+pub(super) fn connection_refused(full: super::connection_limits::LimitReached) -> &'static [u8] {
     match full {
-        super::crowd::Full::Address => {
+        super::connection_limits::LimitReached::Address => {
             b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
         }
-        super::crowd::Full::Listener => {
+        super::connection_limits::LimitReached::Listener => {
             b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
         }
     }
 }
 
-fn detailed(status: StatusCode, error: &'static str, detail: &'static str) -> Answer {
+fn detailed(status: StatusCode, error: &'static str, detail: &'static str) -> HttpResponse {
     let body = serde_json::json!({ "error": error, "detail": detail });
     build(status, Some(JSON), Bytes::from(body.to_string()))
 }
 
-fn json(status: StatusCode, body: &'static [u8]) -> Answer {
+fn json(status: StatusCode, body: &'static [u8]) -> HttpResponse {
     build(status, Some(JSON), Bytes::from_static(body))
 }
 
-fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> Answer {
+fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> HttpResponse {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
@@ -147,11 +147,11 @@ fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> 
 }
 
 /// Ends the connection after the answer: what is left of its body cannot be trusted to end.
-fn closing(answer: Answer) -> Answer {
+fn closing(answer: HttpResponse) -> HttpResponse {
     with(answer, CONNECTION, HeaderValue::from_static("close"))
 }
 
-fn with(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
+fn with(mut answer: HttpResponse, name: HeaderName, value: HeaderValue) -> HttpResponse {
     answer.headers_mut().insert(name, value);
     answer
 }

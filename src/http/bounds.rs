@@ -11,7 +11,7 @@ pub(super) const HEADERS_MAX: usize = 64;
 
 /// The bounds of one listener.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds {
+pub(super) struct ListenerBounds {
     /// Time from accept, or from the first byte of a later request, to the end of the headers.
     pub(super) header_time_max: Duration,
     /// Time from the end of the headers to the end of the body.
@@ -28,7 +28,7 @@ pub(super) struct Bounds {
     pub(super) connections_per_ip_max: usize,
 }
 
-impl From<&ServerSettings> for Bounds {
+impl From<&ServerSettings> for ListenerBounds {
     fn from(settings: &ServerSettings) -> Self {
         Self {
             header_time_max: Duration::from_secs(settings.header_seconds_max),

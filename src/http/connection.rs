@@ -1,11 +1,11 @@
 //! The accept loop and the life of one connection. A server framework gives neither a deadline for
 //! headers nor a bound on connections, so this one is ours.
 
-use super::bounds::{Bounds, HEADER_BYTES_MAX, HEADERS_MAX};
-use super::crowd::{Crowd, Full, Place};
-use super::pace::{Paced, Phase};
-use super::routes::Routes;
-use super::{Ingress, Served, answer};
+use super::bounds::{HEADER_BYTES_MAX, HEADERS_MAX, ListenerBounds};
+use super::connection_limits::{ConnectionLimits, ConnectionPermit, LimitReached};
+use super::deadline_stream::{DeadlineStream, Phase};
+use super::routes::HttpRoutes;
+use super::{Ingress, ServeSummary, answer};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -25,12 +25,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Accepts connections until `cancel`, then lets them finish within the bound.
 pub(super) async fn accept_until(
     listener: TcpListener,
-    bounds: Bounds,
+    bounds: ListenerBounds,
     ingress: Arc<dyn Ingress>,
     cancel: CancellationToken,
-) -> Served {
-    let crowd = Crowd::new(bounds.connections_max, bounds.connections_per_ip_max);
-    let routes = Arc::new(Routes { bounds, ingress });
+) -> ServeSummary {
+    let crowd = ConnectionLimits::new(bounds.connections_max, bounds.connections_per_ip_max);
+    let routes = Arc::new(HttpRoutes { bounds, ingress });
     // The set aborts what is left in it when this future is dropped: no connection outlives us.
     let mut connections = JoinSet::new();
     loop {
@@ -38,12 +38,12 @@ pub(super) async fn accept_until(
             () = cancel.cancelled() => break,
             Some(_ended) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => match crowd.enter(address.ip()) {
+                Ok((stream, address)) => match crowd.acquire(address.ip()) {
                     Ok(place) => {
                         let routes = Arc::clone(&routes);
-                        connections.spawn(converse(stream, place, routes, cancel.clone()));
+                        connections.spawn(handle_connection(stream, place, routes, cancel.clone()));
                     }
-                    Err(full) => turn_away(stream, full),
+                    Err(full) => refuse_connection(stream, full),
                 },
                 Err(err) => {
                     warn!(error = %err, "a connection could not be accepted");
@@ -57,13 +57,18 @@ pub(super) async fn accept_until(
 }
 
 /// Serves one connection to its end. `place` is held as long.
-async fn converse(stream: TcpStream, place: Place, routes: Arc<Routes>, cancel: CancellationToken) {
+async fn handle_connection(
+    stream: TcpStream,
+    place: ConnectionPermit,
+    routes: Arc<HttpRoutes>,
+    cancel: CancellationToken,
+) {
     if let Err(err) = stream.set_nodelay(true) {
         debug!(error = %err, "a connection was gone at once");
         return;
     }
     let phase = Phase::new();
-    let io = TokioIo::new(Paced::new(stream, Arc::clone(&phase), &routes.bounds));
+    let io = TokioIo::new(DeadlineStream::new(stream, Arc::clone(&phase), &routes.bounds));
     let service = service_fn(|request| {
         let routes = Arc::clone(&routes);
         let phase = Arc::clone(&phase);
@@ -78,7 +83,7 @@ async fn converse(stream: TcpStream, place: Place, routes: Arc<Routes>, cancel: 
         http1::Builder::new()
             .max_buf_size(HEADER_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            // Deadlines are in `Paced`: hyper's timer starts with the wait, not with the request.
+            // Deadlines are in `DeadlineStream`: hyper's timer starts with the wait, not with the request.
             .header_read_timeout(None)
             .serve_connection(io, service)
     );
@@ -96,23 +101,23 @@ async fn converse(stream: TcpStream, place: Place, routes: Arc<Routes>, cancel: 
 }
 
 /// Waits for the open connections, and cuts those that take too long.
-async fn drain(mut connections: JoinSet<()>, drain_time_max: Duration) -> Served {
+async fn drain(mut connections: JoinSet<()>, drain_time_max: Duration) -> ServeSummary {
     let all_ended = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(drain_time_max, all_ended).await.is_ok() {
-        return Served { connections_cut: 0 };
+        return ServeSummary { connections_cut: 0 };
     }
     let connections_cut = connections.len();
     connections.shutdown().await;
     warn!(connections_cut, "requests in flight were cut at shutdown");
-    Served { connections_cut }
+    ServeSummary { connections_cut }
 }
 
 /// Refuses a connection with the reason, in one write that cannot wait, and closes it. A caller that misses it sees a
 /// closed socket.
-fn turn_away(stream: TcpStream, full: Full) {
+fn refuse_connection(stream: TcpStream, full: LimitReached) {
     let said = stream
         .into_std()
-        .and_then(|mut stream| stream.write(answer::turned_away(full)));
+        .and_then(|mut stream| stream.write(answer::connection_refused(full)));
     debug!(told = said.is_ok(), "a connection was turned away: {full:?}");
 }
 

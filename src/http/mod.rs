@@ -7,8 +7,8 @@
 mod answer;
 mod bounds;
 mod connection;
-mod crowd;
-mod pace;
+mod connection_limits;
+mod deadline_stream;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use crate::config::ServerSettings;
 use crate::model::Inbound;
 use crate::webhook::Webhook;
 use async_trait::async_trait;
-use bounds::Bounds;
+use bounds::ListenerBounds;
 use jiff::Timestamp;
 use std::future::Future;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub const NAME_UNKNOWN: &str = "?";
 pub trait Ingress: Send + Sync {
     /// Stores a verified event; returns only once it is durable, or refused for good. The future is
     /// dropped when the caller hangs up, so it must be safe to drop at every await.
-    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable>;
+    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable>;
 
     /// Returns the webhook that answers for `POST /in/<name>`.
     fn webhook(&self, name: &str) -> Route;
@@ -63,7 +63,7 @@ pub trait Ingress: Send + Sync {
 
 /// The result of storing a verified event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acknowledged {
+pub enum IngressResult {
     /// Stored now.
     New,
     /// Stored before.
@@ -100,7 +100,7 @@ pub struct Readiness {
 
 /// The end of the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServeSummary {
     /// Connections that had not finished their request in time and were cut.
     pub connections_cut: usize,
 }
@@ -112,6 +112,6 @@ pub fn serve(
     settings: &ServerSettings,
     ingress: Arc<dyn Ingress>,
     cancel: CancellationToken,
-) -> impl Future<Output = Served> + Send + use<> {
-    connection::accept_until(listener, Bounds::from(settings), ingress, cancel)
+) -> impl Future<Output = ServeSummary> + Send + use<> {
+    connection::accept_until(listener, ListenerBounds::from(settings), ingress, cancel)
 }

@@ -1,10 +1,10 @@
 //! The routes: `POST /in/<name>` for events, and three probes. A plain match: there are four.
 
-use super::answer::{self, Answer};
-use super::bounds::Bounds;
-use super::{Acknowledged, Ingress, NAME_UNKNOWN, Route, Unavailable};
+use super::answer::{self, HttpResponse};
+use super::bounds::ListenerBounds;
+use super::{Ingress, IngressResult, NAME_UNKNOWN, Route, Unavailable};
 use crate::crash_point;
-use crate::webhook::{REASON_OF_TIME, Received, Rejected};
+use crate::webhook::{Received, Rejected, STALE_REASON};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 use tracing::error;
 
 /// The state that every connection shares.
-pub(super) struct Routes {
-    pub(super) bounds: Bounds,
+pub(super) struct HttpRoutes {
+    pub(super) bounds: ListenerBounds,
     pub(super) ingress: Arc<dyn Ingress>,
 }
 
@@ -28,9 +28,9 @@ enum BodyError {
     BrokenOff,
 }
 
-impl Routes {
+impl HttpRoutes {
     /// Answers one request. A panic is an answer too; it takes nobody else down.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpResponse {
         match AssertUnwindSafe(self.route(request)).catch_unwind().await {
             Ok(answer) => answer,
             Err(_panic) => {
@@ -40,7 +40,7 @@ impl Routes {
         }
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Answer {
+    async fn route(&self, request: Request<Incoming>) -> HttpResponse {
         let probe = matches!(*request.method(), Method::GET | Method::HEAD);
         match request.uri().path() {
             "/healthz" | "/livez" if probe => answer::alive(),
@@ -55,8 +55,8 @@ impl Routes {
     /// Takes an event. All that can be told without a secret is decided before the name is looked
     /// up, so that a stranger cannot tell configured names from others. Whoever signs for a channel that is still connecting
     /// is answered 503 and sends again.
-    async fn event(&self, request: Request<Incoming>) -> Answer {
-        if encoded(request.headers()) {
+    async fn event(&self, request: Request<Incoming>) -> HttpResponse {
+        if has_content_encoding(request.headers()) {
             return answer::unsupported("no content encoding is accepted");
         }
         let (head, body) = request.into_parts();
@@ -99,7 +99,7 @@ impl Routes {
     }
 
     /// Verifies, decodes and hands over one complete request.
-    async fn receive(&self, request: &Request<Bytes>) -> Answer {
+    async fn receive(&self, request: &Request<Bytes>) -> HttpResponse {
         let at = self.ingress.now();
         let name = request.uri().path().strip_prefix("/in/").unwrap_or_default();
         let webhook = match self.ingress.webhook(name) {
@@ -127,16 +127,16 @@ impl Routes {
         self.note(name, &received);
         match received {
             Ok(Received::Inbound(inbound)) => match self.ingress.accept(*inbound, at).await {
-                Ok(Acknowledged::New | Acknowledged::Refused) => {
+                Ok(IngressResult::New | IngressResult::Refused) => {
                     crash_point::before("B5");
-                    answer::taken()
+                    answer::accepted()
                 }
-                Ok(Acknowledged::Duplicate) => answer::duplicate(),
+                Ok(IngressResult::Duplicate) => answer::duplicate(),
                 Err(Unavailable) => answer::unavailable(),
             },
             Ok(Received::Ignored(reason)) => {
                 self.ingress.ignored(name, reason, at);
-                answer::taken()
+                answer::accepted()
             }
             Ok(Received::Answer(text)) => answer::text(text),
             Err(rejected) => self.reject(name, &rejected, at),
@@ -151,7 +151,7 @@ impl Routes {
         }
     }
 
-    fn reject(&self, name: &str, rejected: &Rejected, at: Timestamp) -> Answer {
+    fn reject(&self, name: &str, rejected: &Rejected, at: Timestamp) -> HttpResponse {
         let (reason, answer) = match rejected {
             Rejected::Unauthenticated(reason) => {
                 self.ingress.unauthenticated(name, reason, at);
@@ -159,7 +159,7 @@ impl Routes {
             }
             Rejected::Stale { seconds } => {
                 self.ingress.stale(name, *seconds);
-                (&REASON_OF_TIME, answer::unauthenticated())
+                (&STALE_REASON, answer::unauthenticated())
             }
             Rejected::Malformed(reason) => (reason, answer::malformed(reason)),
             Rejected::Unsupported(reason) => (reason, answer::unsupported(reason)),
@@ -170,7 +170,7 @@ impl Routes {
 }
 
 /// Returns true if the body is encoded in a way that signatures and bounds do not see through.
-fn encoded(headers: &HeaderMap) -> bool {
+fn has_content_encoding(headers: &HeaderMap) -> bool {
     headers
         .get_all(CONTENT_ENCODING)
         .iter()

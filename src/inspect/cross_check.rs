@@ -1,7 +1,7 @@
 //! Says whether what an environment renders to was cross-checked: a second, independent engine has the same value.
 
 use crate::compare;
-use crate::jsonnet::SecondOpinion;
+use crate::jsonnet::CrossCheckResult;
 use crate::model::{one_line, quoted};
 use crate::review::FailureKind;
 
@@ -30,13 +30,13 @@ pub enum CrossCheckState {
 
 impl CrossCheck {
     /// Tells the result of a cross-check. Values are not told: they may be secrets.
-    pub fn of(opinion: &SecondOpinion) -> Self {
+    pub fn from_verdict(opinion: &CrossCheckResult) -> Self {
         let (state, sentence) = match opinion {
-            SecondOpinion::Agrees => (
+            CrossCheckResult::Agrees => (
                 CrossCheckState::Agrees,
                 "Cross-checked: a second engine has the same value.".to_owned(),
             ),
-            SecondOpinion::Differs {
+            CrossCheckResult::Differs {
                 known: Some(known), ..
             } => (
                 CrossCheckState::Agrees,
@@ -44,14 +44,14 @@ impl CrossCheck {
                     "Cross-checked: a second engine has the same value but for {known}, a known difference (docs/tanka.md)."
                 ),
             ),
-            SecondOpinion::Differs { path, .. } => (
+            CrossCheckResult::Differs { path, .. } => (
                 CrossCheckState::Disagrees,
                 format!(
                     "Do not rely on it: a second engine has another value at {}.",
                     quoted(path)
                 ),
             ),
-            SecondOpinion::Failed(error) => {
+            CrossCheckResult::Failed(error) => {
                 let why = one_line(&error.to_string());
                 match compare::kind_of_evaluation(error) {
                     FailureKind::Program => (
@@ -64,7 +64,7 @@ impl CrossCheck {
                     ),
                 }
             }
-            SecondOpinion::NotAsked => (
+            CrossCheckResult::NotRun => (
                 CrossCheckState::NotAsked,
                 "Not cross-checked: the second engine was not asked.".to_owned(),
             ),
@@ -76,17 +76,17 @@ impl CrossCheck {
 #[cfg(test)]
 mod tests {
     use super::{CrossCheck, CrossCheckState};
-    use crate::jsonnet::{EvalError, KnownDifference, SecondOpinion};
+    use crate::jsonnet::{CrossCheckResult, EvalError, KnownDifference};
 
     #[test]
-    fn each_opinion_is_told_without_the_values() {
-        let differs = |known| SecondOpinion::Differs {
+    fn each_cross_check_result_is_reported_without_the_values() {
+        let differs = |known| CrossCheckResult::Differs {
             path: "$.a".to_owned(),
             first: "hunter2".to_owned(),
             second: "hunter3".to_owned(),
             known,
         };
-        let failed = |error| SecondOpinion::Failed(Box::new(error));
+        let failed = |error| CrossCheckResult::Failed(Box::new(error));
         let program = EvalError::ImportDenied {
             path: "../x".to_owned(),
             importer: "main.jsonnet".to_owned(),
@@ -94,7 +94,7 @@ mod tests {
         };
         for (opinion, state, words) in [
             (
-                SecondOpinion::Agrees,
+                CrossCheckResult::Agrees,
                 CrossCheckState::Agrees,
                 "has the same value.",
             ),
@@ -119,12 +119,12 @@ mod tests {
                 "did not finish: evaluation exceeded 1 s (`sandbox.seconds_max`)",
             ),
             (
-                SecondOpinion::NotAsked,
+                CrossCheckResult::NotRun,
                 CrossCheckState::NotAsked,
                 "was not asked",
             ),
         ] {
-            let told = CrossCheck::of(&opinion);
+            let told = CrossCheck::from_verdict(&opinion);
             assert_eq!(told.state, state, "{opinion:?}");
             assert!(told.sentence.contains(words), "{told:?}");
             assert!(!told.sentence.contains("hunter"), "{told:?}");

@@ -1,7 +1,7 @@
 //! The differences of an environment's objects from the base.
 
-use super::{Answer, Document, InspectError, Inspector, chosen, file_name};
-use crate::compare::{Asked, Broken, Only, Sides};
+use super::{AnswerDocument, InspectAnswer, InspectError, Inspector, environment_choice, file_name};
+use crate::compare::{BrokenEnvironment, CompareRequest, EnvironmentSelection, Sides};
 use crate::model::{Check, CheckState, quoted};
 use crate::tanka::Target;
 
@@ -9,19 +9,19 @@ use crate::tanka::Target;
 const REPORT_CHARS_MAX: usize = 1_500;
 
 impl Inspector<'_> {
-    pub(super) async fn difference(&self, environment: &str) -> Result<Answer, InspectError> {
+    pub(super) async fn difference(&self, environment: &str) -> Result<InspectAnswer, InspectError> {
         let sides = self.sides().await?;
-        let Target { path, name, .. } = self.chosen_on_either(&sides, environment).await?;
+        let Target { path, name, .. } = self.choose_on_either_side(&sides, environment).await?;
         let title = name.as_deref().unwrap_or(path.trim_end_matches('/')).to_owned();
         if sides.changes.is_empty() {
-            return Ok(Answer::only(format!(
+            return Ok(InspectAnswer::only(format!(
                 "Nothing is changed here: {} is as the base.",
                 quoted(&title)
             )));
         }
-        let asked = Asked {
-            only: Some(Only { path, name }),
-            ..Asked::all(sides, "")
+        let asked = CompareRequest {
+            only: Some(EnvironmentSelection { path, name }),
+            ..CompareRequest::all(sides, "")
         };
         let comparison = self.comparer.compare(asked, self.cancel).await?;
         let report = &comparison.report;
@@ -32,28 +32,28 @@ impl Inspector<'_> {
             report.text(REPORT_CHARS_MAX),
             checks(&comparison.checks)
         );
-        Ok(Answer {
+        Ok(InspectAnswer {
             summary: summary.trim_end().to_owned(),
-            document: (!patch.is_empty()).then(|| Document {
+            document: (!patch.is_empty()).then(|| AnswerDocument {
                 file_name: file_name(&title, "diff", &self.workspace.guard.redactor),
                 language: "diff",
                 text: patch,
             }),
-            broken: Broken::of(report),
+            broken: BrokenEnvironment::from_report(report),
         })
     }
 
     /// An environment that the change takes away is found on the base.
-    async fn chosen_on_either(&self, sides: &Sides, environment: &str) -> Result<Target, InspectError> {
-        let here = chosen::chosen(&self.renderer(), environment, self.cancel).await;
-        let Err(InspectError::Told(why)) = here else {
+    async fn choose_on_either_side(&self, sides: &Sides, environment: &str) -> Result<Target, InspectError> {
+        let here = environment_choice::choose_environment(&self.renderer(), environment, self.cancel).await;
+        let Err(InspectError::NoAnswer(why)) = here else {
             return here;
         };
         let base = self.comparer.renderer(&sides.base);
-        match chosen::chosen(&base, environment, self.cancel).await {
+        match environment_choice::choose_environment(&base, environment, self.cancel).await {
             Ok(target) => Ok(target),
             Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
-            Err(InspectError::Told(_) | InspectError::Fails { .. }) => Err(InspectError::Told(why)),
+            Err(InspectError::NoAnswer(_) | InspectError::Fails { .. }) => Err(InspectError::NoAnswer(why)),
         }
     }
 }

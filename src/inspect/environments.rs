@@ -1,11 +1,11 @@
 //! The list of environments, with where each goes and the effects of the workspace on it.
 
-use super::learning::listing;
-use super::{Answer, Document, InspectError, Inspector};
-use crate::compare::{Asked, Broken};
-use crate::model::{counted, one_line};
-use crate::review::{EnvironmentReport, NotProven, Presence, Report, Standing};
-use crate::tanka::{EnvironmentFailure, EnvironmentList, Found};
+use super::learning::list_and_learn;
+use super::{AnswerDocument, InspectAnswer, InspectError, Inspector};
+use crate::compare::{BrokenEnvironment, CompareRequest};
+use crate::model::{one_line, pluralize};
+use crate::review::{EnvironmentReport, Impact, NotProven, Presence, Report};
+use crate::tanka::{EnvironmentFailure, EnvironmentList, ListedEnvironment};
 use crate::workspace::Tree;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,46 +18,47 @@ const FAILURES_MAX: usize = 20;
 const REASON_CHARS_MAX: usize = 200;
 
 /// The effects of the workspace on environments, by name; nothing is said of the others.
-type Marks = BTreeMap<String, String>;
+type EnvironmentMarks = BTreeMap<String, String>;
 
 /// The effects of the workspace on environments.
 #[derive(Default)]
 struct Effects {
-    marks: Marks,
+    marks: EnvironmentMarks,
     /// The reason why nothing is known of it.
     note: Option<String>,
-    broken: Vec<Broken>,
+    broken: Vec<BrokenEnvironment>,
 }
 
 impl Inspector<'_> {
-    pub(super) async fn environments(&self) -> Result<Answer, InspectError> {
-        let tree = self.workspace.guarded();
+    pub(super) async fn environments(&self) -> Result<InspectAnswer, InspectError> {
+        let tree = self.workspace.guarded_tree();
         let renderer = self.comparer.renderer(&(Arc::clone(&tree) as Arc<dyn Tree>));
-        let list = listing(&renderer, &tree, ".", self.cancel).await?;
+        let list = list_and_learn(&renderer, &tree, ".", self.cancel).await?;
         let Effects { marks, note, broken } = self.effects().await?;
         let failures = list.failures.iter().take(FAILURES_MAX);
         let redactor = &tree.guard().redactor;
-        let unloaded =
-            failures.filter_map(|failure| Broken::by(failure.entrypoint.as_str(), &failure.error, redactor));
+        let unloaded = failures.filter_map(|failure| {
+            BrokenEnvironment::from_error(failure.entrypoint.as_str(), &failure.error, redactor)
+        });
         let broken = unloaded.chain(broken).collect();
-        let changed = counted(marks.len(), "environment", "environments");
-        let found = counted(list.environments.len(), "environment", "environments");
+        let changed = pluralize(marks.len(), "environment", "environments");
+        let found = pluralize(list.environments.len(), "environment", "environments");
         let mut summary = format!("{found} in `{}`", self.workspace.repository.name());
         match marks.len() {
             0 => summary.push('.'),
             _ => summary.push_str(&format!("; {changed} marked.")),
         }
         if !list.failures.is_empty() {
-            let failed = counted(list.failures.len(), "entry point", "entry points");
+            let failed = pluralize(list.failures.len(), "entry point", "entry points");
             summary.push_str(&format!(" {failed} could not be loaded."));
         }
         if let Some(note) = note {
             summary.push_str(&format!("\n{note}"));
         }
         let text = text(&list, &marks);
-        Ok(Answer {
+        Ok(InspectAnswer {
             summary,
-            document: (!text.is_empty()).then(|| Document {
+            document: (!text.is_empty()).then(|| AnswerDocument {
                 file_name: "environments.txt".to_owned(),
                 language: "",
                 text,
@@ -74,26 +75,26 @@ impl Inspector<'_> {
         };
         let sides = match self.sides().await {
             Ok(sides) => sides,
-            Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => return Ok(unknown(why)),
+            Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => return Ok(unknown(why)),
             Err(InspectError::Cancelled) => return Err(InspectError::Cancelled),
         };
         if sides.changes.is_empty() {
             return Ok(Effects::default());
         }
-        let comparing = self.comparer.compare(Asked::all(sides, ""), self.cancel);
+        let comparing = self.comparer.compare(CompareRequest::all(sides, ""), self.cancel);
         match comparing.await.map_err(InspectError::from) {
             Ok(comparison) => Ok(Effects {
                 marks: marks(&comparison.report),
                 note: None,
-                broken: Broken::of(&comparison.report),
+                broken: BrokenEnvironment::from_report(&comparison.report),
             }),
-            Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => Ok(unknown(why)),
+            Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => Ok(unknown(why)),
             Err(InspectError::Cancelled) => Err(InspectError::Cancelled),
         }
     }
 }
 
-fn marks(report: &Report) -> Marks {
+fn marks(report: &Report) -> EnvironmentMarks {
     let marked = |environment: &EnvironmentReport| {
         let mark = mark(environment)?;
         Some((environment.name.clone(), mark))
@@ -103,8 +104,8 @@ fn marks(report: &Report) -> Marks {
 
 fn mark(environment: &EnvironmentReport) -> Option<String> {
     let brief = |why: &str| why.chars().take(REASON_CHARS_MAX).collect::<String>();
-    match (&environment.standing, environment.presence) {
-        (Standing::NotProven { reason }, _) => Some(match reason {
+    match (&environment.impact, environment.presence) {
+        (Impact::NotProven { reason }, _) => Some(match reason {
             NotProven::FailsInWorkspace { workspace } => {
                 format!("broken by the change: {}", brief(&workspace.message))
             }
@@ -116,13 +117,13 @@ fn mark(environment: &EnvironmentReport) -> Option<String> {
         }),
         (_, Presence::Created) => Some("new".to_owned()),
         (_, Presence::Deleted) => Some("removed".to_owned()),
-        (Standing::Affected { .. }, Presence::Kept) => Some("changed".to_owned()),
-        (Standing::Unaffected { .. }, Presence::Kept) => None,
+        (Impact::Affected { .. }, Presence::Kept) => Some("changed".to_owned()),
+        (Impact::Unaffected { .. }, Presence::Kept) => None,
     }
 }
 
-fn text(list: &EnvironmentList, marks: &Marks) -> String {
-    let mut out = listed(list, marks, ENVIRONMENTS_MAX);
+fn text(list: &EnvironmentList, marks: &EnvironmentMarks) -> String {
+    let mut out = list_environments(list, marks, ENVIRONMENTS_MAX);
     let there = |name: &str| {
         let mut found = list.environments.iter();
         found.any(|found| found.environment.metadata.name == name)
@@ -134,7 +135,11 @@ fn text(list: &EnvironmentList, marks: &Marks) -> String {
 
 /// Lists at most `environments_max` environments and where each goes, a line each, with the marks of some of them by name. Those that could
 /// not be loaded follow with the reason; without any of both it is empty.
-pub fn listed(list: &EnvironmentList, marks: &BTreeMap<String, String>, environments_max: usize) -> String {
+pub fn list_environments(
+    list: &EnvironmentList,
+    marks: &BTreeMap<String, String>,
+    environments_max: usize,
+) -> String {
     let EnvironmentList {
         environments,
         failures,
@@ -147,7 +152,7 @@ pub fn listed(list: &EnvironmentList, marks: &BTreeMap<String, String>, environm
         more => out.push_str(&format!("[… {more} more]\n")),
     }
     if !failures.is_empty() {
-        let failed = counted(failures.len(), "entry point", "entry points");
+        let failed = pluralize(failures.len(), "entry point", "entry points");
         out.push_str(&format!("\n{failed} could not be loaded:\n"));
         out.extend(failures.iter().take(FAILURES_MAX).map(reason));
         match failures.len().saturating_sub(FAILURES_MAX) {
@@ -158,7 +163,7 @@ pub fn listed(list: &EnvironmentList, marks: &BTreeMap<String, String>, environm
     out
 }
 
-fn line(found: &Found, marks: &BTreeMap<String, String>) -> String {
+fn line(found: &ListedEnvironment, marks: &BTreeMap<String, String>) -> String {
     let metadata = &found.environment.metadata;
     let spec = &found.environment.spec;
     let mark = marks.get(&metadata.name);

@@ -1,16 +1,18 @@
 //! The programs that import a file, directly or not.
 
-use super::{Answer, Document, InspectError, Inspector, blocking, chosen, file_name};
-use crate::model::{RepoPath, counted};
+use super::{
+    AnswerDocument, InspectAnswer, InspectError, Inspector, blocking, environment_choice, file_name,
+};
+use crate::model::{RepoPath, pluralize};
 use crate::tanka::importers::Importer;
 use crate::workspace::{Tree, TreeError};
 use std::sync::Arc;
 
 impl Inspector<'_> {
-    pub(super) async fn importers(&self, path: &str) -> Result<Answer, InspectError> {
-        let path = chosen::plain(path);
+    pub(super) async fn importers(&self, path: &str) -> Result<InspectAnswer, InspectError> {
+        let path = environment_choice::strip_code_marks(path);
         let path = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
-        let path = RepoPath::parse(path).map_err(|error| InspectError::Told(error.to_string()))?;
+        let path = RepoPath::parse(path).map_err(|error| InspectError::NoAnswer(error.to_string()))?;
         let sides = self.sides().await?;
         let tree = Arc::clone(&self.workspace.tree);
         let comparer = Arc::clone(self.comparer);
@@ -29,29 +31,29 @@ fn answer(
     path: &RepoPath,
     importers: &[Importer],
     file_name: String,
-) -> Result<Answer, InspectError> {
+) -> Result<InspectAnswer, InspectError> {
     let missing = match tree.read(path) {
         Err(error @ TreeError::NotFound { .. }) => Some(error),
         // A directory is there as well.
         Ok(_) | Err(_) => None,
     };
-    let count = counted(importers.len(), "entry point", "entry points");
+    let count = pluralize(importers.len(), "entry point", "entry points");
     let verb = |one: &'static str, many: &'static str| if importers.len() == 1 { one } else { many };
     let summary = match (missing, importers.is_empty()) {
-        (Some(error), true) => return Err(InspectError::Told(error.to_string())),
+        (Some(error), true) => return Err(InspectError::NoAnswer(error.to_string())),
         (Some(_), false) => format!(
             "`{path}` is not there; {count} {} at it and would import it.",
             verb("looks", "look")
         ),
-        (None, true) => return Ok(Answer::only(format!("No entry point imports `{path}`."))),
+        (None, true) => return Ok(InspectAnswer::only(format!("No entry point imports `{path}`."))),
         (None, false) => format!("{count} {} `{path}`, directly or not.", verb("imports", "import")),
     };
     let lines = importers
         .iter()
         .map(|importer| format!("{}\n", importer.entrypoint));
-    Ok(Answer {
+    Ok(InspectAnswer {
         summary,
-        document: Some(Document {
+        document: Some(AnswerDocument {
             file_name,
             language: "",
             text: lines.collect(),

@@ -4,8 +4,10 @@
 use crate::model::RepoPath;
 use crate::redact::Redactor;
 use crate::review::Masker;
-use crate::tanka::{Environment, EnvironmentList, Filter, Object, Rendered, Renderer, TankaError, Target};
-use crate::workspace::{Guarded, Tree};
+use crate::tanka::{
+    Environment, EnvironmentList, Filter, Object, RenderedEnvironment, Renderer, TankaError, Target,
+};
+use crate::workspace::{GuardedTree, Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -17,15 +19,15 @@ const SECRET_BYTES_MIN: usize = 8;
 
 /// Renders an environment, and learns what it knows that is secret: what its `Secret`s hold, those that were asked for
 /// and others, and what the environments hold that it is built on.
-pub async fn rendered(
+pub async fn render_and_learn(
     renderer: &Renderer,
-    tree: &Guarded,
+    tree: &GuardedTree,
     target: &Target,
     filter: &Filter,
     cancel: &CancellationToken,
-) -> Result<Rendered, TankaError> {
+) -> Result<RenderedEnvironment, TankaError> {
     let redactor = &tree.guard().redactor;
-    let mut answer = renderer.show(target, &Filter::default(), cancel).await;
+    let mut answer = renderer.render(target, &Filter::default(), cancel).await;
     let shown = answer.as_ref().ok();
     let objects = shown.into_iter().flat_map(|shown| &shown.objects);
     objects.for_each(|object| learn(object, redactor));
@@ -45,12 +47,12 @@ pub async fn rendered(
         // Nothing is evaluated while something large has the room of the process: it is rendered again after that.
         let is_large = renderer.has_large();
         if is_large {
-            answer = Err(TankaError::Broken("what was rendered is dropped".to_owned()));
-            renderer.leave_room().await;
+            answer = Err(TankaError::Internal("what was rendered is dropped".to_owned()));
+            renderer.release_memory().await;
         }
         learn_from(renderer, tree, others, cancel).await?;
         if is_large {
-            answer = renderer.show(target, &Filter::default(), cancel).await;
+            answer = renderer.render(target, &Filter::default(), cancel).await;
         }
     }
     let mut rendered = answer?;
@@ -60,9 +62,9 @@ pub async fn rendered(
 
 /// The environments below a directory. Where a program makes a name or a setting that is shown, all that it is made
 /// from is rendered first: a `Secret` may be among it.
-pub async fn listing(
+pub async fn list_and_learn(
     renderer: &Renderer,
-    tree: &Arc<Guarded>,
+    tree: &Arc<GuardedTree>,
     directory: &str,
     cancel: &CancellationToken,
 ) -> Result<EnvironmentList, TankaError> {
@@ -73,12 +75,12 @@ pub async fn listing(
     }
     let tree_there = Arc::clone(tree);
     let looking = tokio::task::spawn_blocking(move || {
-        let plain = plain(&list, tree_there.as_ref());
+        let plain = literal_entrypoints(&list, tree_there.as_ref());
         (list, read.difference(&plain).cloned().collect::<Vec<RepoPath>>())
     });
     let (list, made) = looking
         .await
-        .map_err(|error| TankaError::Broken(error.to_string()))?;
+        .map_err(|error| TankaError::Internal(error.to_string()))?;
     if !made.is_empty() {
         learn_from(renderer, tree, made, cancel).await?;
     }
@@ -86,13 +88,14 @@ pub async fn listing(
 }
 
 /// The files all of whose environments show only what is written in them.
-fn plain(list: &EnvironmentList, tree: &dyn Tree) -> BTreeSet<RepoPath> {
+fn literal_entrypoints(list: &EnvironmentList, tree: &dyn Tree) -> BTreeSet<RepoPath> {
     let (mut plain, mut made) = (BTreeSet::new(), BTreeSet::new());
     for found in &list.environments {
         let text = tree.read(&found.entrypoint).ok();
         let text = text.map(|version| String::from_utf8_lossy(&version.content).into_owned());
         let is_there = |shown: &&str| text.as_deref().is_some_and(|text| text.contains(*shown));
-        match shown(&found.environment).all(|shown| shown.len() < SECRET_BYTES_MIN || is_there(&shown)) {
+        match listed_texts(&found.environment).all(|shown| shown.len() < SECRET_BYTES_MIN || is_there(&shown))
+        {
             true => plain.insert(found.entrypoint.clone()),
             false => made.insert(found.entrypoint.clone()),
         };
@@ -101,7 +104,7 @@ fn plain(list: &EnvironmentList, tree: &dyn Tree) -> BTreeSet<RepoPath> {
 }
 
 /// The texts that a list shows of an environment.
-fn shown(environment: &Environment) -> impl Iterator<Item = &str> {
+fn listed_texts(environment: &Environment) -> impl Iterator<Item = &str> {
     let (metadata, spec) = (&environment.metadata, &environment.spec);
     let own = [&metadata.name, &spec.namespace, &spec.api_server];
     let labels = metadata.labels.iter().flat_map(|(name, value)| [name, value]);
@@ -112,20 +115,20 @@ fn shown(environment: &Environment) -> impl Iterator<Item = &str> {
 /// Renders entry points, one after the other in a room of their own, and learns what their `Secret`s hold.
 async fn learn_from(
     renderer: &Renderer,
-    tree: &Guarded,
+    tree: &GuardedTree,
     entrypoints: Vec<RepoPath>,
     cancel: &CancellationToken,
 ) -> Result<(), TankaError> {
     if entrypoints.len() > INNER_MAX {
-        return Err(TankaError::Broken(format!(
+        return Err(TankaError::Internal(format!(
             "it is built on more than {INNER_MAX} environments, so their secrets are not known"
         )));
     }
     let targets = entrypoints
         .iter()
-        .map(|entrypoint| Target::at(entrypoint.as_str()));
-    let apart = renderer.clone().in_room(&Arc::default());
-    let answers = apart.show_all(targets.collect(), &|| {}, cancel).await;
+        .map(|entrypoint| Target::from_path(entrypoint.as_str()));
+    let apart = renderer.clone().with_memory_permit(&Arc::default());
+    let answers = apart.render_all(targets.collect(), &|| {}, cancel).await;
     let members = answers.iter().flatten().flat_map(|whole| &whole.members);
     let objects = members.filter_map(|member| member.objects.as_ref().ok());
     objects
@@ -135,8 +138,8 @@ async fn learn_from(
 }
 
 fn learn(object: &Object, redactor: &Redactor) {
-    for held in Masker::held(&object.value) {
-        redactor.learn(&redactor.secrets_held(&held.name, &held.value));
+    for held in Masker::secret_values(&object.value) {
+        redactor.learn(&redactor.secrets_in_entry(&held.name, &held.value));
     }
 }
 
@@ -144,12 +147,12 @@ fn learn(object: &Object, redactor: &Redactor) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::rendered;
-    use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion};
+    use super::render_and_learn;
+    use crate::jsonnet::{CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation};
     use crate::model::RepoPath;
-    use crate::tanka::testing::Files;
-    use crate::tanka::{Evaluate, Filter, Renderer, Room, Target};
-    use crate::workspace::{Guard, Guarded, Tree};
+    use crate::tanka::testing::ReadOnlyTree;
+    use crate::tanka::{Evaluate, Filter, MemoryPermit, Renderer, Target};
+    use crate::workspace::{GuardedTree, SecretGuard, Tree};
     use async_trait::async_trait;
     use bytes::Bytes;
     use std::sync::Arc;
@@ -164,8 +167,12 @@ mod tests {
 
     #[async_trait]
     impl Evaluate for Large {
-        async fn evaluate(&self, request: Request, _: &CancellationToken) -> Result<Evaluated, EvalError> {
-            let Entry::File(entry) = &request.entry else {
+        async fn evaluate(
+            &self,
+            request: EvalRequest,
+            _: &CancellationToken,
+        ) -> Result<Evaluation, EvalError> {
+            let EntryPoint::File(entry) = &request.entry else {
                 return Err(EvalError::Cancelled);
             };
             let json = match entry.as_str() {
@@ -178,32 +185,34 @@ mod tests {
                     )
                 }
                 _ => {
-                    let room = Room::default();
-                    tokio::time::timeout(PATIENCE, room.enter(1 << 20)).await.unwrap();
+                    let room = MemoryPermit::default();
+                    tokio::time::timeout(PATIENCE, room.acquire(1 << 20))
+                        .await
+                        .unwrap();
                     "{}".to_owned()
                 }
             };
-            Ok(Evaluated {
+            Ok(Evaluation {
                 json: Bytes::from(json),
                 imports: Arc::default(),
-                second_opinion: SecondOpinion::NotAsked,
+                cross_check: CrossCheckResult::NotRun,
             })
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_evaluated_while_something_large_has_room() {
-        let files = Files::new(&[
+    async fn no_other_environment_is_evaluated_while_a_large_value_is_held() {
+        let files = ReadOnlyTree::new(&[
             ("jsonnetfile.json", "{}"),
             ("environments/large/main.jsonnet", ""),
             ("environments/large/spec.json", "{}"),
             ("environments/other/main.jsonnet", ""),
             ("environments/other/spec.json", "{}"),
         ]);
-        let tree = Arc::new(Guarded::new(files, Guard::default()));
+        let tree = Arc::new(GuardedTree::new(files, SecretGuard::default()));
         let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::new(Large));
-        let (target, never) = (Target::at("environments/large"), CancellationToken::new());
-        let shown = rendered(&renderer, &tree, &target, &Filter::default(), &never).await;
+        let (target, never) = (Target::from_path("environments/large"), CancellationToken::new());
+        let shown = render_and_learn(&renderer, &tree, &target, &Filter::default(), &never).await;
         assert_eq!(shown.unwrap().objects.len(), 1);
         assert!(renderer.has_large());
     }

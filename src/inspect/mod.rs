@@ -4,7 +4,7 @@
 //!
 //! No answer holds a secret: values of `Secret`s are hidden, and all text is redacted.
 
-mod chosen;
+mod environment_choice;
 mod cross_check;
 mod difference;
 mod environments;
@@ -17,11 +17,11 @@ mod tests;
 
 pub use cross_check::{CrossCheck, CrossCheckState};
 pub use difference::checks;
-pub use environments::listed;
-pub use learning::{listing, rendered};
-pub use objects::{Shown, shown};
+pub use environments::list_environments;
+pub use learning::{list_and_learn, render_and_learn};
+pub use objects::{EnvironmentView, environment_view};
 
-use crate::compare::{self, Broken, CompareError, Comparer, Sides};
+use crate::compare::{self, BrokenEnvironment, CompareError, Comparer, Sides};
 use crate::jsonnet::EvalError;
 use crate::redact::Redactor;
 use crate::tanka::{Renderer, TankaError};
@@ -55,18 +55,18 @@ pub enum Question {
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct InspectAnswer {
     /// Sentences and short lines.
     pub summary: String,
     /// The whole of it, where that is more.
-    pub document: Option<Document>,
+    pub document: Option<AnswerDocument>,
     /// The environments that it says of that they fail, and where, for a terminal.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenEnvironment>,
 }
 
 /// A text of any length.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct AnswerDocument {
     /// The name of the file: `environments-dev.yaml`.
     pub file_name: String,
     /// `yaml`, `diff` or empty.
@@ -83,14 +83,14 @@ pub enum InspectError {
     Cancelled,
     /// The words for the person: nothing of the kind is there, or it does not render.
     #[error("{0}")]
-    Told(String),
+    NoAnswer(String),
     /// The words for the person about a program that fails.
     #[error("{why}")]
     Fails {
         /// The words for the person.
         why: String,
         /// The place at which it fails, for a terminal.
-        broken: Broken,
+        broken: BrokenEnvironment,
     },
 }
 
@@ -98,8 +98,8 @@ impl From<TankaError> for InspectError {
     fn from(error: TankaError) -> Self {
         match error {
             TankaError::Evaluation(EvalError::Cancelled) => Self::Cancelled,
-            TankaError::NoRoot => Self::Told(format!("There are {}.", compare::NO_ENVIRONMENTS)),
-            error => Self::Told(compare::reason(&error)),
+            TankaError::NoRoot => Self::NoAnswer(format!("There are {}.", compare::NO_ENVIRONMENTS)),
+            error => Self::NoAnswer(compare::reason(&error)),
         }
     }
 }
@@ -109,7 +109,7 @@ impl From<CompareError> for InspectError {
         match error {
             CompareError::Cancelled => Self::Cancelled,
             CompareError::Tanka(error) => error.into(),
-            other => Self::Told(other.to_string()),
+            other => Self::NoAnswer(other.to_string()),
         }
     }
 }
@@ -127,24 +127,24 @@ pub struct Inspector<'a> {
 
 impl Inspector<'_> {
     /// Answers one question. Every text of it, and of an error, is redacted.
-    pub async fn answer(&self, question: &Question) -> Result<Answer, InspectError> {
+    pub async fn answer(&self, question: &Question) -> Result<InspectAnswer, InspectError> {
         let answer = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(InspectError::Cancelled),
-            answer = self.unredacted(question) => answer,
+            answer = self.answer_unredacted(question) => answer,
         };
         let redactor = &self.workspace.guard.redactor;
         let redacted = |text: String| redactor.redact(&text).into_owned();
         match answer {
-            Ok(answer) => Ok(Answer {
+            Ok(answer) => Ok(InspectAnswer {
                 summary: redacted(answer.summary),
-                document: answer.document.map(|document| Document {
+                document: answer.document.map(|document| AnswerDocument {
                     text: redacted(document.text),
                     ..document
                 }),
                 broken: answer.broken,
             }),
-            Err(InspectError::Told(why)) => Err(InspectError::Told(redacted(why))),
+            Err(InspectError::NoAnswer(why)) => Err(InspectError::NoAnswer(redacted(why))),
             Err(InspectError::Fails { why, broken }) => Err(InspectError::Fails {
                 why: redacted(why),
                 broken,
@@ -153,7 +153,7 @@ impl Inspector<'_> {
         }
     }
 
-    async fn unredacted(&self, question: &Question) -> Result<Answer, InspectError> {
+    async fn answer_unredacted(&self, question: &Question) -> Result<InspectAnswer, InspectError> {
         match question {
             Question::Environments => self.environments().await,
             Question::Objects { environment } => self.objects(environment).await,
@@ -164,18 +164,18 @@ impl Inspector<'_> {
     }
 
     fn renderer(&self) -> Renderer {
-        let tree: Arc<dyn Tree> = self.workspace.guarded();
+        let tree: Arc<dyn Tree> = self.workspace.guarded_tree();
         self.comparer.renderer(&tree)
     }
 
     /// The base and the workspace. Reads files.
     async fn sides(&self) -> Result<Sides, InspectError> {
         let workspace = self.workspace.clone();
-        blocking(move || Ok(Sides::of(&workspace)?)).await
+        blocking(move || Ok(Sides::from_workspace(&workspace)?)).await
     }
 }
 
-impl Answer {
+impl InspectAnswer {
     fn only(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
@@ -207,7 +207,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, InspectError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(InspectError::Told(format!(
+        Err(error) => Err(InspectError::NoAnswer(format!(
             "looking at the files broke down: {error}"
         ))),
     }

@@ -1,20 +1,22 @@
 //! The objects an environment renders to, with the values of `Secret`s hidden.
 
-use super::learning::rendered;
-use super::{Answer, CrossCheck, Document, InspectError, Inspector, chosen, file_name};
-use crate::compare::{self, Broken};
-use crate::jsonnet::{SecondOpinionWanted, yaml};
-use crate::model::{counted, one_line, quoted};
+use super::learning::render_and_learn;
+use super::{
+    AnswerDocument, CrossCheck, InspectAnswer, InspectError, Inspector, environment_choice, file_name,
+};
+use crate::compare::{self, BrokenEnvironment};
+use crate::jsonnet::{CrossCheckMode, yaml};
+use crate::model::{one_line, pluralize, quoted};
 use crate::redact::Redactor;
 use crate::review::Masker;
-use crate::tanka::{Filter, Object, Rendered, TankaError, Target};
+use crate::tanka::{Filter, Object, RenderedEnvironment, TankaError, Target};
 use crate::workspace::Tree;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// A rendered environment as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct EnvironmentView {
     /// The name, and the number of objects.
     pub heading: String,
     /// The result of the cross-check by a second engine.
@@ -26,29 +28,29 @@ pub struct Shown {
 }
 
 impl Inspector<'_> {
-    pub(super) async fn objects(&self, environment: &str) -> Result<Answer, InspectError> {
-        let tree = self.workspace.guarded();
+    pub(super) async fn objects(&self, environment: &str) -> Result<InspectAnswer, InspectError> {
+        let tree = self.workspace.guarded_tree();
         let renderer = self.comparer.renderer(&(Arc::clone(&tree) as Arc<dyn Tree>));
         let target = Target {
-            second_opinion: SecondOpinionWanted::Yes,
-            ..chosen::chosen(&renderer, environment, self.cancel).await?
+            cross_check: CrossCheckMode::On,
+            ..environment_choice::choose_environment(&renderer, environment, self.cancel).await?
         };
         let everything = Filter::default();
-        let rendered = match rendered(&renderer, &tree, &target, &everything, self.cancel).await {
+        let rendered = match render_and_learn(&renderer, &tree, &target, &everything, self.cancel).await {
             Ok(rendered) => rendered,
-            Err(TankaError::Ambiguous { path, names }) => return Err(several(&path, &names)),
+            Err(TankaError::Ambiguous { path, names }) => return Err(several_environments(&path, &names)),
             Err(error) => return Err(fails(environment, error, &tree.guard().redactor)),
         };
-        let Shown {
+        let EnvironmentView {
             heading,
             cross_check,
             warnings,
             yaml,
-        } = shown(&rendered);
+        } = environment_view(&rendered);
         let lines = [format!("{heading}."), cross_check].into_iter().chain(warnings);
-        Ok(Answer {
+        Ok(InspectAnswer {
             summary: lines.collect::<Vec<_>>().join("\n"),
-            document: (!yaml.is_empty()).then(|| Document {
+            document: (!yaml.is_empty()).then(|| AnswerDocument {
                 file_name: file_name(
                     &rendered.environment.metadata.name,
                     "yaml",
@@ -63,28 +65,28 @@ impl Inspector<'_> {
 }
 
 fn fails(environment: &str, error: TankaError, redactor: &Redactor) -> InspectError {
-    let environment = chosen::plain(environment);
+    let environment = environment_choice::strip_code_marks(environment);
     let why = compare::redacted_reason(&error, redactor);
-    let broken = Broken::by(environment, &error, redactor);
+    let broken = BrokenEnvironment::from_error(environment, &error, redactor);
     if let InspectError::Cancelled = InspectError::from(error) {
         return InspectError::Cancelled;
     }
     let why = format!("{} does not render: {why}", quoted(environment));
     match broken {
         Some(broken) => InspectError::Fails { why, broken },
-        None => InspectError::Told(why),
+        None => InspectError::NoAnswer(why),
     }
 }
 
 /// Words the error for a file that holds several environments, of which one has to be named.
-fn several(path: &str, names: &[String]) -> InspectError {
+fn several_environments(path: &str, names: &[String]) -> InspectError {
     const NAMES_MAX: usize = 10;
     let shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| quoted(name)).collect();
     let more = match names.len().saturating_sub(NAMES_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    InspectError::Told(format!(
+    InspectError::NoAnswer(format!(
         "{} holds several environments: {}{more}. Name one of them.",
         quoted(path),
         shown.join(", ")
@@ -92,18 +94,18 @@ fn several(path: &str, names: &[String]) -> InspectError {
 }
 
 /// A rendered environment without the values of `Secret`s; their names stay.
-pub fn shown(rendered: &Rendered) -> Shown {
+pub fn environment_view(rendered: &RenderedEnvironment) -> EnvironmentView {
     let objects = rendered.objects.iter();
     let documents: Vec<String> = objects
         .map(|object| yaml::readable(&without_secrets(object)))
         .collect();
-    Shown {
+    EnvironmentView {
         heading: format!(
             "{}: {}",
             quoted(&rendered.environment.metadata.name),
-            counted(rendered.objects.len(), "object", "objects")
+            pluralize(rendered.objects.len(), "object", "objects")
         ),
-        cross_check: CrossCheck::of(&rendered.second_opinion).sentence,
+        cross_check: CrossCheck::from_verdict(&rendered.cross_check).sentence,
         warnings: rendered
             .warnings
             .iter()
@@ -117,6 +119,6 @@ pub fn shown(rendered: &Rendered) -> Shown {
 /// an annotation.
 fn without_secrets(object: &Object) -> Value {
     let mut value = object.value.clone();
-    Masker::hiding().mask(&mut value);
+    Masker::with_hidden_marks().mask(&mut value);
     value
 }

@@ -1,29 +1,29 @@
 //! The risks of the workspace's changes, found by rules.
 
-use super::{Answer, Document, InspectError, Inspector};
-use crate::compare::{Asked, Broken, NO_ENVIRONMENTS};
-use crate::model::counted;
+use super::{AnswerDocument, InspectAnswer, InspectError, Inspector};
+use crate::compare::{BrokenEnvironment, CompareRequest, NO_ENVIRONMENTS};
+use crate::model::pluralize;
 use crate::review::{Counts, Report};
 
 /// Characters of the whole card.
-const CARD_CHARS_MAX: usize = 200_000;
+const RISKS_CHARS_MAX: usize = 200_000;
 
 impl Inspector<'_> {
-    pub(super) async fn risks(&self) -> Result<Answer, InspectError> {
+    pub(super) async fn risks(&self) -> Result<InspectAnswer, InspectError> {
         let sides = self.sides().await?;
         if sides.changes.is_empty() {
-            return Ok(Answer::only(
+            return Ok(InspectAnswer::only(
                 "Nothing is prepared here, so there is no risk to tell.",
             ));
         }
-        let compared = self.comparer.compare(Asked::all(sides, ""), self.cancel);
+        let compared = self.comparer.compare(CompareRequest::all(sides, ""), self.cancel);
         Ok(answer(&compared.await?.report))
     }
 }
 
-fn answer(report: &Report) -> Answer {
+fn answer(report: &Report) -> InspectAnswer {
     if report.environments.is_empty() {
-        return Answer::only(format!(
+        return InspectAnswer::only(format!(
             "There are {NO_ENVIRONMENTS}, so no rule has anything to look at."
         ));
     }
@@ -36,32 +36,32 @@ fn answer(report: &Report) -> Answer {
     } = report.counts;
     let looked = format!(
         "{affected} of {} {}",
-        counted(environments, "environment", "environments"),
+        pluralize(environments, "environment", "environments"),
         if affected == 1 { "changes" } else { "change" }
     );
     let found = match risks {
         0 => "no rule fired".to_owned(),
         risks => format!(
             "{} fired, with {}",
-            counted(report.risks.len(), "rule", "rules"),
-            counted(risks, "finding", "findings")
+            pluralize(report.risks.len(), "rule", "rules"),
+            pluralize(risks, "finding", "findings")
         ),
     };
     let mut summary = format!("{looked}; {found}.");
     if not_proven > 0 {
         summary.push_str(&format!(
             " ⚠ {} could not be rendered or compared: no rule knows what happens there.",
-            counted(not_proven, "environment", "environments")
+            pluralize(not_proven, "environment", "environments")
         ));
     }
-    let text = report.card(CARD_CHARS_MAX);
-    Answer {
+    let text = report.risk_text(RISKS_CHARS_MAX);
+    InspectAnswer {
         summary,
-        document: (!text.is_empty()).then(|| Document {
+        document: (!text.is_empty()).then(|| AnswerDocument {
             file_name: "risks.txt".to_owned(),
             language: "",
             text,
         }),
-        broken: Broken::of(report),
+        broken: BrokenEnvironment::from_report(report),
     }
 }

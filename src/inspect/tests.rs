@@ -2,18 +2,18 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::chosen::chosen;
-use super::{InspectError, file_name, listed};
+use super::environment_choice::choose_environment;
+use super::{InspectError, file_name, list_environments};
 use crate::model::{RepoPath, Secret};
 use crate::redact::Redactor;
-use crate::tanka::testing::{Files, JsonFiles};
-use crate::tanka::{Environment, EnvironmentList, Found, Renderer, Target};
+use crate::tanka::testing::{JsonEvaluator, ReadOnlyTree};
+use crate::tanka::{Environment, EnvironmentList, ListedEnvironment, Renderer, Target};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-async fn meant(given: &str) -> Result<(String, Option<String>), String> {
+async fn chosen_target(given: &str) -> Result<(String, Option<String>), String> {
     let files = [
         ("jsonnetfile.json", "{}"),
         ("environments/dev/main.jsonnet", "{}"),
@@ -25,16 +25,16 @@ async fn meant(given: &str) -> Result<(String, Option<String>), String> {
         ("environments/torn/main.jsonnet", "{"),
         ("lib/a.libsonnet", "{}"),
     ];
-    let renderer = Renderer::new(Files::new(&files), Arc::new(JsonFiles));
-    match chosen(&renderer, given, &CancellationToken::new()).await {
+    let renderer = Renderer::new(ReadOnlyTree::new(&files), Arc::new(JsonEvaluator));
+    match choose_environment(&renderer, given, &CancellationToken::new()).await {
         Ok(Target { path, name, .. }) => Ok((path, name)),
-        Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => Err(why),
+        Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => Err(why),
         Err(InspectError::Cancelled) => Err("cancelled".to_owned()),
     }
 }
 
 #[tokio::test]
-async fn an_environment_is_meant_by_its_path_its_name_or_the_end_of_one() {
+async fn an_environment_is_selected_by_path_name_or_suffix() {
     let path = |path: &str| Ok((path.to_owned(), None));
     let named = |path: &str, name: &str| Ok((path.to_owned(), Some(name.to_owned())));
     for (given, expected) in [
@@ -52,12 +52,12 @@ async fn an_environment_is_meant_by_its_path_its_name_or_the_end_of_one() {
             named("environments/torn/main.jsonnet", "environments/torn"),
         ),
     ] {
-        assert_eq!(meant(given).await, expected, "{given}");
+        assert_eq!(chosen_target(given).await, expected, "{given}");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_clear_or_not_there_is_told_with_what_would_be() {
+async fn an_ambiguous_or_unknown_environment_is_refused_with_suggestions() {
     for (given, says) in [
         (
             "staging",
@@ -77,13 +77,13 @@ async fn what_is_not_clear_or_not_there_is_told_with_what_would_be() {
         ("lib", "There is no environment `lib`. "),
         ("no`pe\u{202e}", "There is no environment `nope"),
     ] {
-        match meant(given).await {
+        match chosen_target(given).await {
             Ok((path, _)) => assert_eq!((path.as_str(), says), ("inline/", ""), "{given}"),
             Err(why) => assert!(why.contains(says), "{given}: {why}"),
         }
     }
     let long = "x".repeat(100_000);
-    assert!(meant(&long).await.unwrap_err().chars().count() < 400);
+    assert!(chosen_target(&long).await.unwrap_err().chars().count() < 400);
 }
 
 #[test]
@@ -107,7 +107,7 @@ proptest! {
 
     /// T43, T69: a list has a line for each environment, whatever its settings say.
     #[test]
-    fn no_setting_makes_a_line_of_its_own(words in proptest::collection::vec(".*|a\nprod: namespace prod", 5)) {
+    fn no_setting_can_add_a_line_to_the_list(words in proptest::collection::vec(".*|a\nprod: namespace prod", 5)) {
         let mut environment = Environment::default();
         environment.metadata.name = words[0].clone();
         environment.spec.namespace = words[1].clone();
@@ -115,14 +115,14 @@ proptest! {
         environment.spec.context_names = vec![words[3].clone()];
         environment.metadata.labels.insert("team".to_owned(), words[4].clone());
         let list = EnvironmentList {
-            environments: vec![Found {
+            environments: vec![ListedEnvironment {
                 entrypoint: RepoPath::parse("environments/dev/main.jsonnet").unwrap(),
                 environment,
             }],
             ..EnvironmentList::default()
         };
         let marks = BTreeMap::from([(words[0].clone(), words[4].clone())]);
-        let shown = listed(&list, &marks, 10);
+        let shown = list_environments(&list, &marks, 10);
         prop_assert_eq!(shown.matches('\n').count(), 1);
         prop_assert!(!shown.trim_end().chars().any(char::is_control), "{:?}", shown);
     }

@@ -1,6 +1,6 @@
 //! Programs that are evaluated together: who takes which, and what came of each.
 
-use super::contract::{EvalError, Evaluated, Request};
+use super::contract::{EvalError, EvalRequest, Evaluation};
 use std::iter::Enumerate;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use std::vec::IntoIter;
 /// Bytes of all values of one batch: they are there at the same time. What would come after is refused.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
 
-type Answer = Result<Evaluated, EvalError>;
+type EvalResult = Result<Evaluation, EvalError>;
 
 /// The programs of a batch.
-pub(super) struct Batch {
-    waiting: Mutex<Enumerate<IntoIter<Request>>>,
-    answers: Mutex<Vec<Option<Answer>>>,
+pub(super) struct EvalBatch {
+    waiting: Mutex<Enumerate<IntoIter<EvalRequest>>>,
+    answers: Mutex<Vec<Option<EvalResult>>>,
     len: usize,
     bytes: AtomicU64,
 }
 
-impl Batch {
-    pub(super) fn new(requests: Vec<Request>) -> Self {
+impl EvalBatch {
+    pub(super) fn new(requests: Vec<EvalRequest>) -> Self {
         let len = requests.len();
         Self {
             waiting: Mutex::new(requests.into_iter().enumerate()),
@@ -36,7 +36,7 @@ impl Batch {
 
     /// The next program, with its place. When the values so far are as large as they may be together,
     /// all that are left are refused.
-    pub(super) fn next(&self) -> Option<(usize, Request)> {
+    pub(super) fn next(&self) -> Option<(usize, EvalRequest)> {
         if self.bytes.load(Ordering::Relaxed) > BATCH_BYTES_MAX {
             self.fail(&EvalError::Output {
                 bytes: BATCH_BYTES_MAX,
@@ -45,7 +45,7 @@ impl Batch {
         lock(&self.waiting).next()
     }
 
-    pub(super) fn answer(&self, place: usize, answer: Answer) {
+    pub(super) fn answer(&self, place: usize, answer: EvalResult) {
         if let Ok(evaluated) = &answer {
             let bytes = evaluated.json.len() as u64;
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Batch {
     }
 
     /// The answers in order. What was not evaluated was cancelled.
-    pub(super) fn into_answers(self) -> Vec<Answer> {
+    pub(super) fn into_answers(self) -> Vec<EvalResult> {
         let answers = self
             .answers
             .into_inner()

@@ -13,13 +13,13 @@ tokio::task_local! {
 
 /// The party that takes turns with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum Tenant {
     /// A person, or a hook.
     Person(UserId),
     /// The owner of the process: a command in a terminal.
     Owner,
     /// Work ahead of need, for which nobody waits.
-    Aside,
+    Background,
 }
 
 /// The time in the jail of one turn, or of one question, of a person. What a task evaluates within
@@ -27,19 +27,19 @@ pub enum Key {
 /// for, and none can forget to say.
 #[derive(Debug)]
 pub struct Budget {
-    key: Key,
+    tenant: Tenant,
     spent_milliseconds: AtomicU64,
 }
 
 impl Budget {
     /// A budget of a person, with nothing spent.
-    pub fn of(person: UserId) -> Arc<Self> {
-        Arc::new(Self::new(Key::Person(person)))
+    pub fn for_person(person: UserId) -> Arc<Self> {
+        Arc::new(Self::new(Tenant::Person(person)))
     }
 
-    fn new(key: Key) -> Self {
+    fn new(key: Tenant) -> Self {
         Self {
-            key,
+            tenant: key,
             spent_milliseconds: AtomicU64::new(0),
         }
     }
@@ -56,34 +56,34 @@ impl Budget {
 
     /// The budget of the running task, or of the work of a thread. Without one it is that of a terminal.
     pub fn current() -> Arc<Self> {
-        let none = || Arc::new(Self::new(Key::Owner));
+        let none = || Arc::new(Self::new(Tenant::Owner));
         CURRENT.try_with(Arc::clone).unwrap_or_else(|_| none())
     }
 
     /// The budget of what nobody waits for.
-    pub(super) fn aside() -> Arc<Self> {
-        Arc::new(Self::new(Key::Aside))
+    pub(super) fn background() -> Arc<Self> {
+        Arc::new(Self::new(Tenant::Background))
     }
 
     /// Returns the one who takes turns.
-    pub fn key(&self) -> Key {
-        self.key
+    pub fn tenant(&self) -> Tenant {
+        self.tenant
     }
 
     /// Refuses to go on when everything is spent. A terminal's owner waits as long as they like.
     pub(super) fn check(&self, time_max: Duration) -> Result<(), EvalError> {
         let spent = Duration::from_millis(self.spent_milliseconds.load(Ordering::Relaxed));
-        match self.key {
-            Key::Person(_) if spent >= time_max => Err(EvalError::Spent {
+        match self.tenant {
+            Tenant::Person(_) if spent >= time_max => Err(EvalError::BudgetExhausted {
                 seconds: time_max.as_secs(),
             }),
-            Key::Person(_) | Key::Owner | Key::Aside => Ok(()),
+            Tenant::Person(_) | Tenant::Owner | Tenant::Background => Ok(()),
         }
     }
 
     /// Begins to spend: what passes until the answer is dropped is paid for, also when nobody waits for it any more.
-    pub(super) fn spend(&self) -> Spending<'_> {
-        Spending {
+    pub(super) fn start_timer(&self) -> BudgetTimer<'_> {
+        BudgetTimer {
             budget: self,
             begun: Instant::now(),
         }
@@ -92,12 +92,12 @@ impl Budget {
 
 /// Time that is being spent.
 #[derive(Debug)]
-pub(super) struct Spending<'a> {
+pub(super) struct BudgetTimer<'a> {
     budget: &'a Budget,
     begun: Instant,
 }
 
-impl Drop for Spending<'_> {
+impl Drop for BudgetTimer<'_> {
     fn drop(&mut self) {
         let milliseconds = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let spent = &self.budget.spent_milliseconds;

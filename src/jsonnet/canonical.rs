@@ -8,7 +8,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 /// The value has more than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TooLong {
+pub(super) enum ValueTooLarge {
     /// Bytes.
     Bytes,
     /// Values within each other.
@@ -19,7 +19,7 @@ pub(super) enum TooLong {
 
 /// The bounds of a value. It is read as a tree that takes many times the bytes of its text, so its parts are counted as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Bounds {
+pub(super) struct ValueLimits {
     pub(super) bytes_max: usize,
     /// Texts, names of fields, numbers, arrays and objects.
     pub(super) values_max: usize,
@@ -27,7 +27,7 @@ pub(super) struct Bounds {
     pub(super) objects_max: usize,
 }
 
-impl Bounds {
+impl ValueLimits {
     /// No bounds.
     pub(super) const NONE: Self = Self {
         bytes_max: usize::MAX,
@@ -41,17 +41,17 @@ const OBJECT_FIELD: &str = "apiVersion";
 
 /// Writes a value, in order, up to a bound.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct CanonicalWriter {
     text: String,
-    bounds: Bounds,
+    bounds: ValueLimits,
     values: usize,
     objects: usize,
     /// True until something is written after the last bracket that opened.
     first: bool,
 }
 
-impl Writer {
-    pub(super) fn new(bounds: Bounds) -> Self {
+impl CanonicalWriter {
+    pub(super) fn new(bounds: ValueLimits) -> Self {
         Self {
             text: String::new(),
             bounds,
@@ -65,23 +65,23 @@ impl Writer {
         self.text
     }
 
-    pub(super) fn null(&mut self) -> Result<(), TooLong> {
+    pub(super) fn null(&mut self) -> Result<(), ValueTooLarge> {
         self.count()?;
         self.word("null")
     }
 
-    pub(super) fn boolean(&mut self, value: bool) -> Result<(), TooLong> {
+    pub(super) fn boolean(&mut self, value: bool) -> Result<(), ValueTooLarge> {
         self.count()?;
         self.word(if value { "true" } else { "false" })
     }
 
-    pub(super) fn number(&mut self, value: f64) -> Result<(), TooLong> {
+    pub(super) fn number(&mut self, value: f64) -> Result<(), ValueTooLarge> {
         self.count()?;
         write_number(&mut self.text, value);
         self.check(0)
     }
 
-    pub(super) fn string(&mut self, value: &str) -> Result<(), TooLong> {
+    pub(super) fn string(&mut self, value: &str) -> Result<(), ValueTooLarge> {
         self.open_string();
         self.string_part(value)?;
         self.close_string()
@@ -91,25 +91,25 @@ impl Writer {
         self.text.push('"');
     }
 
-    pub(super) fn string_part(&mut self, value: &str) -> Result<(), TooLong> {
+    pub(super) fn string_part(&mut self, value: &str) -> Result<(), ValueTooLarge> {
         self.check(value.len())?;
         write_escaped(&mut self.text, value);
         self.check(0)
     }
 
-    pub(super) fn close_string(&mut self) -> Result<(), TooLong> {
+    pub(super) fn close_string(&mut self) -> Result<(), ValueTooLarge> {
         self.count()?;
         self.word("\"")
     }
 
-    pub(super) fn open(&mut self, bracket: char) -> Result<(), TooLong> {
+    pub(super) fn open(&mut self, bracket: char) -> Result<(), ValueTooLarge> {
         self.count()?;
         self.first = true;
         self.text.push(bracket);
         self.check(0)
     }
 
-    pub(super) fn close(&mut self, bracket: char) -> Result<(), TooLong> {
+    pub(super) fn close(&mut self, bracket: char) -> Result<(), ValueTooLarge> {
         self.first = false;
         self.text.push(bracket);
         self.check(0)
@@ -123,12 +123,12 @@ impl Writer {
     }
 
     /// Begins the value of a field; called before each.
-    pub(super) fn field(&mut self, name: &str) -> Result<(), TooLong> {
+    pub(super) fn field(&mut self, name: &str) -> Result<(), ValueTooLarge> {
         self.item();
         if name == OBJECT_FIELD {
             self.objects += 1;
             if self.objects > self.bounds.objects_max {
-                return Err(TooLong::Objects);
+                return Err(ValueTooLarge::Objects);
             }
         }
         self.string(name)?;
@@ -137,22 +137,22 @@ impl Writer {
     }
 
     /// One more value.
-    fn count(&mut self) -> Result<(), TooLong> {
+    fn count(&mut self) -> Result<(), ValueTooLarge> {
         self.values += 1;
         match self.values > self.bounds.values_max {
-            true => Err(TooLong::Values),
+            true => Err(ValueTooLarge::Values),
             false => Ok(()),
         }
     }
 
-    fn word(&mut self, word: &str) -> Result<(), TooLong> {
+    fn word(&mut self, word: &str) -> Result<(), ValueTooLarge> {
         self.text.push_str(word);
         self.check(0)
     }
 
-    fn check(&self, more: usize) -> Result<(), TooLong> {
+    fn check(&self, more: usize) -> Result<(), ValueTooLarge> {
         match self.text.len().saturating_add(more) > self.bounds.bytes_max {
-            true => Err(TooLong::Bytes),
+            true => Err(ValueTooLarge::Bytes),
             false => Ok(()),
         }
     }
@@ -179,14 +179,14 @@ pub(super) fn write_escaped(out: &mut String, text: &str) {
 
 /// The first place where two values differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(super) struct ValueDifference {
     pub(super) path: String,
     pub(super) first: String,
     pub(super) second: String,
 }
 
 /// The first difference between two canonical values, `None` when there is none.
-pub(super) fn difference(first: &str, second: &str) -> Option<Difference> {
+pub(super) fn difference(first: &str, second: &str) -> Option<ValueDifference> {
     if first == second {
         return None;
     }
@@ -208,7 +208,7 @@ pub(super) fn difference(first: &str, second: &str) -> Option<Difference> {
             (Some(ours), Some(theirs)) if ours < theirs => lacks_second(at(Some(ours)), left.value()),
             (Some(_), Some(theirs)) | (None, Some(theirs)) => lacks_first(at(Some(theirs)), right.value()),
             (Some(ours), None) => lacks_second(at(Some(ours)), left.value()),
-            (None, None) => Difference {
+            (None, None) => ValueDifference {
                 path: at(None),
                 first: shown(left.again(ours)),
                 second: shown(right.again(theirs)),
@@ -217,16 +217,16 @@ pub(super) fn difference(first: &str, second: &str) -> Option<Difference> {
     }
 }
 
-fn lacks_second(path: String, value: &str) -> Difference {
-    Difference {
+fn lacks_second(path: String, value: &str) -> ValueDifference {
+    ValueDifference {
         path,
         first: shown(value),
         second: "missing".to_owned(),
     }
 }
 
-fn lacks_first(path: String, value: &str) -> Difference {
-    Difference {
+fn lacks_first(path: String, value: &str) -> ValueDifference {
+    ValueDifference {
         path,
         first: "missing".to_owned(),
         second: shown(value),
@@ -414,10 +414,10 @@ fn token_bytes(text: &str) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Bounds, Difference, TooLong, Writer, difference};
+    use super::{CanonicalWriter, ValueDifference, ValueLimits, ValueTooLarge, difference};
 
-    fn differs(path: &str, first: &str, second: &str) -> Option<Difference> {
-        Some(Difference {
+    fn differs(path: &str, first: &str, second: &str) -> Option<ValueDifference> {
+        Some(ValueDifference {
             path: path.to_owned(),
             first: first.to_owned(),
             second: second.to_owned(),
@@ -426,9 +426,9 @@ mod tests {
 
     #[test]
     fn a_value_is_written_once_and_compactly() {
-        let mut writer = Writer::new(Bounds {
+        let mut writer = CanonicalWriter::new(ValueLimits {
             bytes_max: 100,
-            ..Bounds::NONE
+            ..ValueLimits::NONE
         });
         writer.open('{').unwrap();
         writer.field("a").unwrap();
@@ -453,11 +453,11 @@ mod tests {
     /// T49
     #[test]
     fn a_value_that_is_too_long_stops_before_it_is_built() {
-        let mut writer = Writer::new(Bounds {
+        let mut writer = CanonicalWriter::new(ValueLimits {
             bytes_max: 10,
-            ..Bounds::NONE
+            ..ValueLimits::NONE
         });
-        assert_eq!(writer.string(&"x".repeat(100)), Err(TooLong::Bytes));
+        assert_eq!(writer.string(&"x".repeat(100)), Err(ValueTooLarge::Bytes));
         assert!(writer.finish().len() < 10);
     }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// One evaluation.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct EvalRequest {
     /// Every file the program may import.
     pub tree: Arc<dyn Tree>,
     /// The program to evaluate.
-    pub entry: Entry,
+    pub entry: EntryPoint,
     /// Directories that imports are searched in, after the directory of the importing file, from the
     /// END of the list. Relative to the root of the tree, which itself is `""`.
     pub jpath: Vec<String>,
@@ -26,12 +26,12 @@ pub struct Request {
     /// Depth of calls; 0 means 500, as in the Go implementation.
     pub max_stack: u32,
     /// The choice to ask the second engine too.
-    pub second_opinion: SecondOpinionWanted,
+    pub cross_check: CrossCheckMode,
 }
 
 /// The program to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum EntryPoint {
     /// A file of the tree.
     File(RepoPath),
     /// A text that is not in the tree.
@@ -45,19 +45,19 @@ pub enum Entry {
 
 /// The use of the second, independent engine beside the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SecondOpinionWanted {
+pub enum CrossCheckMode {
     /// One engine is enough: the value is shown, not relied on.
     #[default]
-    No,
+    Off,
     /// Both engines must agree before the value is relied on.
-    Yes,
+    On,
     /// The value of the second engine, without the first one's: to be compared with one that is known.
-    Alone,
+    SecondEngineOnly,
 }
 
 /// The value of a program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Evaluated {
+pub struct Evaluation {
     /// The manifested value as compact JSON: object fields sorted by code point, numbers with the
     /// digits the Go implementation prints.
     pub json: Bytes,
@@ -65,14 +65,14 @@ pub struct Evaluated {
     /// the request, they determine the value.
     pub imports: Arc<[Import]>,
     /// The answer of the second engine.
-    pub second_opinion: SecondOpinion,
+    pub cross_check: CrossCheckResult,
 }
 
 /// The answer of the second engine about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SecondOpinion {
+pub enum CrossCheckResult {
     /// The second engine was not asked.
-    NotAsked,
+    NotRun,
     /// The second engine has the same value.
     Agrees,
     /// The second engine has another value.
@@ -154,7 +154,7 @@ pub struct EvalLimits {
     /// Nesting of brackets and of operators in one file.
     pub nesting_max: usize,
     /// Evaluations at the same time; more wait.
-    pub jails_max: usize,
+    pub workers_max: usize,
     /// Processes started ahead of time, so that an evaluation does not wait for one.
     pub idle_max: usize,
     /// Bytes in use after which a process evaluates no further program of its batch.
@@ -180,7 +180,7 @@ impl From<&SandboxSettings> for EvalLimits {
             import_bytes_max: settings.import_bytes_max,
             turn_time_max: settings.turn_time_max,
             nesting_max: settings.nesting_max,
-            jails_max: settings.jails_max,
+            workers_max: settings.jails_max,
             idle_max: settings.idle_max,
             recycle_bytes: settings.recycle_bytes,
         }
@@ -189,7 +189,7 @@ impl From<&SandboxSettings> for EvalLimits {
 
 /// One line of a trace, innermost first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Frame {
+pub struct TraceFrame {
     /// The place: `lib/app.libsonnet:12:5`; empty when the engine does not know.
     pub at: String,
     /// The step of the evaluation, such as `function <deployment> call`.
@@ -205,7 +205,7 @@ pub enum EvalError {
         /// The message of the program.
         message: String,
         /// The stack, innermost frame first, at most 20 frames.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     /// A file is not Jsonnet.
     #[error("`{path}`:{line}:{column}: {message}")]
@@ -219,7 +219,7 @@ pub enum EvalError {
         /// The mistake found there.
         message: String,
         /// The expressions that import it, innermost first.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     /// The program nests calls, or its text nests, too deeply.
     #[error("jsonnet evaluation is too deeply nested in {0}")]
@@ -240,7 +240,7 @@ pub enum EvalError {
     #[error(
         "all evaluations of this turn together took {seconds} s, and no further one is begun (`sandbox.turn_seconds_max`)"
     )]
-    Spent {
+    BudgetExhausted {
         /// The limit.
         seconds: u64,
     },
@@ -264,7 +264,7 @@ pub enum EvalError {
     },
     /// Large values of everybody wait to be read already.
     #[error("large values of {} MiB in all wait to be read already; ask for fewer environments, or ask again later", .bytes >> 20)]
-    Crowded {
+    SpoolFull {
         /// The limit.
         bytes: u64,
     },
@@ -276,7 +276,7 @@ pub enum EvalError {
         /// The file that imports it.
         importer: String,
         /// The stack, innermost frame first.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     /// An import names a file that programs may not read, such as `.env`.
     #[error("import {path:?} of `{importer}`: `{file}` is on the list of files no program may read{}", first(.trace))]
@@ -288,7 +288,7 @@ pub enum EvalError {
         /// The file it means.
         file: String,
         /// The stack, innermost frame first.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     /// An import names no file.
     #[error(
@@ -305,7 +305,7 @@ pub enum EvalError {
         /// Files of a similar name.
         similar: Vec<String>,
         /// The stack, innermost frame first.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     /// An import is found but cannot be used: a directory, not UTF-8, too large, too many.
     #[error("import {path:?}{}: {why}{}", importing(.importer), first(.trace))]
@@ -317,7 +317,7 @@ pub enum EvalError {
         /// The fault of the path.
         why: String,
         /// The stack, innermost frame first.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     /// The program calls a program that is not enabled.
     #[error("environment needs {tool} (chart `{chart}`), which is not enabled here")]
@@ -337,7 +337,7 @@ pub enum EvalError {
     },
     /// The jail could not be built or did not behave. Nothing was evaluated.
     #[error("the evaluation jail: {0}")]
-    Jail(String),
+    Sandbox(String),
     /// The caller did not want to wait any longer.
     #[error("evaluation cancelled")]
     Cancelled,
@@ -345,7 +345,7 @@ pub enum EvalError {
 
 impl EvalError {
     /// Returns the stack of the failure, innermost frame first; empty where it is not known.
-    pub fn trace(&self) -> &[Frame] {
+    pub fn trace(&self) -> &[TraceFrame] {
         match self {
             Self::Runtime { trace, .. }
             | Self::Syntax { trace, .. }
@@ -358,11 +358,11 @@ impl EvalError {
     }
 
     /// Returns the stack of the failure, and before it the place of what is no Jsonnet.
-    pub fn places(&self) -> Vec<Frame> {
+    pub fn places(&self) -> Vec<TraceFrame> {
         let own = match self {
             Self::Syntax {
                 path, line, column, ..
-            } => Some(Frame {
+            } => Some(TraceFrame {
                 at: format!("{path}:{line}:{column}"),
                 what: "not Jsonnet".to_owned(),
             }),
@@ -372,7 +372,7 @@ impl EvalError {
     }
 
     /// The error of an import, with the place of the expression that imports.
-    pub(super) fn of_import(mut self, places: Vec<Frame>) -> Self {
+    pub(super) fn with_import_trace(mut self, places: Vec<TraceFrame>) -> Self {
         if let Self::ImportDenied { trace, .. }
         | Self::ImportForbidden { trace, .. }
         | Self::ImportNotFound { trace, .. }
@@ -403,7 +403,7 @@ fn hint(similar: &[String]) -> String {
     }
 }
 
-fn first(trace: &[Frame]) -> String {
+fn first(trace: &[TraceFrame]) -> String {
     match trace.iter().find(|frame| !frame.at.is_empty()) {
         Some(frame) => format!(" (at {})", frame.at),
         None => String::new(),

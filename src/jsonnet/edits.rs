@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The replacements in a source text, for one engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Edits(Vec<Edit>);
+pub(super) struct SourceEdits(Vec<Edit>);
 
 /// A part of a text, and what stands there instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Side {
     Opens,
 }
 
-impl Edits {
+impl SourceEdits {
     /// Puts blanks in place of a part; its lines stay.
     pub(super) fn blank(&mut self, source: &[u8], range: Range<usize>) {
         let body = source.get(range.clone()).unwrap_or_default();
@@ -40,7 +40,7 @@ impl Edits {
     }
 
     /// Puts a text that ends with a parenthesis before an expression, and one that begins with a parenthesis after it.
-    pub(super) fn around(&mut self, range: Range<usize>, before: &str, after: &str) {
+    pub(super) fn wrap(&mut self, range: Range<usize>, before: &str, after: &str) {
         self.put(range.start..range.start, before, Side::Opens);
         self.put(range.end..range.end, after, Side::Closes);
     }
@@ -73,7 +73,7 @@ impl Edits {
     }
 
     /// The text with all of them.
-    pub(super) fn rewritten<'s>(&self, source: &'s [u8]) -> Cow<'s, [u8]> {
+    pub(super) fn apply<'s>(&self, source: &'s [u8]) -> Cow<'s, [u8]> {
         if self.0.is_empty() {
             return Cow::Borrowed(source);
         }
@@ -90,7 +90,7 @@ impl Edits {
     }
 
     /// The byte of the text as it was written for one of the text with all of them.
-    pub(super) fn written(&self, at: usize) -> usize {
+    pub(super) fn original_offset(&self, at: usize) -> usize {
         // How far both have come: here, and in the other text.
         let (mut here, mut there) = (0, 0);
         for edit in &self.0 {

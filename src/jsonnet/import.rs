@@ -2,13 +2,13 @@
 //! was looked at. Runs on the parent's side: the sandbox worker has no file system.
 
 use super::contract::{EvalError, EvalLimits, Import};
-use super::foreign::Source;
-use super::known::Known;
-use super::message::{Ask, cut};
+use super::external_program::CopySource;
+use super::message::{ImportRequest, cut};
 use super::nearest;
 use super::path;
+use super::sent_files::SentFiles;
 use crate::model::RepoPath;
-use crate::workspace::{Denied, Entry, Tree, TreeError};
+use crate::workspace::{DeniedFiles, Tree, TreeEntry, TreeError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -17,78 +17,81 @@ use std::sync::Arc;
 const ASKS_PER_IMPORT: usize = 4;
 
 /// The files an evaluation has read, and the paths it has looked for in vain.
-pub(super) struct Imports<'a> {
+pub(super) struct ImportTracker<'a> {
     tree: &'a dyn Tree,
     jpath: &'a [String],
     limits: &'a EvalLimits,
-    denied: &'a Denied,
-    known: &'a mut Known,
+    denied: &'a DeniedFiles,
+    sent_files: &'a mut SentFiles,
     read: BTreeMap<RepoPath, String>,
     absent: BTreeSet<RepoPath>,
     /// Files below which every import has been looked at.
-    settled: HashSet<RepoPath>,
+    rechecked: HashSet<RepoPath>,
     bytes: u64,
     asks: usize,
 }
 
 /// A file that an import means.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ResolvedImport {
     New(RepoPath, Bytes),
     /// A file that has been handed out before.
-    Same(RepoPath),
+    AlreadySent(RepoPath),
 }
 
 /// The answer to an import.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) found: Found,
+pub(super) struct ImportReply {
+    pub(super) resolved: ResolvedImport,
     /// Files whose values may not be used for this task if they were kept, nor be kept for another.
-    pub(super) own: Vec<String>,
+    pub(super) task_dependent: Vec<String>,
 }
 
-impl<'a> Imports<'a> {
+impl<'a> ImportTracker<'a> {
     pub(super) fn new(
         tree: &'a dyn Tree,
         jpath: &'a [String],
         limits: &'a EvalLimits,
-        denied: &'a Denied,
-        known: &'a mut Known,
+        denied: &'a DeniedFiles,
+        known: &'a mut SentFiles,
     ) -> Self {
         Self {
             tree,
             jpath,
             limits,
             denied,
-            known,
+            sent_files: known,
             read: BTreeMap::new(),
             absent: BTreeSet::new(),
-            settled: HashSet::new(),
+            rechecked: HashSet::new(),
             bytes: 0,
             asks: 0,
         }
     }
 
     /// Answers an import.
-    pub(super) fn find(&mut self, ask: &Ask) -> Result<Answer, EvalError> {
+    pub(super) fn find(&mut self, ask: &ImportRequest) -> Result<ImportReply, EvalError> {
         self.asks += 1;
         if self.asks > self.limits.imports_max.saturating_mul(ASKS_PER_IMPORT) {
             return Err(failed(ask, "too many imports"));
         }
         let path = self.resolve(ask).map_err(|error| self.hinted(ask, error))?;
-        self.known.note(&ask.importer, &ask.path, &path);
-        let own = self.settle(&ask.importer, &path);
-        let found = match self.known.hand_out(&path) {
-            Some(content) => Found::New(path, content),
-            None => Found::Same(path),
+        self.sent_files.record_import(&ask.importer, &ask.path, &path);
+        let own = self.recheck_imports(&ask.importer, &path);
+        let found = match self.sent_files.take_unsent(&path) {
+            Some(content) => ResolvedImport::New(path, content),
+            None => ResolvedImport::AlreadySent(path),
         };
-        Ok(Answer { found, own })
+        Ok(ImportReply {
+            resolved: found,
+            task_dependent: own,
+        })
     }
 
     /// Returns true if a file that a value depends on is still there with the same content, or is still missing.
-    pub(super) fn is_same(&mut self, import: &Import) -> bool {
+    pub(super) fn is_unchanged(&mut self, import: &Import) -> bool {
         let (Import::Read { path, .. } | Import::Absent { path }) = import;
-        let ask = Ask {
+        let ask = ImportRequest {
             importer: String::new(),
             path: path.to_string(),
         };
@@ -100,39 +103,39 @@ impl<'a> Imports<'a> {
     }
 
     /// Takes the sandbox worker's word that the value of a file depends on the task; empty when it cannot say which.
-    pub(super) fn depends(&mut self, file: &str) -> Vec<String> {
+    pub(super) fn mark_task_dependent(&mut self, file: &str) -> Vec<String> {
         match file.is_empty() {
-            true => self.known.make_all_own(),
-            false => self.known.make_own(file),
+            true => self.sent_files.mark_all_task_dependent(),
+            false => self.sent_files.mark_task_dependent(file),
         }
     }
 
     /// Looks at every import below a file whose value may have been kept: do they still mean the same?
     /// The task depends on them either way.
-    fn settle(&mut self, importer: &str, path: &RepoPath) -> Vec<String> {
+    fn recheck_imports(&mut self, importer: &str, path: &RepoPath) -> Vec<String> {
         let mut own = Vec::new();
         let mut waiting = vec![path.clone()];
         while let Some(file) = waiting.pop() {
-            if !self.settled.insert(file.clone()) {
+            if !self.rechecked.insert(file.clone()) {
                 continue;
             }
-            for (written, before) in self.known.imports(&file) {
-                let ask = Ask {
+            for (written, before) in self.sent_files.imports(&file) {
+                let ask = ImportRequest {
                     importer: file.to_string(),
                     path: written,
                 };
-                let is_same = match before.is_beside {
+                let is_same = match before.is_relative {
                     true => self.is_there(&before.path, &ask) == Ok(true),
                     false => self.resolve(&ask).ok().as_ref() == Some(&before.path),
                 };
                 if !is_same {
-                    own.extend(self.known.make_own(file.as_str()));
+                    own.extend(self.sent_files.mark_task_dependent(file.as_str()));
                 }
                 waiting.push(before.path);
             }
         }
-        if self.known.is_own(path.as_str()) && !importer.is_empty() {
-            own.extend(self.known.make_own(importer));
+        if self.sent_files.is_task_dependent(path.as_str()) && !importer.is_empty() {
+            own.extend(self.sent_files.mark_task_dependent(importer));
         }
         own
     }
@@ -140,11 +143,11 @@ impl<'a> Imports<'a> {
     /// The file an import means: searched in the directory of the importer, then along the path of
     /// libraries from its end. The first that exists counts, and one that exists but cannot be read
     /// ends the search.
-    fn resolve(&mut self, ask: &Ask) -> Result<RepoPath, EvalError> {
+    fn resolve(&mut self, ask: &ImportRequest) -> Result<RepoPath, EvalError> {
         if ask.path.starts_with('/') {
             return Err(denied(ask));
         }
-        let own = beside(&ask.importer);
+        let own = parent_directory(&ask.importer);
         let libraries = self.jpath.iter().rev().map(String::as_str);
         let mut searched = Vec::new();
         let mut leaves = false;
@@ -180,13 +183,15 @@ impl<'a> Imports<'a> {
     }
 
     /// An error with the files that the import may have meant, where it names none.
-    fn hinted(&self, ask: &Ask, mut error: EvalError) -> EvalError {
+    fn hinted(&self, ask: &ImportRequest, mut error: EvalError) -> EvalError {
         if let EvalError::ImportNotFound {
             searched, similar, ..
         } = &mut error
         {
             let libraries = self.jpath.iter().rev().map(String::as_str);
-            let directories: Vec<&str> = std::iter::once(beside(&ask.importer)).chain(libraries).collect();
+            let directories: Vec<&str> = std::iter::once(parent_directory(&ask.importer))
+                .chain(libraries)
+                .collect();
             *similar = nearest::similar(self.tree, &directories, searched);
         }
         error
@@ -194,7 +199,7 @@ impl<'a> Imports<'a> {
 
     /// The program itself, when it is a file.
     pub(super) fn program(&mut self, path: &RepoPath) -> Result<Bytes, EvalError> {
-        let ask = Ask {
+        let ask = ImportRequest {
             importer: String::new(),
             path: path.to_string(),
         };
@@ -203,7 +208,7 @@ impl<'a> Imports<'a> {
             return Err(EvalError::ImportNotFound {
                 path: path.to_string(),
                 importer: String::new(),
-                similar: nearest::similar(self.tree, &[beside(path.as_str())], &searched),
+                similar: nearest::similar(self.tree, &[parent_directory(path.as_str())], &searched),
                 searched,
                 trace: Vec::new(),
             });
@@ -215,8 +220,8 @@ impl<'a> Imports<'a> {
     }
 
     /// A file that a program outside is given; the value depends on it. `None` when no program may read it.
-    pub(super) fn copy(&mut self, path: &RepoPath) -> Result<Option<Bytes>, EvalError> {
-        let ask = Ask {
+    pub(super) fn read_for_program(&mut self, path: &RepoPath) -> Result<Option<Bytes>, EvalError> {
+        let ask = ImportRequest {
             importer: String::new(),
             path: path.to_string(),
         };
@@ -249,12 +254,12 @@ impl<'a> Imports<'a> {
     }
 
     /// Returns true if there is a file. If so, the evaluation depends on it.
-    fn is_there(&mut self, path: &RepoPath, ask: &Ask) -> Result<bool, EvalError> {
+    fn is_there(&mut self, path: &RepoPath, ask: &ImportRequest) -> Result<bool, EvalError> {
         if self.read.contains_key(path) {
             return Ok(true);
         }
         // What is known was not denied.
-        if self.known.file(path).is_none() {
+        if self.sent_files.file(path).is_none() {
             if self.is_denied(path) {
                 return Err(EvalError::ImportForbidden {
                     path: cut(ask.path.clone()),
@@ -264,9 +269,9 @@ impl<'a> Imports<'a> {
                 });
             }
             let file = self.open(path, ask)?;
-            self.known.learn(path, file);
+            self.sent_files.record_file(path, file);
         }
-        let Some(Some(file)) = self.known.file(path) else {
+        let Some(Some(file)) = self.sent_files.file(path) else {
             return Ok(false);
         };
         self.bytes = self.bytes.saturating_add(file.bytes);
@@ -293,9 +298,9 @@ impl<'a> Imports<'a> {
     fn is_denied(&self, path: &RepoPath) -> bool {
         let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
         let holds = |path: &RepoPath| {
-            path.as_str().split('/').any(is_environment) || self.denied.holds(path.as_str())
+            path.as_str().split('/').any(is_environment) || self.denied.is_denied(path.as_str())
         };
-        holds(path) || self.tree.real(path).is_ok_and(|real| holds(&real))
+        holds(path) || self.tree.real_path(path).is_ok_and(|real| holds(&real))
     }
 
     /// Returns true if there is certainly no file. Most imports are searched in several places, and reading in
@@ -308,21 +313,23 @@ impl<'a> Imports<'a> {
                 return false;
             };
             match self.tree.entry(&here) {
-                Ok(Some(Entry::Directory)) => {}
+                Ok(Some(TreeEntry::Directory)) => {}
                 Ok(None) => return true,
                 // A file has nothing below it, and reading says so; a link may lead anywhere.
-                Ok(Some(Entry::File | Entry::Symlink(_) | Entry::Other)) | Err(_) => return false,
+                Ok(Some(TreeEntry::File | TreeEntry::Symlink(_) | TreeEntry::Other)) | Err(_) => {
+                    return false;
+                }
             }
         }
         false
     }
 
     /// A file's hash and content; `None` when there is no such file.
-    fn open(&self, path: &RepoPath, ask: &Ask) -> Result<Option<(String, Bytes)>, EvalError> {
+    fn open(&self, path: &RepoPath, ask: &ImportRequest) -> Result<Option<(String, Bytes)>, EvalError> {
         if self.is_absent(path) {
             return Ok(None);
         }
-        match self.tree.identified(path) {
+        match self.tree.read_with_blob(path) {
             Ok((version, blob)) => Ok(Some((blob, version.content))),
             Err(TreeError::NotFound { .. }) => Ok(None),
             Err(TreeError::WrongKind { what, .. }) if what.contains("leaves the repository") => {
@@ -330,7 +337,7 @@ impl<'a> Imports<'a> {
             }
             Err(TreeError::WrongKind { what, .. }) => Err(failed(ask, &format!("is a {what}"))),
             Err(TreeError::Refused { .. }) => Err(denied(ask)),
-            Err(TreeError::SpelledOtherwise { .. }) => Err(failed(
+            Err(TreeError::OtherSpelling { .. }) => Err(failed(
                 ask,
                 "is there under a name that is spelled otherwise; import it by that name",
             )),
@@ -347,22 +354,24 @@ impl<'a> Imports<'a> {
     }
 }
 
-impl Source for Imports<'_> {
+impl CopySource for ImportTracker<'_> {
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, String> {
-        self.tree.below(directory).map_err(|error| error.to_string())
+        self.tree
+            .files_below(directory)
+            .map_err(|error| error.to_string())
     }
 
     fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String> {
-        self.copy(path).map_err(|error| error.to_string())
+        self.read_for_program(path).map_err(|error| error.to_string())
     }
 }
 
 /// The directory of a file.
-fn beside(file: &str) -> &str {
+fn parent_directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-fn denied(ask: &Ask) -> EvalError {
+fn denied(ask: &ImportRequest) -> EvalError {
     EvalError::ImportDenied {
         path: cut(ask.path.clone()),
         importer: ask.importer.clone(),
@@ -370,7 +379,7 @@ fn denied(ask: &Ask) -> EvalError {
     }
 }
 
-fn failed(ask: &Ask, why: &str) -> EvalError {
+fn failed(ask: &ImportRequest, why: &str) -> EvalError {
     EvalError::ImportFailed {
         path: cut(ask.path.clone()),
         importer: ask.importer.clone(),

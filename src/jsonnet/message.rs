@@ -1,11 +1,11 @@
 //! The messages between the evaluator and its sandbox worker.
 
-use super::canonical::{Bounds, TooLong};
-use super::contract::{EvalError, EvalLimits, Frame, KnownDifference, SecondOpinionWanted};
+use super::canonical::{ValueLimits, ValueTooLarge};
+use super::contract::{CrossCheckMode, EvalError, EvalLimits, KnownDifference, TraceFrame};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Parent to sandbox worker: the task, as JSON of [`Task`].
+/// Parent to sandbox worker: the task, as JSON of [`EvalTask`].
 pub(super) const TASK: u8 = 1;
 /// Parent to sandbox worker: a file, as the length of its path, its path, its bytes.
 pub(super) const FILE: u8 = 2;
@@ -14,20 +14,20 @@ pub(super) const SAME_FILE: u8 = 3;
 /// Parent to sandbox worker: no such file. The parent knows why.
 pub(super) const NO_FILE: u8 = 4;
 /// Parent to sandbox worker: files whose values belong to one task only, as a JSON list of paths. It comes
-/// before the answer to an import, and answers [`DEPENDS`].
-pub(super) const OWN: u8 = 9;
+/// before the answer to an import, and answers [`DEPENDS_ON_TASK`].
+pub(super) const TASK_DEPENDENT: u8 = 9;
 
-/// Sandbox worker to parent: an import, as JSON of [`Ask`].
-pub(super) const ASK: u8 = 5;
+/// Sandbox worker to parent: an import, as JSON of [`ImportRequest`].
+pub(super) const IMPORT: u8 = 5;
 /// Sandbox worker to parent: the value, as canonical JSON.
 pub(super) const VALUE: u8 = 6;
-/// Sandbox worker to parent: there is no value, as JSON of [`Failure`].
+/// Sandbox worker to parent: there is no value, as JSON of [`EngineFailure`].
 pub(super) const FAILED: u8 = 7;
-/// Sandbox worker to parent: there will be no value, as JSON of [`Failure`]; the second engine is asked for its place, and if that
+/// Sandbox worker to parent: there will be no value, as JSON of [`EngineFailure`]; the second engine is asked for its place, and if that
 /// takes too much, this is the answer.
 pub(super) const FAILING: u8 = 14;
-/// Sandbox worker to parent: the second engine's word, as JSON of [`Opinion`].
-pub(super) const OPINION: u8 = 8;
+/// Sandbox worker to parent: the second engine's word, as JSON of [`CrossCheckMessage`].
+pub(super) const CROSS_CHECK: u8 = 8;
 
 /// Sandbox worker to parent: a program that is not ours should run, as JSON of
 /// [`Call`](super::foreign::Call).
@@ -39,7 +39,7 @@ pub(super) const NO_OUTPUT: u8 = 13;
 
 /// Sandbox worker to parent: the value of the file of this path depends on the task; no path means that it is
 /// not known which file does.
-pub(super) const DEPENDS: u8 = 10;
+pub(super) const DEPENDS_ON_TASK: u8 = 10;
 
 /// Frames of a trace that are sent.
 pub(super) const FRAMES_MAX: usize = 20;
@@ -60,18 +60,18 @@ pub(super) enum Engines {
 
 impl Engines {
     /// Returns the engines for a wanted cross-check, in one process.
-    pub(super) fn of(opinion: SecondOpinionWanted) -> Self {
+    pub(super) fn for_mode(opinion: CrossCheckMode) -> Self {
         match opinion {
-            SecondOpinionWanted::No => Self::First,
-            SecondOpinionWanted::Yes => Self::Both,
-            SecondOpinionWanted::Alone => Self::Second,
+            CrossCheckMode::Off => Self::First,
+            CrossCheckMode::On => Self::Both,
+            CrossCheckMode::SecondEngineOnly => Self::Second,
         }
     }
 }
 
 /// The task of a sandbox worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct EvalTask {
     /// The path of the program: what its imports are relative to.
     pub(super) name: String,
     /// The program.
@@ -79,7 +79,7 @@ pub(super) struct Task {
     pub(super) ext_code: BTreeMap<String, String>,
     pub(super) tla_code: BTreeMap<String, String>,
     pub(super) max_stack: usize,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: ValueLimits,
     pub(super) nesting_max: usize,
     /// Levels of nesting that our parser has stack for.
     pub(super) depth_max: usize,
@@ -90,7 +90,7 @@ pub(super) struct Task {
 
 /// An import.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Ask {
+pub(super) struct ImportRequest {
     /// The file that imports; empty for a variable given from outside.
     pub(super) importer: String,
     /// The path as it is written there.
@@ -100,10 +100,10 @@ pub(super) struct Ask {
 /// The reason why an engine has no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Failure {
+pub(super) enum EngineFailure {
     Runtime {
         message: String,
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     Syntax {
         path: String,
@@ -111,7 +111,7 @@ pub(super) enum Failure {
         column: u64,
         message: String,
         /// The expressions that import the file.
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     Stack(String),
     Memory,
@@ -120,7 +120,7 @@ pub(super) enum Failure {
     Objects,
     /// The parent refused the last import, and knows why.
     Import {
-        trace: Vec<Frame>,
+        trace: Vec<TraceFrame>,
     },
     Helm {
         chart: String,
@@ -133,7 +133,7 @@ pub(super) enum Failure {
 /// The answer of the second engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Opinion {
+pub(super) enum CrossCheckMessage {
     Agrees,
     Differs {
         path: String,
@@ -141,20 +141,20 @@ pub(super) enum Opinion {
         second: String,
         known: Option<KnownDifference>,
     },
-    Failed(Failure),
+    Failed(EngineFailure),
 }
 
-impl From<TooLong> for Failure {
-    fn from(why: TooLong) -> Self {
+impl From<ValueTooLarge> for EngineFailure {
+    fn from(why: ValueTooLarge) -> Self {
         match why {
-            TooLong::Bytes => Self::Output,
-            TooLong::Values => Self::Values,
-            TooLong::Objects => Self::Objects,
+            ValueTooLarge::Bytes => Self::Output,
+            ValueTooLarge::Values => Self::Values,
+            ValueTooLarge::Objects => Self::Objects,
         }
     }
 }
 
-impl Failure {
+impl EngineFailure {
     /// A failure of the program, with its message cut to what anyone reads.
     pub(super) fn runtime(message: impl Into<String>) -> Self {
         Self::Runtime {
@@ -164,7 +164,7 @@ impl Failure {
     }
 
     /// A failure that an engine cannot carry, with the places that the engine gave its own one.
-    pub(super) fn within(mut self, places: Vec<Frame>) -> Self {
+    pub(super) fn with_trace(mut self, places: Vec<TraceFrame>) -> Self {
         if let Self::Runtime { trace, .. } | Self::Syntax { trace, .. } | Self::Import { trace } = &mut self
             && trace.is_empty()
         {
@@ -204,8 +204,8 @@ impl Failure {
                 count: limits.objects_max,
             },
             Self::Import { trace } => {
-                let refused = refused.map(|error| error.of_import(trace));
-                refused.unwrap_or_else(|| EvalError::Jail("an import failed without a reason".to_owned()))
+                let refused = refused.map(|error| error.with_import_trace(trace));
+                refused.unwrap_or_else(|| EvalError::Sandbox("an import failed without a reason".to_owned()))
             }
             Self::Helm { chart } => EvalError::NeedsHelm { tool: "helm", chart },
             Self::Kustomize { path } => EvalError::NeedsHelm {

@@ -10,38 +10,38 @@ pub mod format;
 pub mod lint;
 pub mod syntax;
 pub mod yaml;
-mod conversation;
+mod worker_session;
 mod digits;
-mod doubt;
+mod ambiguity;
 mod edits;
 mod engine;
 mod evaluator;
-mod extent;
-pub mod foreign;
+mod node_extents;
+pub mod external_program;
 mod import;
-mod jailed;
-mod known;
+mod worker;
+mod sent_files;
 mod message;
 mod native;
 mod nearest;
 mod nesting;
 mod number;
 mod operands;
-mod opinion;
+mod cross_check;
 pub(crate) mod path;
-mod places;
-mod reading;
-mod remembered;
-mod waiters;
+mod fair_slots;
+mod rewrite;
+mod memo;
+mod foreground;
 
-pub use budget::{Budget, Key};
+pub use budget::{Budget, Tenant};
 pub use contract::{
-    Entry, EvalError, EvalLimits, Evaluated, Frame, Import, KnownDifference, Request, SecondOpinion,
-    SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation, Import,
+    KnownDifference, TraceFrame,
 };
 pub use evaluator::Evaluator;
-pub use places::{Place, Places, Urgency};
-pub use waiters::{Waiter, Waiters};
+pub use fair_slots::{FairSlot, FairSlots, Urgency};
+pub use foreground::{ForegroundCount, ForegroundGuard};
 
 use crate::sandbox::Confinement;
 use std::process::ExitCode;
@@ -61,9 +61,9 @@ pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, Strin
 }
 
 /// Runs this process as the sandbox worker it was started as. Must come before anything else in `main`.
-pub fn serve_as_inmate(confinement: Confinement) -> ExitCode {
+pub fn serve_as_worker(confinement: Confinement) -> ExitCode {
     match confinement.task.as_str() {
-        evaluator::TASK_NAME => confinement.enter(jailed::evaluate),
+        evaluator::TASK_NAME => confinement.enter(worker::evaluate),
         // A probe: it confines itself, says how far it got, and ends.
         _ => confinement.enter(|_| ExitCode::SUCCESS),
     }

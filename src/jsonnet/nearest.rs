@@ -64,7 +64,7 @@ fn around(tree: &dyn Tree, directories: &[&str], searched: &[String]) -> BTreeSe
             break;
         }
         // A hint is worth no second error.
-        let names = tree.names(&here).unwrap_or_default();
+        let names = tree.list_directory(&here).unwrap_or_default();
         for (name, is_directory) in names.into_iter().take(names_left) {
             names_left -= 1;
             let Some(Ok(path)) = clean(&here, &name).map(|path| RepoPath::parse(&path)) else {

@@ -2,12 +2,12 @@
 //! first engine's parser may read in another way than the language does. It reads strings and comments as the
 //! language does and judges nothing else; a text that is not Jsonnet is the parser's to refuse.
 
-use super::doubt::Doubt;
+use super::ambiguity::AmbiguityScanner;
 use std::ops::Range;
 
 /// The findings of a look at a source text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct SourceScan {
     /// The depth to which brackets nest.
     pub(super) depth: usize,
     /// The bodies of comments that the first engine ends elsewhere than the language does: a block comment at the
@@ -15,7 +15,7 @@ pub(super) struct Look {
     pub(super) misread: Vec<Range<usize>>,
     /// True where something stands that the first engine takes in another way than the language, or takes although
     /// the language refuses it. A parser has to look then.
-    pub(super) is_doubtful: bool,
+    pub(super) is_ambiguous: bool,
     /// The place of a name that only the texts for the engines may have.
     pub(super) reserved: Option<usize>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Look {
 pub(super) const RESERVED: &str = "_drydock";
 
 /// A bracket that is open.
-struct Open {
+struct UnclosedBracket {
     bracket: u8,
     /// The place after it.
     at: usize,
@@ -34,9 +34,9 @@ struct Open {
     is_added: bool,
 }
 
-impl Look {
+impl SourceScan {
     /// Reads a text once.
-    pub(super) fn at(source: &[u8]) -> Self {
+    pub(super) fn new(source: &[u8]) -> Self {
         let mut scan = Scan {
             source,
             rest: source,
@@ -45,13 +45,13 @@ impl Look {
             has_odd_escape: false,
         };
         let mut found = Self::default();
-        let mut open: Vec<Open> = Vec::new();
-        let mut doubt = Doubt::new(source);
+        let mut open: Vec<UnclosedBracket> = Vec::new();
+        let mut doubt = AmbiguityScanner::new(source);
         while let Some(token) = scan.next() {
             let at = scan.at() - 1;
             match token {
                 b'{' | b'[' | b'(' => {
-                    open.push(Open {
+                    open.push(UnclosedBracket {
                         bracket: token,
                         at: scan.at(),
                         fors: 0,
@@ -62,9 +62,9 @@ impl Look {
                 b'f' if scan.is_word(b"or") => {
                     if let Some(open) = open.last_mut() {
                         open.fors += 1;
-                        found.is_doubtful |= open.fors > 2;
-                        found.is_doubtful =
-                            found.is_doubtful || (open.fors == 1 && scan.is_doubtful_comprehension(open));
+                        found.is_ambiguous |= open.fors > 2;
+                        found.is_ambiguous =
+                            found.is_ambiguous || (open.fors == 1 && scan.is_ambiguous_comprehension(open));
                     }
                 }
                 b'_' if source
@@ -75,7 +75,7 @@ impl Look {
                 }
                 _ => {}
             }
-            doubt.see(token, at, scan.last_string.as_ref());
+            doubt.push_byte(token, at, scan.last_string.as_ref());
             if let b'}' | b']' | b')' = token
                 && open.pop().is_some_and(|open| open.is_added)
             {
@@ -86,7 +86,7 @@ impl Look {
                 doubt.end_word(scan.at());
             }
         }
-        found.is_doubtful |= doubt.is_there(scan.last_string.as_ref()) || scan.has_odd_escape;
+        found.is_ambiguous |= doubt.is_ambiguous(scan.last_string.as_ref()) || scan.has_odd_escape;
         found.misread = scan.misread;
         found
     }
@@ -169,7 +169,7 @@ impl Scan<'_> {
 
     /// True where a comprehension begins to go on with `for` whose bracket is this one, and which the first engine takes
     /// in another way: an object, and an array of a name.
-    fn is_doubtful_comprehension(&self, open: &Open) -> bool {
+    fn is_ambiguous_comprehension(&self, open: &UnclosedBracket) -> bool {
         let end = self.at().saturating_sub(1);
         let body = self.source.get(open.at..end).unwrap_or_default();
         let is_around = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b',');
@@ -294,10 +294,10 @@ fn is_odd_escape(escape: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Look;
+    use super::SourceScan;
 
     fn is_too_deep(source: &str, nesting_max: usize) -> bool {
-        Look::at(source.as_bytes()).depth > nesting_max
+        SourceScan::new(source.as_bytes()).depth > nesting_max
     }
 
     /// T46

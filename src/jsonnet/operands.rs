@@ -1,13 +1,13 @@
 //! The operands of `+`, `%` and `==` as far as their text says what they are: whether one may be a text, whether the
 //! other may have a fraction that becomes part of it, and whether both may be numbers that are nearly equal.
 
-use super::syntax::{BinaryOperator, ImportKind, Kind, NodeId, Tree, UnaryOperator};
+use super::syntax::{BinaryOperator, ImportKind, NodeId, NodeKind, SyntaxTree, UnaryOperator};
 
 /// The known facts about an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
-    pub(super) text: Text,
-    pub(super) fraction: Fraction,
+    pub(super) text: TextLikelihood,
+    pub(super) fraction: FractionLikelihood,
     /// True for what is, or is taken for, an object or an array.
     pub(super) is_container: bool,
     /// True where it may be, or have, a number that is nearly another one.
@@ -18,7 +18,7 @@ pub(super) struct Operand {
 
 /// The likelihood that an expression is a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Text {
+pub(super) enum TextLikelihood {
     No,
     Maybe,
     Yes,
@@ -27,30 +27,30 @@ pub(super) enum Text {
 /// The likelihood that an expression is or has a number that not every engine writes in the same way: a fraction, or a whole number from
 /// 2^53 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fraction {
+pub(super) enum FractionLikelihood {
     No,
     Maybe,
 }
 
 /// An expression of which nothing is known.
 const UNKNOWN: Operand = Operand {
-    text: Text::Maybe,
-    fraction: Fraction::Maybe,
+    text: TextLikelihood::Maybe,
+    fraction: FractionLikelihood::Maybe,
     is_container: false,
     is_near: true,
     sums: 0,
 };
 /// A text.
 const TEXT: Operand = Operand {
-    text: Text::Yes,
-    fraction: Fraction::No,
+    text: TextLikelihood::Yes,
+    fraction: FractionLikelihood::No,
     is_near: false,
     ..UNKNOWN
 };
 /// A truth value, null, or no value at all.
 const PLAIN: Operand = Operand {
-    text: Text::No,
-    fraction: Fraction::No,
+    text: TextLikelihood::No,
+    fraction: FractionLikelihood::No,
     is_near: false,
     ..UNKNOWN
 };
@@ -60,56 +60,58 @@ const WHOLE: Operand = Operand {
     ..PLAIN
 };
 /// The number from which on two numbers differ by more than what the first engine takes for nothing.
-const APART: f64 = 3.0;
+const NEARLY_EQUAL_MAX: f64 = 3.0;
 /// A number.
 const NUMBER: Operand = Operand {
-    text: Text::No,
+    text: TextLikelihood::No,
     ..UNKNOWN
 };
 /// An object or an array.
 const CONTAINER: Operand = Operand {
-    text: Text::No,
+    text: TextLikelihood::No,
     is_container: true,
     ..UNKNOWN
 };
 
 /// An expression that is most probably an object or an array, and may be a text.
-const ASSUMED: Operand = Operand {
+const PROBABLE_CONTAINER: Operand = Operand {
     is_container: true,
     ..UNKNOWN
 };
 /// The number from which on not all numbers are written in the same way.
-const WRITTEN_OTHERWISE: f64 = 9_007_199_254_740_992.0;
+const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Returns what is known of each node of a tree.
-pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
+pub(super) fn operands(tree: &SyntaxTree<'_>) -> Vec<Operand> {
     let mut known: Vec<Operand> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
         // Children come before their parents.
         let of = |id: &NodeId| known.get(id.index()).copied().unwrap_or(UNKNOWN);
         let operand = match &node.kind {
-            Kind::Text { .. } => TEXT,
-            Kind::Import { kind, .. } => match kind {
+            NodeKind::Text { .. } => TEXT,
+            NodeKind::Import { kind, .. } => match kind {
                 ImportKind::Text => TEXT,
-                ImportKind::Code => ASSUMED,
+                ImportKind::Code => PROBABLE_CONTAINER,
                 ImportKind::Bytes => CONTAINER,
             },
-            Kind::Number(written) => match written.contains(['.', 'e', 'E']) {
+            NodeKind::Number(written) => match written.contains(['.', 'e', 'E']) {
                 true => NUMBER,
                 false => whole(written),
             },
-            Kind::Apply(apply) => called(tree, apply.target),
-            Kind::Boolean(_) | Kind::Null | Kind::Error(_) | Kind::InSuper { .. } | Kind::Function { .. } => {
-                PLAIN
-            }
-            Kind::Array { .. }
-            | Kind::ArrayComprehension { .. }
-            | Kind::Object { .. }
-            | Kind::ObjectComprehension { .. }
-            | Kind::ApplyBrace { .. }
-            | Kind::SelfObject
-            | Kind::Dollar => CONTAINER,
-            Kind::Unary { operator, operand } => match operator {
+            NodeKind::Apply(apply) => called(tree, apply.target),
+            NodeKind::Boolean(_)
+            | NodeKind::Null
+            | NodeKind::Error(_)
+            | NodeKind::InSuper { .. }
+            | NodeKind::Function { .. } => PLAIN,
+            NodeKind::Array { .. }
+            | NodeKind::ArrayComprehension { .. }
+            | NodeKind::Object { .. }
+            | NodeKind::ObjectComprehension { .. }
+            | NodeKind::ApplyBrace { .. }
+            | NodeKind::SelfObject
+            | NodeKind::Dollar => CONTAINER,
+            NodeKind::Unary { operator, operand } => match operator {
                 UnaryOperator::Minus | UnaryOperator::Plus => Operand {
                     fraction: of(operand).fraction,
                     is_near: of(operand).is_near,
@@ -118,15 +120,17 @@ pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
                 UnaryOperator::Not => PLAIN,
                 UnaryOperator::BitNot => WHOLE,
             },
-            Kind::Binary {
+            NodeKind::Binary {
                 left,
                 operator,
                 right,
                 ..
             } => binary(of(left), *operator, of(right)),
-            Kind::Parens { inner, .. } => of(inner),
-            Kind::Local { body, .. } | Kind::Assert { rest: body, .. } => Operand { sums: 0, ..of(body) },
-            Kind::Conditional(conditional) => {
+            NodeKind::Parens { inner, .. } => of(inner),
+            NodeKind::Local { body, .. } | NodeKind::Assert { rest: body, .. } => {
+                Operand { sums: 0, ..of(body) }
+            }
+            NodeKind::Conditional(conditional) => {
                 let otherwise = conditional.if_false.as_ref().map(|(_, other)| of(other));
                 either(of(&conditional.if_true), otherwise.unwrap_or(PLAIN))
             }
@@ -141,11 +145,11 @@ pub(super) fn operands(tree: &Tree<'_>) -> Vec<Operand> {
 fn whole(written: &str) -> Operand {
     let number: f64 = written.replace('_', "").parse().unwrap_or(f64::INFINITY);
     Operand {
-        fraction: match number < WRITTEN_OTHERWISE {
-            true => Fraction::No,
-            false => Fraction::Maybe,
+        fraction: match number < EXACT_INTEGER_MAX {
+            true => FractionLikelihood::No,
+            false => FractionLikelihood::Maybe,
         },
-        is_near: number < APART,
+        is_near: number < NEARLY_EQUAL_MAX,
         ..WHOLE
     }
 }
@@ -156,9 +160,11 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
         Operator::Plus => {
             let sums = left.sums.max(right.sums) + 1;
             let sum = match (left.text, right.text) {
-                (Text::Yes, _) | (_, Text::Yes) => TEXT,
-                (Text::No, Text::No) if left.is_container || right.is_container => CONTAINER,
-                _ if left.is_container || right.is_container => ASSUMED,
+                (TextLikelihood::Yes, _) | (_, TextLikelihood::Yes) => TEXT,
+                (TextLikelihood::No, TextLikelihood::No) if left.is_container || right.is_container => {
+                    CONTAINER
+                }
+                _ if left.is_container || right.is_container => PROBABLE_CONTAINER,
                 (left_text, right_text) => Operand {
                     text: left_text.max(right_text),
                     fraction: left.fraction.max(right.fraction),
@@ -168,9 +174,9 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
             Operand { sums, ..sum }
         }
         Operator::Modulo => match left.text {
-            Text::Yes => TEXT,
-            Text::Maybe => UNKNOWN,
-            Text::No => NUMBER,
+            TextLikelihood::Yes => TEXT,
+            TextLikelihood::Maybe => UNKNOWN,
+            TextLikelihood::No => NUMBER,
         },
         Operator::Minus | Operator::Multiply | Operator::Divide => NUMBER,
         Operator::ShiftLeft => NUMBER,
@@ -181,16 +187,18 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
 
 /// Returns what is known of the value of a function by its name. Libraries that make objects of Kubernetes name the functions for it `new`
 /// and `withName`; sums of those are long, and writing them in another way would cost much.
-fn called(tree: &Tree<'_>, function: NodeId) -> Operand {
-    let Kind::Member { target, name, .. } = &tree.node(function).kind else {
+fn called(tree: &SyntaxTree<'_>, function: NodeId) -> Operand {
+    let NodeKind::Member { target, name, .. } = &tree.node(function).kind else {
         return UNKNOWN;
     };
-    let is_standard = matches!(tree.node(*target).kind, Kind::Variable("std"));
+    let is_standard = matches!(tree.node(*target).kind, NodeKind::Variable("std"));
     let sets = name.strip_prefix("with");
     match name.as_ref() {
         "length" if is_standard => WHOLE,
-        "new" => ASSUMED,
-        _ if sets.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase())) => ASSUMED,
+        "new" => PROBABLE_CONTAINER,
+        _ if sets.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase())) => {
+            PROBABLE_CONTAINER
+        }
         _ => UNKNOWN,
     }
 }
@@ -200,7 +208,7 @@ fn either(one: Operand, other: Operand) -> Operand {
     Operand {
         text: match one.text == other.text {
             true => one.text,
-            false => Text::Maybe,
+            false => TextLikelihood::Maybe,
         },
         fraction: one.fraction.max(other.fraction),
         is_container: one.is_container && other.is_container,

@@ -25,12 +25,12 @@ pub struct Change {
     /// The effects of the change on environments, in words of ours; empty where there are none.
     pub effects: String,
     /// The grants it takes.
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredGrant>,
 }
 
 /// The grant that something in a change takes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Need {
+pub struct RequiredGrant {
     /// The directory of the environment; `None` for what all of them share.
     pub environment: Option<String>,
     /// The reason why the grant is needed, in words: "`lib/web.libsonnet` is edited".
@@ -106,13 +106,13 @@ pub struct FileVersion {
     /// The bytes of the file; for a symlink, its target.
     pub content: Bytes,
     /// The mode of the file.
-    pub mode: Mode,
+    pub mode: FileMode,
 }
 
 /// The modes git knows for files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum FileMode {
     /// 100644.
     Regular,
     /// 100755.
@@ -121,7 +121,7 @@ pub enum Mode {
     Symlink,
 }
 
-impl Mode {
+impl FileMode {
     /// Returns the mode as git writes it in patches.
     pub fn as_octal(self) -> &'static str {
         match self {

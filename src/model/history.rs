@@ -5,9 +5,9 @@
 //! a user text followed by steps; only whole turns are ever left out; and a turn that was cut short
 //! is closed with an answer of its own before the next one begins.
 
-mod sent;
+mod request_size;
 
-pub use sent::{json_bytes, result_bytes};
+pub use request_size::{json_bytes, result_bytes};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assistant {
     /// The canonical view, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ContentBlock>,
     /// The provider's own blocks, replayed byte for byte to the same provider.
     pub raw: Option<RawBlocks>,
     /// The reason why the answer ended.
@@ -28,7 +28,7 @@ pub struct Assistant {
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "block", rename_all = "snake_case")]
-pub enum Block {
+pub enum ContentBlock {
     /// Words for the person.
     Text {
         /// The words.
@@ -120,7 +120,7 @@ impl Assistant {
     /// An answer in our own words, for turns that ended without one.
     pub fn synthetic(text: impl Into<String>) -> Self {
         Self {
-            blocks: vec![Block::Text { text: text.into() }],
+            blocks: vec![ContentBlock::Text { text: text.into() }],
             raw: None,
             stop: StopReason::EndTurn,
             usage: Usage::default(),
@@ -130,8 +130,8 @@ impl Assistant {
     /// The calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {
-            Block::Call(call) => Some(call),
-            Block::Text { .. } => None,
+            ContentBlock::Call(call) => Some(call),
+            ContentBlock::Text { .. } => None,
         })
     }
 
@@ -141,8 +141,8 @@ impl Assistant {
             .blocks
             .iter()
             .filter_map(|block| match block {
-                Block::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
-                Block::Text { .. } | Block::Call(_) => None,
+                ContentBlock::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
+                ContentBlock::Text { .. } | ContentBlock::Call(_) => None,
             })
             .collect();
         texts.join("\n\n")
@@ -173,7 +173,7 @@ impl TryFrom<StepParts> for Step {
     fn try_from(parts: StepParts) -> Result<Self, HistoryError> {
         let step = Self::new(parts.assistant, parts.results)?;
         match parts.remark {
-            Some(remark) => step.sent_back(remark),
+            Some(remark) => step.with_remark(remark),
             None => Ok(step),
         }
     }
@@ -223,7 +223,7 @@ impl Step {
 
     /// The step of an answer without calls that is not the final one yet: the model reads the remark,
     /// which is ours, and answers again.
-    pub fn sent_back(self, remark: impl Into<String>) -> Result<Self, HistoryError> {
+    pub fn with_remark(self, remark: impl Into<String>) -> Result<Self, HistoryError> {
         if !self.results.is_empty() {
             return Err(HistoryError::Remark);
         }
@@ -341,11 +341,13 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::{Assistant, Block, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage};
+    use super::{
+        Assistant, ContentBlock, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage,
+    };
 
     fn asks(ids: &[&str]) -> Assistant {
         let call = |id: &&str| {
-            Block::Call(ToolCall {
+            ContentBlock::Call(ToolCall {
                 id: (*id).to_owned(),
                 name: "file_read".into(),
                 arguments: "{}".into(),
@@ -412,7 +414,7 @@ mod tests {
         let mut history = History::default();
         assert_eq!(history.begin("one"), Ok(()));
         let answer = Step::new(Assistant::synthetic("done"), Vec::new());
-        let step = answer.and_then(|step| step.sent_back("it is not")).ok();
+        let step = answer.and_then(|step| step.with_remark("it is not")).ok();
         let text = step.as_ref().and_then(|step| serde_json::to_string(step).ok());
         let stored: Option<Step> = text.and_then(|text| serde_json::from_str(&text).ok());
         assert_eq!(stored.as_ref().and_then(Step::remark), Some("it is not"));
@@ -422,7 +424,7 @@ mod tests {
         assert_eq!(history.begin("two"), Ok(()));
         let calls = Step::new(asks(&["a"]), answers(&["a"]));
         assert!(matches!(
-            calls.and_then(|step| step.sent_back("no")),
+            calls.and_then(|step| step.with_remark("no")),
             Err(HistoryError::Remark)
         ));
     }

@@ -30,7 +30,7 @@ id! {
 
 impl InboxId {
     /// The beginning of the ids of operations that answer it: `inbox-7`.
-    pub fn answers(self) -> String {
+    pub fn op_id_prefix(self) -> String {
         format!("inbox-{self}")
     }
 }

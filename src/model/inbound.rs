@@ -71,7 +71,7 @@ impl std::fmt::Display for Sender {
 
 /// The place in which a message was written, and in which its reply goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct ChatPlace {
     /// The receiving installation.
     pub account: Account,
     /// Channel or chat id.
@@ -85,7 +85,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConversationKey {
     /// The place of the conversation.
-    pub place: Place,
+    pub place: ChatPlace,
     /// The person whose conversation it is.
     pub user: Sender,
 }
@@ -111,13 +111,13 @@ pub struct Inbound {
     /// The account that sent it.
     pub sender: Sender,
     /// The place in which it was sent.
-    pub place: Place,
+    pub place: ChatPlace,
     /// True in a one-to-one chat: the only place where an invite is redeemed.
     pub direct: bool,
     /// The message itself, for receipt and reply; `None` for slash commands and hooks.
     pub message: Option<MessageRef>,
     /// The kind and content of the message.
-    pub kind: Kind,
+    pub kind: InboundKind,
     /// An address at which its sender can be answered as well, for a command that may have been typed where we are not.
     /// Kept apart from the message.
     #[serde(skip)]
@@ -136,7 +136,7 @@ impl Inbound {
     /// The place where its sender alone is told something. A message at the root of a channel has a thread of its own only once
     /// somebody answers it, and Slack shows a text for one person in no other: see
     /// <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
-    pub fn aside(&self) -> Place {
+    pub fn private_place(&self) -> ChatPlace {
         let mut place = self.place.clone();
         let root = self.message.as_ref().map(|message| message.id.as_str());
         if place.account.platform == Platform::Slack && !self.direct && place.thread.as_deref() == root {
@@ -149,9 +149,12 @@ impl Inbound {
     /// addressed by its nature.
     pub fn is_addressed(&self) -> bool {
         match &self.kind {
-            Kind::Text { addressed, .. } => *addressed,
-            Kind::Unsupported { .. } => self.direct,
-            Kind::Command { .. } | Kind::Join { .. } | Kind::Click { .. } | Kind::Hook { .. } => true,
+            InboundKind::Text { addressed, .. } => *addressed,
+            InboundKind::Unsupported { .. } => self.direct,
+            InboundKind::Command { .. }
+            | InboundKind::Join { .. }
+            | InboundKind::Click { .. }
+            | InboundKind::Hook { .. } => true,
         }
     }
 }
@@ -159,7 +162,7 @@ impl Inbound {
 /// The kind and content of what came in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Kind {
+pub enum InboundKind {
     /// Text a person typed, without the mention of the bot.
     Text {
         /// The person's own words. Quoted and forwarded text is never part of it.

@@ -2,10 +2,10 @@
 
 mod base64_bytes;
 mod change;
-mod counted;
-mod edits;
+mod plural;
+mod edit_distance;
 mod effect;
-mod folded;
+mod name_folding;
 mod history;
 mod ids;
 mod inbound;
@@ -19,25 +19,25 @@ mod role;
 mod secret;
 mod verdict;
 
-pub use change::{Change, Check, CheckState, FileChange, FileVersion, Mode, Need, Stats};
-pub use counted::counted;
-pub use edits::edits;
+pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
+pub use edit_distance::edit_distance;
 pub use effect::Effect;
-pub use folded::{composed, folded};
 pub use history::{
-    Assistant, Block, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
-    json_bytes, result_bytes,
+    Assistant, ContentBlock, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn,
+    Usage, json_bytes, result_bytes,
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
 pub use inbound::{
-    Account, ConversationKey, Inbound, Installation, Kind, MessageRef, Place, Platform, Sender,
+    Account, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
 };
 pub use invisible::{is_invisible, one_line, quoted, short_line};
 pub use limits::Limits;
+pub use name_folding::{compose_name, fold_name};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
-pub use reply::{Button, ButtonStyle, Part, Reply};
+pub use plural::pluralize;
+pub use reply::{Button, ButtonStyle, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;
 pub use secret::Secret;
-pub use verdict::{Source, Verdict};
+pub use verdict::{Verdict, VerdictSource};

@@ -1,6 +1,6 @@
 //! Outgoing operations, which a channel delivers.
 
-use super::{MessageRef, Place, Reply, ResponseUrl, Sender};
+use super::{ChatPlace, MessageRef, Reply, ResponseUrl, Sender};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Op {
     /// The configured name of the channel that delivers it.
     pub channel: String,
     /// The place to act in.
-    pub place: Place,
+    pub place: ChatPlace,
     /// The action to take.
     pub action: Action,
     /// An address it may go to as well if the platform says that we are not there. The outbox keeps it apart and adds
@@ -25,9 +25,9 @@ pub struct Op {
 
 impl Op {
     /// The operation without an address that takes no answers any more.
-    pub(crate) fn addressed(&self, at: Timestamp) -> Cow<'_, Self> {
+    pub(crate) fn without_expired_url(&self, at: Timestamp) -> Cow<'_, Self> {
         match &self.response_url {
-            Some(url) if !url.is_good(at) => Cow::Owned(Self {
+            Some(url) if !url.is_valid_at(at) => Cow::Owned(Self {
                 response_url: None,
                 ..self.clone()
             }),

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     /// The parts, top to bottom.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ReplyPart>,
 }
 
 /// One part of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case")]
-pub enum Part {
+pub enum ReplyPart {
     /// Mentions the person the reply is for: the only mention a reply can hold.
     Mention {
         /// The person to mention.
@@ -86,7 +86,7 @@ impl Reply {
     /// A reply of one plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
-            parts: vec![Part::Text { text: text.into() }],
+            parts: vec![ReplyPart::Text { text: text.into() }],
         }
     }
 
@@ -95,13 +95,13 @@ impl Reply {
         let mut text = String::new();
         for part in &self.parts {
             match part {
-                Part::Mention { .. } | Part::Buttons { .. } => continue,
-                Part::Heading { text: words }
-                | Part::Text { text: words }
-                | Part::Markdown { text: words }
-                | Part::Code { text: words, .. }
-                | Part::Footer { text: words } => text.push_str(words.trim_end_matches('\n')),
-                Part::Facts { rows } => {
+                ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => continue,
+                ReplyPart::Heading { text: words }
+                | ReplyPart::Text { text: words }
+                | ReplyPart::Markdown { text: words }
+                | ReplyPart::Code { text: words, .. }
+                | ReplyPart::Footer { text: words } => text.push_str(words.trim_end_matches('\n')),
+                ReplyPart::Facts { rows } => {
                     let rows = rows
                         .iter()
                         .map(|(label, value)| one_line(&format!("{label}: {value}")));
@@ -115,7 +115,7 @@ impl Reply {
 
     /// Adds a part.
     #[must_use]
-    pub fn with(mut self, part: Part) -> Self {
+    pub fn with(mut self, part: ReplyPart) -> Self {
         self.parts.push(part);
         self
     }

@@ -33,7 +33,7 @@ impl ResponseUrl {
     }
 
     /// True while it takes answers.
-    pub fn is_good(&self, at: Timestamp) -> bool {
+    pub fn is_valid_at(&self, at: Timestamp) -> bool {
         at < self.expires_at
     }
 
@@ -63,7 +63,7 @@ mod tests {
 
     /// T14
     #[test]
-    fn an_address_for_answers_is_told_apart_and_never_shown() {
+    fn response_urls_compare_by_address_and_are_never_printed() {
         let of = |address: &str| ResponseUrl::new(address.to_owned(), Timestamp::UNIX_EPOCH);
         let one = of("https://hooks.slack.com/commands/T1/2/CANARY");
         assert_eq!(one, one.clone());

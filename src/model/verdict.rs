@@ -25,7 +25,7 @@ pub enum Verdict {
 /// The origin of a verdict. Only `Verified` and `Concluded` gate anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum VerdictSource {
     /// Checks that Drydock ran itself.
     Verified,
     /// The model called `conclude`.

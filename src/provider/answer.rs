@@ -4,7 +4,7 @@
 use super::Completion;
 use super::codec::DecodeError;
 use super::wording::callable_name;
-use crate::model::{Assistant, Block, RawBlocks, StopReason, ToolCall, Usage};
+use crate::model::{Assistant, ContentBlock, RawBlocks, StopReason, ToolCall, Usage};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(super) struct Draft {
     /// The canonical view, in order.
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<ContentBlock>,
     /// The provider's own blocks, if every one of them is known byte for byte.
     pub(super) raw: Option<Vec<Box<RawValue>>>,
     /// The reason why it ended, as the provider says.
@@ -28,21 +28,23 @@ impl Draft {
     pub(super) fn finish(mut self, provider: &str) -> Result<Completion, DecodeError> {
         check_calls(&self.blocks)?;
         self.blocks.retain(|block| match block {
-            Block::Text { text } => !text.trim().is_empty(),
-            Block::Call(_) => true,
+            ContentBlock::Text { text } => !text.trim().is_empty(),
+            ContentBlock::Call(_) => true,
         });
         match self.stop {
-            StopReason::MaxTokens => self.spoil_last_call(),
+            StopReason::MaxTokens => self.invalidate_last_call(),
             StopReason::Refusal => self.drop_calls(),
             StopReason::EndTurn | StopReason::ToolUse => {}
         }
         // A call of a tool that cannot exist is answered with an error; its odd name cannot be sent back.
-        let is_odd =
-            |block: &Block| matches!(block, Block::Call(call) if callable_name(&call.name) != call.name);
-        if give_missing_ids(&mut self.blocks) || self.blocks.iter().any(is_odd) {
+        let is_odd = |block: &ContentBlock| matches!(block, ContentBlock::Call(call) if callable_name(&call.name) != call.name);
+        if assign_missing_ids(&mut self.blocks) || self.blocks.iter().any(is_odd) {
             self.raw = None;
         }
-        let calls = self.blocks.iter().any(|block| matches!(block, Block::Call(_)));
+        let calls = self
+            .blocks
+            .iter()
+            .any(|block| matches!(block, ContentBlock::Call(_)));
         let stop = match self.stop {
             StopReason::EndTurn if calls => StopReason::ToolUse,
             StopReason::ToolUse if !calls => StopReason::EndTurn,
@@ -66,8 +68,8 @@ impl Draft {
 
     /// Spoils the last call, which the token limit may have cut. What was left of its arguments can look complete, so
     /// it becomes text that no schema accepts, and the model reads why.
-    fn spoil_last_call(&mut self) {
-        if let Some(Block::Call(call)) = self.blocks.last_mut()
+    fn invalidate_last_call(&mut self) {
+        if let Some(ContentBlock::Call(call)) = self.blocks.last_mut()
             && serde_json::from_str::<&RawValue>(&call.arguments).is_ok()
         {
             call.arguments.clear();
@@ -77,17 +79,18 @@ impl Draft {
     /// Drops the calls of a refused answer: they may be cut short like any other part of it.
     fn drop_calls(&mut self) {
         let before = self.blocks.len();
-        self.blocks.retain(|block| matches!(block, Block::Text { .. }));
+        self.blocks
+            .retain(|block| matches!(block, ContentBlock::Text { .. }));
         if self.blocks.len() < before {
             self.raw = None;
         }
     }
 }
 
-fn check_calls(blocks: &[Block]) -> Result<(), DecodeError> {
+fn check_calls(blocks: &[ContentBlock]) -> Result<(), DecodeError> {
     let mut taken = HashSet::new();
     for block in blocks {
-        let Block::Call(call) = block else { continue };
+        let ContentBlock::Call(call) = block else { continue };
         let is_missing = call.id.trim().is_empty();
         if call.name.trim().is_empty() || !is_missing && !taken.insert(call.id.as_str()) {
             return Err(DecodeError::Malformed);
@@ -97,15 +100,15 @@ fn check_calls(blocks: &[Block]) -> Result<(), DecodeError> {
 }
 
 /// Gives calls without an id, as some servers send them, one of ours. True if any had none.
-fn give_missing_ids(blocks: &mut [Block]) -> bool {
+fn assign_missing_ids(blocks: &mut [ContentBlock]) -> bool {
     let known = blocks.iter().filter_map(|block| match block {
-        Block::Call(call) if !call.id.trim().is_empty() => Some(call.id.clone()),
-        Block::Call(_) | Block::Text { .. } => None,
+        ContentBlock::Call(call) if !call.id.trim().is_empty() => Some(call.id.clone()),
+        ContentBlock::Call(_) | ContentBlock::Text { .. } => None,
     });
     let mut taken: HashSet<String> = known.collect();
     let mut changed = false;
     for (index, block) in blocks.iter_mut().enumerate() {
-        let Block::Call(call) = block else { continue };
+        let ContentBlock::Call(call) = block else { continue };
         if call.id.trim().is_empty() {
             call.id = free_id(&taken, "call", index);
             taken.insert(call.id.clone());
@@ -179,22 +182,22 @@ mod tests {
     #![allow(clippy::expect_used)]
 
     use super::{DecodeError, Draft, RequestIds, object_or_empty};
-    use crate::model::{Block, StopReason, ToolCall, Usage};
+    use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
     use serde_json::value::RawValue;
 
-    fn call(id: &str, arguments: &str) -> Block {
-        Block::Call(ToolCall {
+    fn call(id: &str, arguments: &str) -> ContentBlock {
+        ContentBlock::Call(ToolCall {
             id: id.into(),
             name: "file_read".into(),
             arguments: arguments.into(),
         })
     }
 
-    fn text(text: &str) -> Block {
-        Block::Text { text: text.into() }
+    fn text(text: &str) -> ContentBlock {
+        ContentBlock::Text { text: text.into() }
     }
 
-    fn draft(blocks: Vec<Block>, stop: StopReason) -> Draft {
+    fn draft(blocks: Vec<ContentBlock>, stop: StopReason) -> Draft {
         let raw = Some(vec![
             RawValue::from_string("{\"type\":\"x\"}".into()).expect("raw"),
         ]);
@@ -207,7 +210,7 @@ mod tests {
         }
     }
 
-    fn finished(blocks: Vec<Block>, stop: StopReason) -> (Vec<Block>, StopReason, bool) {
+    fn finished(blocks: Vec<ContentBlock>, stop: StopReason) -> (Vec<ContentBlock>, StopReason, bool) {
         let answer = draft(blocks, stop).finish("anthropic").expect("an answer");
         let assistant = answer.assistant;
         (assistant.blocks, assistant.stop, assistant.raw.is_some())
@@ -235,7 +238,7 @@ mod tests {
     /// R12
     #[test]
     fn ids_that_repeat_and_calls_of_nothing_are_no_answer() {
-        let nameless = Block::Call(ToolCall {
+        let nameless = ContentBlock::Call(ToolCall {
             id: "a".into(),
             name: " ".into(),
             arguments: "{}".into(),

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue};
 
 /// The way an answer is delivered. Both ways end in the same [`Completion`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivery {
+pub(super) enum AnswerMode {
     /// The answer comes as server-sent events.
     Streamed,
     /// The answer comes in one piece.
@@ -58,17 +58,17 @@ pub(super) trait Codec: Send + Sync {
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>>;
 
     /// The body of a request.
-    fn encode(&self, request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error>;
+    fn encode(&self, request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error>;
 
     /// Reads an answer delivered whole.
     fn decode(&self, body: &[u8]) -> Result<Completion, DecodeError>;
 
     /// Reads an answer delivered as a stream.
-    fn decoder(&self) -> Box<dyn Decoder>;
+    fn decoder(&self) -> Box<dyn AnswerDecoder>;
 }
 
 /// Reads one streamed answer.
-pub(super) trait Decoder: Send {
+pub(super) trait AnswerDecoder: Send {
     /// Takes more bytes and says what they tell.
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError>;
 

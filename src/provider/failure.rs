@@ -2,7 +2,7 @@
 //! it may repeat the request.
 
 use super::codec::DecodeError;
-use super::trouble::Trouble;
+use super::failure_kind::ProviderFailureKind;
 use super::wording;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// A failed attempt; of a whole call, the last one. Its text is for people: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct ProviderFailure {
     /// The kind of trouble, which decides about a retry.
-    pub trouble: Trouble,
+    pub kind: ProviderFailureKind,
     /// The status, where it says more than the words.
     pub status: Option<u16>,
     /// The wait that the provider asked for.
@@ -22,11 +22,11 @@ pub struct Failure {
     pub detail: String,
 }
 
-impl Failure {
+impl ProviderFailure {
     /// A failure with what is to be said beyond its words.
-    pub(super) fn new(trouble: Trouble, detail: impl Into<String>) -> Self {
+    pub(super) fn new(trouble: ProviderFailureKind, detail: impl Into<String>) -> Self {
         Self {
-            trouble,
+            kind: trouble,
             status: None,
             retry_after: None,
             detail: detail.into(),
@@ -34,19 +34,19 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ProviderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.trouble.fmt(f)?;
+        self.kind.fmt(f)?;
         if let Some(status) = self.status {
             write!(f, " ({status})")?;
         }
         if !self.detail.is_empty() {
             write!(f, ": {}", self.detail)?;
         }
-        match self.trouble {
-            Trouble::RateLimiting | Trouble::Overloaded | Trouble::Faulty => {
-                f.write_str(&wording::asked_wait(self.retry_after))
-            }
+        match self.kind {
+            ProviderFailureKind::RateLimiting
+            | ProviderFailureKind::Overloaded
+            | ProviderFailureKind::Faulty => f.write_str(&wording::asked_wait(self.retry_after)),
             // Waiting does not help.
             _ => Ok(()),
         }
@@ -55,7 +55,7 @@ impl fmt::Display for Failure {
 
 /// The provider and model that a failure's text names, so that an operator knows where to look.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct FailureSubject<'a> {
     /// The provider's name in the configuration.
     pub(super) provider: &'a str,
     /// The model asked.
@@ -64,32 +64,32 @@ pub(super) struct Subject<'a> {
 
 /// Classifies an answer with a status of failure.
 pub(super) fn from_status(
-    subject: Subject<'_>,
+    subject: FailureSubject<'_>,
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
-) -> Failure {
-    let mut failure = classify(subject, status.as_u16(), &Reported::read(body));
+) -> ProviderFailure {
+    let mut failure = classify(subject, status.as_u16(), &ErrorReport::read(body));
     failure.retry_after = retry_after(headers);
     failure
 }
 
 /// Classifies an answer that could not be decoded.
-pub(super) fn from_decoding(subject: Subject<'_>, error: DecodeError) -> Failure {
+pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> ProviderFailure {
     match error {
-        DecodeError::Incomplete => Failure::new(Trouble::Broken, ""),
-        DecodeError::Malformed => Failure::new(
-            Trouble::Malformed,
+        DecodeError::Incomplete => ProviderFailure::new(ProviderFailureKind::Broken, ""),
+        DecodeError::Malformed => ProviderFailure::new(
+            ProviderFailureKind::Malformed,
             format!(
                 "ask again; if it stays so, something else answers at `providers.{}.base_url`",
                 subject.provider
             ),
         ),
-        DecodeError::TooLong => Failure::new(Trouble::Broken, "it is longer than 16 MiB"),
+        DecodeError::TooLong => ProviderFailure::new(ProviderFailureKind::Broken, "it is longer than 16 MiB"),
         DecodeError::Reported { status, kind } => classify(
             subject,
             status,
-            &Reported {
+            &ErrorReport {
                 kind,
                 message: String::new(),
             },
@@ -99,12 +99,12 @@ pub(super) fn from_decoding(subject: Subject<'_>, error: DecodeError) -> Failure
 
 /// The kind and message of an error body, for classification only.
 #[derive(Debug, Default)]
-struct Reported {
+struct ErrorReport {
     kind: String,
     message: String,
 }
 
-impl Reported {
+impl ErrorReport {
     fn read(body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         // Google wraps its error in a list.
@@ -155,22 +155,22 @@ impl Reported {
     }
 }
 
-fn classify(subject: Subject<'_>, status: u16, reported: &Reported) -> Failure {
-    let Subject { provider, model } = subject;
+fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) -> ProviderFailure {
+    let FailureSubject { provider, model } = subject;
     if reported.says_spent() {
         let text = format!(
             "the account of `providers.{provider}.api_key` reached its spend limit or has no credit ({status})"
         );
-        return Failure::new(Trouble::Refused, text);
+        return ProviderFailure::new(ProviderFailureKind::Refused, text);
     }
     if reported.says_too_long() || status == 413 {
         let text = format!("the conversation is too long for `{model}`; `/clear` starts a new one");
-        return Failure::new(Trouble::Rejected, text);
+        return ProviderFailure::new(ProviderFailureKind::Rejected, text);
     }
-    if let Some(trouble) = Trouble::of_status(status) {
-        return Failure {
+    if let Some(trouble) = ProviderFailureKind::from_status(status) {
+        return ProviderFailure {
             status: Some(status),
-            ..Failure::new(trouble, "")
+            ..ProviderFailure::new(trouble, "")
         };
     }
     let refused = match status {
@@ -185,10 +185,10 @@ fn classify(subject: Subject<'_>, status: u16, reported: &Reported) -> Failure {
         }
         _ => {
             let text = format!("`{model}` does not take it ({status}{})", reported.shown_kind());
-            return Failure::new(Trouble::Rejected, text);
+            return ProviderFailure::new(ProviderFailureKind::Rejected, text);
         }
     };
-    Failure::new(Trouble::Refused, refused)
+    ProviderFailure::new(ProviderFailureKind::Refused, refused)
 }
 
 /// Returns the wait that the provider asks for: `retry-after-ms`, or `retry-after` in seconds or as a date. A date
@@ -221,19 +221,19 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{Subject, from_status, retry_after};
+    use super::{FailureSubject, from_status, retry_after};
     use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
     use std::time::Duration;
 
-    const SUBJECT: Subject<'_> = Subject {
+    const SUBJECT: FailureSubject<'_> = FailureSubject {
         provider: "anthropic",
         model: "claude",
     };
 
-    fn said(status: u16, body: &str) -> String {
+    fn failure_text(status: u16, body: &str) -> String {
         let status = StatusCode::from_u16(status).expect("status");
         let failure = from_status(SUBJECT, status, &HeaderMap::new(), body.as_bytes());
-        format!("{:?}: {failure}", failure.trouble)
+        format!("{:?}: {failure}", failure.kind)
     }
 
     /// R9
@@ -266,7 +266,7 @@ mod tests {
             (524, ""),
         ]
         .iter()
-        .map(|(status, body)| said(*status, body))
+        .map(|(status, body)| failure_text(*status, body))
         .collect();
         insta::assert_snapshot!(told.join("\n"), @r"
         Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)

@@ -2,7 +2,7 @@
 //! named, within a bound, and then one at a time, a second apart, until one is answered.
 //! A probe that fails says nothing about the others: the next one goes a second later.
 
-use super::trouble::Trouble;
+use super::failure_kind::ProviderFailureKind;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) const SHARED_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The gate of one provider.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct ProviderGate {
     // Held across no await.
     state: Mutex<State>,
     opened: Notify,
@@ -28,32 +28,32 @@ struct State {
     /// The time at which the next attempt may go, while the gate is closed.
     next_probe: Option<Instant>,
     /// The reason it was closed last.
-    trouble: Option<Trouble>,
+    failure_kind: Option<ProviderFailureKind>,
     /// Number of times the gate was closed. An answer to a request from before does not open it.
     closings: u64,
 }
 
 /// The right to ask once.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct GatePass {
     closings: u64,
     is_probe: bool,
 }
 
-impl Gate {
+impl ProviderGate {
     /// The reason the gate is closed, if it is, and when the next attempt may go.
-    pub(super) fn closed(&self) -> Option<(Trouble, Instant)> {
+    pub(super) fn closed_until(&self) -> Option<(ProviderFailureKind, Instant)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.trouble.zip(state.next_probe)
+        state.failure_kind.zip(state.next_probe)
     }
 
     /// Waits until it may be asked. Dropping the future gives nothing away.
-    pub(super) async fn pass(&self) -> Pass {
+    pub(super) async fn acquire(&self) -> GatePass {
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());
             // Registered before the look, so that an opening in between is not missed.
             opened.as_mut().enable();
-            let next_probe = match self.try_pass(Instant::now()) {
+            let next_probe = match self.try_acquire(Instant::now()) {
                 Ok(pass) => return pass,
                 Err(next_probe) => next_probe,
             };
@@ -67,9 +67,9 @@ impl Gate {
     /// Closes the gate for `hold` after an attempt was refused, or longer if it already is closed longer. A probe,
     /// and a time over the bound, hold it for one interval: the limit may be of that one request, so somebody else
     /// finds out.
-    pub(super) fn limited(&self, pass: &Pass, trouble: Trouble, hold: Duration) {
+    pub(super) fn close_for(&self, pass: &GatePass, trouble: ProviderFailureKind, hold: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.trouble = Some(trouble);
+        state.failure_kind = Some(trouble);
         let hold = match pass.is_probe || hold > SHARED_WAIT_MAX {
             true => PROBE_INTERVAL,
             false => hold,
@@ -83,14 +83,14 @@ impl Gate {
     }
 
     /// Opens the gate after an attempt was answered, unless it was closed since.
-    pub(super) fn answered(&self, pass: Pass) {
+    pub(super) fn record_answer(&self, pass: GatePass) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closings == pass.closings && state.next_probe.take().is_some() {
             self.opened.notify_waiters();
         }
     }
 
-    fn try_pass(&self, now: Instant) -> Result<Pass, Instant> {
+    fn try_acquire(&self, now: Instant) -> Result<GatePass, Instant> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_probe = match state.next_probe {
             Some(next_probe) if now < next_probe => return Err(next_probe),
@@ -100,7 +100,7 @@ impl Gate {
             }
             None => false,
         };
-        Ok(Pass {
+        Ok(GatePass {
             closings: state.closings,
             is_probe,
         })

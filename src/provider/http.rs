@@ -1,14 +1,14 @@
 //! Asking a model over HTTP: one attempt, its deadlines and its bounds. What it waits for can be
 //! dropped at any await. Knows no wire format and no policy.
 
-use super::codec::{Codec, DecodeError, Delivery};
-use super::failure::{Failure, Subject, from_decoding, from_status};
-use super::gate::Gate;
-use super::retry::{Ask, ask_until_answered};
+use super::codec::{AnswerMode, Codec, DecodeError};
+use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status};
+use super::failure_kind::ProviderFailureKind;
+use super::gate::ProviderGate;
+use super::retry::{RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
-use super::trouble::Trouble;
-use super::{Completion, Provider, ProviderError, Sink, StreamEvent, TurnRequest};
-use crate::model::{Block, Secret};
+use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, TurnRequest};
+use crate::model::{ContentBlock, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -85,7 +85,7 @@ pub(super) struct HttpProvider {
     /// The key, where there is one.
     pub(super) api_key: Option<Secret>,
     /// The way answers are delivered.
-    pub(super) delivery: Delivery,
+    pub(super) answer_mode: AnswerMode,
     /// Time limit of one attempt, from the headers to the last byte.
     pub(super) attempt_time_max: Duration,
     /// Time between two chunks of an answer, at most.
@@ -93,7 +93,7 @@ pub(super) struct HttpProvider {
     /// Attempts of one call.
     pub(super) attempts_max: u32,
     /// The gate, shared by everybody who asks this provider.
-    pub(super) gate: Gate,
+    pub(super) gate: ProviderGate,
     /// The HTTP client, shared by all providers.
     pub(super) client: reqwest::Client,
 }
@@ -107,13 +107,13 @@ impl Provider for HttpProvider {
     async fn turn(
         &self,
         request: TurnRequest<'_>,
-        sink: Sink<'_>,
+        sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
-        let body = self.codec.encode(&request, self.delivery);
+        let body = self.codec.encode(&request, self.answer_mode);
         let body = body.map_err(|_| {
             let why = "the conversation cannot be encoded";
-            ProviderError::Failed(Failure::new(Trouble::Rejected, why))
+            ProviderError::Failed(ProviderFailure::new(ProviderFailureKind::Rejected, why))
         })?;
         let mut hasher = DefaultHasher::new();
         (request.identity.user(), &body).hash(&mut hasher);
@@ -122,7 +122,7 @@ impl Provider for HttpProvider {
             model: request.model,
             body: body.into(),
         };
-        let answer = ask_until_answered(&attempt, &self.gate, self.attempts_max, hasher.finish(), sink);
+        let answer = call_with_retries(&attempt, &self.gate, self.attempts_max, hasher.finish(), sink);
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::Cancelled),
@@ -139,8 +139,8 @@ struct Attempt<'a> {
 }
 
 #[async_trait]
-impl Ask for Attempt<'_> {
-    async fn ask(&self, sink: Sink<'_>) -> Result<Completion, Failure> {
+impl RetryableCall for Attempt<'_> {
+    async fn attempt(&self, sink: EventSink<'_>) -> Result<Completion, ProviderFailure> {
         let provider = self.provider;
         let deadlines = Deadlines {
             end: Instant::now() + provider.attempt_time_max,
@@ -156,7 +156,7 @@ impl Ask for Attempt<'_> {
             return Err(from_status(self.subject(), status, &headers, &body));
         }
         // Some servers answer in one piece whatever they are asked.
-        if provider.delivery == Delivery::Streamed && !is_json(response.headers()) {
+        if provider.answer_mode == AnswerMode::Streamed && !is_json(response.headers()) {
             return self.read_stream(&mut response, &deadlines, sink).await;
         }
         let body = read_whole(&mut response, &deadlines, STREAM_BYTES_MAX).await;
@@ -165,17 +165,17 @@ impl Ask for Attempt<'_> {
             .codec
             .decode(&body)
             .map_err(|error| from_decoding(self.subject(), error))?;
-        tell(&completion, sink);
+        emit_events(&completion, sink);
         Ok(completion)
     }
 }
 
 /// Tells of an answer that came in one piece what a stream would have told.
-fn tell(completion: &Completion, sink: Sink<'_>) {
+fn emit_events(completion: &Completion, sink: EventSink<'_>) {
     for block in &completion.assistant.blocks {
         match block {
-            Block::Text { text } => sink(StreamEvent::Text(text.clone())),
-            Block::Call(call) => sink(StreamEvent::CallStarted {
+            ContentBlock::Text { text } => sink(StreamEvent::Text(text.clone())),
+            ContentBlock::Call(call) => sink(StreamEvent::CallStarted {
                 name: call.name.clone(),
             }),
         }
@@ -183,14 +183,14 @@ fn tell(completion: &Completion, sink: Sink<'_>) {
 }
 
 impl Attempt<'_> {
-    fn subject(&self) -> Subject<'_> {
-        Subject {
+    fn subject(&self) -> FailureSubject<'_> {
+        FailureSubject {
             provider: &self.provider.id,
             model: self.model,
         }
     }
 
-    async fn send(&self, deadlines: &Deadlines) -> Result<reqwest::Response, Failure> {
+    async fn send(&self, deadlines: &Deadlines) -> Result<reqwest::Response, ProviderFailure> {
         let id = &self.provider.id;
         let mut request = self
             .provider
@@ -199,9 +199,9 @@ impl Attempt<'_> {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header(
                 ACCEPT,
-                HeaderValue::from_static(match self.provider.delivery {
-                    Delivery::Streamed => "text/event-stream",
-                    Delivery::Whole => "application/json",
+                HeaderValue::from_static(match self.provider.answer_mode {
+                    AnswerMode::Streamed => "text/event-stream",
+                    AnswerMode::Whole => "application/json",
                 }),
             )
             .body(self.body.clone());
@@ -215,18 +215,21 @@ impl Attempt<'_> {
                 let (connect, timeout) = (error.is_connect(), error.is_timeout());
                 debug!(provider.id = %id, "{id} not reached: {}", causes(&error.without_url()));
                 Err(match (connect, timeout) {
-                    (true, _) => Failure::new(
-                        Trouble::Unreached,
+                    (true, _) => ProviderFailure::new(
+                        ProviderFailureKind::Unreached,
                         format!("no connection; check the network and `providers.{id}.base_url`"),
                     ),
-                    (false, true) => Failure::new(Trouble::Silent, "there was no answer in time"),
-                    (false, false) => {
-                        Failure::new(Trouble::Silent, "the connection was closed before an answer")
+                    (false, true) => {
+                        ProviderFailure::new(ProviderFailureKind::Silent, "there was no answer in time")
                     }
+                    (false, false) => ProviderFailure::new(
+                        ProviderFailureKind::Silent,
+                        "the connection was closed before an answer",
+                    ),
                 })
             }
-            Err(_) => Err(Failure::new(
-                Trouble::Silent,
+            Err(_) => Err(ProviderFailure::new(
+                ProviderFailureKind::Silent,
                 format!(
                     "nothing came within {} s (`providers.{id}.request_seconds_max`)",
                     self.provider.attempt_time_max.as_secs()
@@ -239,8 +242,8 @@ impl Attempt<'_> {
         &self,
         chunks: &mut dyn Chunks,
         deadlines: &Deadlines,
-        sink: Sink<'_>,
-    ) -> Result<Completion, Failure> {
+        sink: EventSink<'_>,
+    ) -> Result<Completion, ProviderFailure> {
         let mut decoder = self.provider.codec.decoder();
         while !decoder.is_complete() {
             let Some(chunk) = deadlines.next(chunks).await.map_err(|error| self.unread(error))? else {
@@ -261,24 +264,26 @@ impl Attempt<'_> {
             .map_err(|error| from_decoding(self.subject(), error))
     }
 
-    fn unread(&self, error: ReadError) -> Failure {
+    fn unread(&self, error: ReadError) -> ProviderFailure {
         let (id, provider) = (&self.provider.id, self.provider);
         match error {
-            ReadError::Idle => Failure::new(
-                Trouble::Broken,
+            ReadError::Idle => ProviderFailure::new(
+                ProviderFailureKind::Broken,
                 format!(
                     "nothing more came for {} s (`providers.{id}.idle_seconds_max`)",
                     provider.idle_time_max.as_secs()
                 ),
             ),
-            ReadError::Late => Failure::new(
-                Trouble::Broken,
+            ReadError::Late => ProviderFailure::new(
+                ProviderFailureKind::Broken,
                 format!(
                     "it took longer than {} s (`providers.{id}.request_seconds_max`)",
                     provider.attempt_time_max.as_secs()
                 ),
             ),
-            ReadError::Broken => Failure::new(Trouble::Broken, "the connection was closed"),
+            ReadError::Broken => {
+                ProviderFailure::new(ProviderFailureKind::Broken, "the connection was closed")
+            }
             ReadError::TooLong => from_decoding(self.subject(), DecodeError::TooLong),
         }
     }

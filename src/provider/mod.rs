@@ -14,14 +14,14 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod scripted;
 mod sse;
-mod trouble;
+mod failure_kind;
 mod wording;
 
-pub use failure::Failure;
+pub use failure::ProviderFailure;
+pub use failure_kind::ProviderFailureKind;
 pub use http::{HttpClientError, download_client, http_client};
 pub use providers::{Providers, build};
 pub use schema::ToolSchema;
-pub use trouble::Trouble;
 
 use crate::access::Identity;
 use crate::model::{Assistant, Turn, json_bytes};
@@ -113,14 +113,14 @@ pub enum StreamEvent {
 }
 
 /// Receives what happens while an answer is written. Must not block.
-pub type Sink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
+pub type EventSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
 /// An error of a model call. The message is for people: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
     /// The provider failed; already retried as far as the policy allows.
     #[error("{0}")]
-    Failed(Failure),
+    Failed(ProviderFailure),
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -137,7 +137,7 @@ pub trait Provider: Send + Sync {
     async fn turn(
         &self,
         request: TurnRequest<'_>,
-        sink: Sink<'_>,
+        sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError>;
 }

@@ -3,8 +3,8 @@
 
 use super::Provider;
 use super::anthropic::AnthropicMessages;
-use super::codec::{Codec, Delivery};
-use super::gate::Gate;
+use super::codec::{AnswerMode, Codec};
+use super::gate::ProviderGate;
 use super::http::HttpProvider;
 use super::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
 use crate::config::{KNOWN_PROVIDERS, ProviderSettings, known_provider};
@@ -42,9 +42,9 @@ pub fn build(
     stream: bool,
 ) -> Providers {
     let delivery = if stream {
-        Delivery::Streamed
+        AnswerMode::Streamed
     } else {
-        Delivery::Whole
+        AnswerMode::Whole
     };
     let built = |(name, settings): (&String, &ProviderSettings)| {
         let provider = build_one(name, settings, client.clone(), delivery);
@@ -86,7 +86,7 @@ fn build_one(
     name: &str,
     settings: &ProviderSettings,
     client: reqwest::Client,
-    delivery: Delivery,
+    delivery: AnswerMode,
 ) -> Result<HttpProvider, String> {
     let known = known_provider(name);
     let api_key = settings
@@ -112,11 +112,11 @@ fn build_one(
         )?,
         codec,
         api_key,
-        delivery,
+        answer_mode: delivery,
         attempt_time_max: Duration::from_secs(settings.request_seconds_max.max(1)),
         idle_time_max: Duration::from_secs(settings.idle_seconds_max.max(1)),
         attempts_max: settings.attempts_max.max(1),
-        gate: Gate::default(),
+        gate: ProviderGate::default(),
         client,
     })
 }

@@ -1,10 +1,10 @@
 //! Retries: a pure policy, and the loop that follows it. The loop waits, tells the person why, and lets nobody past a
 //! provider's gate too early.
 
-use super::failure::Failure;
-use super::gate::{Gate, PROBE_INTERVAL, Pass, SHARED_WAIT_MAX};
-use super::trouble::Trouble;
-use super::{Completion, ProviderError, Sink, StreamEvent};
+use super::failure::ProviderFailure;
+use super::failure_kind::ProviderFailureKind;
+use super::gate::{GatePass, PROBE_INTERVAL, ProviderGate, SHARED_WAIT_MAX};
+use super::{Completion, EventSink, ProviderError, StreamEvent};
 use crate::model::{StopReason, Usage};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const BROKEN_ANSWERS_MAX: u32 = 1;
 
 /// The attempts so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Attempts {
+pub(super) struct AttemptCounts {
     /// Attempts made, at least one.
     pub(super) made: u32,
     /// Number of them that broke off in the middle.
@@ -32,7 +32,7 @@ pub(super) struct Attempts {
 
 /// The step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum RetryDecision {
     /// Try again after this long.
     Wait(Duration),
     /// Report the failure.
@@ -40,31 +40,36 @@ pub(super) enum Decision {
 }
 
 /// Decides. `jitter` is in `0.0..1.0` and spreads those who failed together.
-pub(super) fn decide(failure: &Failure, attempts: Attempts, attempts_max: u32, jitter: f64) -> Decision {
-    let may_repeat = match failure.trouble {
-        Trouble::RateLimiting
-        | Trouble::Overloaded
-        | Trouble::Faulty
-        | Trouble::Unreached
-        | Trouble::Silent => true,
-        Trouble::Broken | Trouble::Malformed => attempts.broken <= BROKEN_ANSWERS_MAX,
-        Trouble::Refused | Trouble::Rejected => false,
+pub(super) fn decide(
+    failure: &ProviderFailure,
+    attempts: AttemptCounts,
+    attempts_max: u32,
+    jitter: f64,
+) -> RetryDecision {
+    let may_repeat = match failure.kind {
+        ProviderFailureKind::RateLimiting
+        | ProviderFailureKind::Overloaded
+        | ProviderFailureKind::Faulty
+        | ProviderFailureKind::Unreached
+        | ProviderFailureKind::Silent => true,
+        ProviderFailureKind::Broken | ProviderFailureKind::Malformed => attempts.broken <= BROKEN_ANSWERS_MAX,
+        ProviderFailureKind::Refused | ProviderFailureKind::Rejected => false,
     };
     if !may_repeat || attempts.made >= attempts_max {
-        return Decision::GiveUp;
+        return RetryDecision::GiveUp;
     }
     let jitter = jitter.clamp(0.0, 1.0);
     let wait = match failure.retry_after {
         // Nobody sits that out: the person is told how long it is.
-        Some(asked) if asked > SHARED_WAIT_MAX => return Decision::GiveUp,
+        Some(asked) if asked > SHARED_WAIT_MAX => return RetryDecision::GiveUp,
         // Never earlier than asked.
         Some(asked) => asked.saturating_add(Duration::from_secs(1).mul_f64(jitter)),
         None => backoff(attempts.made).mul_f64(0.75 + jitter / 2.0),
     };
     if attempts.elapsed.saturating_add(wait) > RETRY_TIME_MAX {
-        return Decision::GiveUp;
+        return RetryDecision::GiveUp;
     }
-    Decision::Wait(wait)
+    RetryDecision::Wait(wait)
 }
 
 fn backoff(made: u32) -> Duration {
@@ -76,21 +81,21 @@ fn backoff(made: u32) -> Duration {
 
 /// A question that can be asked several times.
 #[async_trait]
-pub(super) trait Ask: Send + Sync {
+pub(super) trait RetryableCall: Send + Sync {
     /// Asks once.
-    async fn ask(&self, sink: Sink<'_>) -> Result<Completion, Failure>;
+    async fn attempt(&self, sink: EventSink<'_>) -> Result<Completion, ProviderFailure>;
 }
 
 /// Asks until there is an answer or the policy gives up. `seed` decides the jitter.
-pub(super) async fn ask_until_answered(
-    ask: &dyn Ask,
-    gate: &Gate,
+pub(super) async fn call_with_retries(
+    ask: &dyn RetryableCall,
+    gate: &ProviderGate,
     attempts_max: u32,
     seed: u64,
-    sink: Sink<'_>,
+    sink: EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     let begun = Instant::now();
-    let mut attempts = Attempts {
+    let mut attempts = AttemptCounts {
         made: 0,
         broken: 0,
         elapsed: Duration::ZERO,
@@ -98,11 +103,11 @@ pub(super) async fn ask_until_answered(
     let mut wasted: Option<Usage> = None;
     let mut was_limited = false;
     loop {
-        let pass = pass_gate(gate, begun, sink).await?;
+        let pass = wait_for_gate(gate, begun, sink).await?;
         attempts.made += 1;
-        let failure = match ask.ask(sink).await {
+        let failure = match ask.attempt(sink).await {
             Ok(completion) if is_empty(&completion) && wasted.is_none() => {
-                gate.answered(pass);
+                gate.record_answer(pass);
                 wasted = Some(completion.assistant.usage);
                 sink(StreamEvent::Retrying {
                     why: "the answer was empty".to_owned(),
@@ -111,30 +116,30 @@ pub(super) async fn ask_until_answered(
                 continue;
             }
             Ok(mut completion) => {
-                gate.answered(pass);
+                gate.record_answer(pass);
                 completion.assistant.usage += wasted.unwrap_or_default();
                 return Ok(completion);
             }
             Err(failure) => failure,
         };
-        attempts.broken += u32::from(failure.trouble.is_of_an_answer());
+        attempts.broken += u32::from(failure.kind.is_mid_answer());
         attempts.elapsed = begun.elapsed();
         let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
-        if failure.trouble.concerns_everybody() {
+        if failure.kind.is_shared() {
             let hold = match decision {
                 // Somebody was answered since: it is a limit of this request.
                 _ if was_limited => PROBE_INTERVAL,
-                Decision::Wait(wait) => wait.min(SHARED_WAIT_MAX),
-                Decision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
+                RetryDecision::Wait(wait) => wait.min(SHARED_WAIT_MAX),
+                RetryDecision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
             };
-            gate.limited(&pass, failure.trouble, hold);
+            gate.close_for(&pass, failure.kind, hold);
             was_limited = true;
         }
-        let Decision::Wait(wait) = decision else {
+        let RetryDecision::Wait(wait) = decision else {
             return Err(ProviderError::Failed(failure));
         };
         sink(StreamEvent::Retrying {
-            why: failure.trouble.to_string(),
+            why: failure.kind.to_string(),
             wait,
         });
         tokio::time::sleep(wait).await;
@@ -142,9 +147,13 @@ pub(super) async fn ask_until_answered(
 }
 
 /// Waits until the provider may be asked. Says so once, and gives up when the time is spent.
-async fn pass_gate(gate: &Gate, begun: Instant, sink: Sink<'_>) -> Result<Pass, ProviderError> {
+async fn wait_for_gate(
+    gate: &ProviderGate,
+    begun: Instant,
+    sink: EventSink<'_>,
+) -> Result<GatePass, ProviderError> {
     let give_up = begun + RETRY_TIME_MAX;
-    let closed = gate.closed();
+    let closed = gate.closed_until();
     if let Some((trouble, opens)) = closed
         && opens > Instant::now()
     {
@@ -154,10 +163,13 @@ async fn pass_gate(gate: &Gate, begun: Instant, sink: Sink<'_>) -> Result<Pass, 
             wait,
         });
     }
-    let waited = tokio::time::timeout_at(give_up, gate.pass()).await;
+    let waited = tokio::time::timeout_at(give_up, gate.acquire()).await;
     waited.map_err(|_| {
-        let trouble = gate.closed().or(closed).map(|(trouble, _)| trouble);
-        ProviderError::Failed(Failure::new(trouble.unwrap_or(Trouble::RateLimiting), ""))
+        let trouble = gate.closed_until().or(closed).map(|(trouble, _)| trouble);
+        ProviderError::Failed(ProviderFailure::new(
+            trouble.unwrap_or(ProviderFailureKind::RateLimiting),
+            "",
+        ))
     })
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 /// The JSON Schema of a tool's arguments. Cheap to share.
 #[derive(Clone, Debug)]
-pub struct ToolSchema(Arc<Written>);
+pub struct ToolSchema(Arc<SchemaText>);
 
 #[derive(Debug)]
-struct Written {
+struct SchemaText {
     schema: Value,
     text: Box<RawValue>,
 }
@@ -21,7 +21,7 @@ impl From<Value> for ToolSchema {
     fn from(schema: Value) -> Self {
         // A value always has a text.
         let text = to_raw_value(&Parameters(&schema)).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Self(Arc::new(Written { schema, text }))
+        Self(Arc::new(SchemaText { schema, text }))
     }
 }
 

@@ -1,14 +1,17 @@
 //! A provider that answers from a list, for tests of what asks it.
 
-use super::{Completion, Failure, Provider, ProviderError, Sink, StreamEvent, Trouble, TurnRequest};
-use crate::model::{Assistant, Block, StopReason, ToolCall, Turn, Usage};
+use super::{
+    Completion, EventSink, Provider, ProviderError, ProviderFailure, ProviderFailureKind, StreamEvent,
+    TurnRequest,
+};
+use crate::model::{Assistant, ContentBlock, StopReason, ToolCall, Turn, Usage};
 use async_trait::async_trait;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// A line of the script.
-pub(crate) enum Line {
+pub(crate) enum ScriptStep {
     /// Answers.
     Answer(Completion),
     /// Fails.
@@ -17,16 +20,16 @@ pub(crate) enum Line {
     Stall,
 }
 
-impl Line {
+impl ScriptStep {
     /// A line that fails with this trouble.
-    pub(crate) fn fails(trouble: Trouble, detail: &str) -> Self {
-        Self::Fail(ProviderError::Failed(Failure::new(trouble, detail)))
+    pub(crate) fn fails(trouble: ProviderFailureKind, detail: &str) -> Self {
+        Self::Fail(ProviderError::Failed(ProviderFailure::new(trouble, detail)))
     }
 }
 
 /// The request that a test's provider was asked.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedTurn {
+pub(crate) struct RecordedRequest {
     pub(crate) model: String,
     pub(crate) system: String,
     pub(crate) tools: Vec<&'static str>,
@@ -34,15 +37,15 @@ pub(crate) struct AskedTurn {
 }
 
 /// Answers from a list. An unexpected question is an error that says so.
-pub(crate) struct Scripted {
-    lines: Mutex<VecDeque<Line>>,
-    asked: Mutex<Vec<AskedTurn>>,
+pub(crate) struct ScriptedProvider {
+    lines: Mutex<VecDeque<ScriptStep>>,
+    requests: Mutex<Vec<RecordedRequest>>,
 }
 
 /// An answer in words.
-pub(crate) fn says(text: &str) -> Line {
-    Line::Answer(completion(
-        vec![Block::Text {
+pub(crate) fn says(text: &str) -> ScriptStep {
+    ScriptStep::Answer(completion(
+        vec![ContentBlock::Text {
             text: text.to_owned(),
         }],
         StopReason::EndTurn,
@@ -50,18 +53,18 @@ pub(crate) fn says(text: &str) -> Line {
 }
 
 /// An answer that calls tools: id, name, arguments as text.
-pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> Line {
+pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> ScriptStep {
     let call = |(id, name, arguments): &(&str, &str, &str)| {
-        Block::Call(ToolCall {
+        ContentBlock::Call(ToolCall {
             id: (*id).to_owned(),
             name: (*name).to_owned(),
             arguments: (*arguments).to_owned(),
         })
     };
-    Line::Answer(completion(calls.iter().map(call).collect(), StopReason::ToolUse))
+    ScriptStep::Answer(completion(calls.iter().map(call).collect(), StopReason::ToolUse))
 }
 
-fn completion(blocks: Vec<Block>, stop: StopReason) -> Completion {
+fn completion(blocks: Vec<ContentBlock>, stop: StopReason) -> Completion {
     let usage = Usage {
         input: 100,
         output: 10,
@@ -79,25 +82,28 @@ fn completion(blocks: Vec<Block>, stop: StopReason) -> Completion {
     }
 }
 
-impl Scripted {
-    pub(crate) fn new(lines: impl IntoIterator<Item = Line>) -> Self {
+impl ScriptedProvider {
+    pub(crate) fn new(lines: impl IntoIterator<Item = ScriptStep>) -> Self {
         Self {
             lines: Mutex::new(lines.into_iter().collect()),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
         }
     }
 
-    pub(crate) fn asked(&self) -> Vec<AskedTurn> {
-        self.asked.lock().map(|asked| asked.clone()).unwrap_or_default()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests
+            .lock()
+            .map(|asked| asked.clone())
+            .unwrap_or_default()
     }
 
-    pub(crate) fn unused(&self) -> usize {
+    pub(crate) fn unused_steps(&self) -> usize {
         self.lines.lock().map(|lines| lines.len()).unwrap_or_default()
     }
 }
 
 #[async_trait]
-impl Provider for Scripted {
+impl Provider for ScriptedProvider {
     fn id(&self) -> &str {
         "scripted"
     }
@@ -105,11 +111,11 @@ impl Provider for Scripted {
     async fn turn(
         &self,
         request: TurnRequest<'_>,
-        sink: Sink<'_>,
+        sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
-        if let Ok(mut asked) = self.asked.lock() {
-            asked.push(AskedTurn {
+        if let Ok(mut asked) = self.requests.lock() {
+            asked.push(RecordedRequest {
                 model: request.model.to_owned(),
                 system: request.system.to_owned(),
                 tools: request.tools.iter().map(|tool| tool.name).collect(),
@@ -118,24 +124,24 @@ impl Provider for Scripted {
         }
         let line = self.lines.lock().ok().and_then(|mut lines| lines.pop_front());
         match line {
-            Some(Line::Answer(completion)) => {
+            Some(ScriptStep::Answer(completion)) => {
                 for block in &completion.assistant.blocks {
                     sink(match block {
-                        Block::Text { text } => StreamEvent::Text(text.clone()),
-                        Block::Call(call) => StreamEvent::CallStarted {
+                        ContentBlock::Text { text } => StreamEvent::Text(text.clone()),
+                        ContentBlock::Call(call) => StreamEvent::CallStarted {
                             name: call.name.clone(),
                         },
                     });
                 }
                 Ok(completion)
             }
-            Some(Line::Fail(error)) => Err(error),
-            Some(Line::Stall) => {
+            Some(ScriptStep::Fail(error)) => Err(error),
+            Some(ScriptStep::Stall) => {
                 cancel.cancelled().await;
                 Err(ProviderError::Cancelled)
             }
-            None => Err(ProviderError::Failed(Failure::new(
-                Trouble::Rejected,
+            None => Err(ProviderError::Failed(ProviderFailure::new(
+                ProviderFailureKind::Rejected,
                 "the script has no line left",
             ))),
         }
@@ -146,7 +152,7 @@ impl Provider for Scripted {
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{Line, Scripted, calls, says};
+    use super::{ScriptStep, ScriptedProvider, calls, says};
     use crate::access::{Role, testing};
     use crate::model::History;
     use crate::provider::{Provider, ProviderError, StreamEvent, TurnRequest};
@@ -154,11 +160,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_script_is_answered_line_by_line() {
-        let scripted = Scripted::new([
+        let scripted = ScriptedProvider::new([
             says("hi"),
             calls(&[("a", "file_read", "{}")]),
-            Line::Fail(ProviderError::Cancelled),
-            Line::Stall,
+            ScriptStep::Fail(ProviderError::Cancelled),
+            ScriptStep::Stall,
         ]);
         let identity = testing::identity(Role::Editor, &["**"]);
         let mut history = History::default();
@@ -206,8 +212,8 @@ mod tests {
             name: "file_read".into(),
         };
         assert_eq!(told, [StreamEvent::Text("hi".into()), call]);
-        assert_eq!((scripted.asked().len(), scripted.unused()), (5, 0));
-        let asked = &scripted.asked()[0];
+        assert_eq!((scripted.requests().len(), scripted.unused_steps()), (5, 0));
+        let asked = &scripted.requests()[0];
         assert_eq!(
             (asked.model.as_str(), asked.system.as_str(), asked.tools.len()),
             ("m", "s", 0)

@@ -1,7 +1,7 @@
 //! Tells a value that a program computes from one that somebody wrote: operands with operators between them, at least
 //! one of which only programs have.
 
-use super::judge;
+use super::classifier;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ const ALGORITHMS: [&str; 9] = [
 
 /// The line a value stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LineKind {
     /// Of YAML, Jsonnet or another program.
     Program,
     /// `NAME=value`: all of the line is the value, and only a shell computes one.
@@ -87,13 +87,14 @@ fn compiled(expression: &str) -> Regex {
 }
 
 /// True for what a program computes.
-pub(super) fn is_code(line: Line, value: &str) -> bool {
-    if line == Line::Program && (EXPRESSIONS.begin.is_match(value) || EXPRESSIONS.object.is_match(value)) {
+pub(super) fn is_code(line: LineKind, value: &str) -> bool {
+    if line == LineKind::Program && (EXPRESSIONS.begin.is_match(value) || EXPRESSIONS.object.is_match(value))
+    {
         return true;
     }
     let least = match line {
-        Line::Program => Sign::Program,
-        Line::Environment => Sign::Any,
+        LineKind::Program => Sign::Program,
+        LineKind::Environment => Sign::Any,
     };
     sign(value).is_some_and(|sign| sign >= least)
 }
@@ -182,5 +183,5 @@ pub(super) fn is_random(text: &str) -> bool {
     for name in ALGORITHMS {
         text = text.replace(name, "");
     }
-    text.len() >= super::live::VALUE_BYTES_MIN && judge::is_random(&text)
+    text.len() >= super::live::VALUE_BYTES_MIN && classifier::is_random(&text)
 }

@@ -12,28 +12,28 @@ const DEPTH_MAX: usize = 128;
 const MERGES_MAX: usize = 200_000;
 
 /// A node of a document. What an alias names is there once.
-pub(super) enum Node {
+pub(super) enum YamlNode {
     Scalar(String),
-    Sequence(Vec<Rc<Node>>),
-    Mapping(Vec<(String, Rc<Node>)>),
+    Sequence(Vec<Rc<YamlNode>>),
+    Mapping(Vec<(String, Rc<YamlNode>)>),
 }
 
 /// A node, and how many nodes are within each other in it, through aliases as well: whoever walks it goes as deep.
 #[derive(Clone)]
-struct Placed {
-    node: Rc<Node>,
+struct NodeHeight {
+    node: Rc<YamlNode>,
     height: usize,
 }
 
 struct Reader<'a, 'b> {
     parser: Parser<&'a mut &'b [u8]>,
-    anchors: HashMap<String, Placed>,
+    anchors: HashMap<String, NodeHeight>,
     /// Fields that may still be merged: what is merged is merged again where it is named again.
     merges: usize,
 }
 
 /// Every document, or nothing where one is no YAML.
-pub(super) fn documents(text: &str) -> Option<Vec<Rc<Node>>> {
+pub(super) fn documents(text: &str) -> Option<Vec<Rc<YamlNode>>> {
     let mut input = text.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut input);
@@ -62,19 +62,19 @@ impl Reader<'_, '_> {
         catch_unwind(AssertUnwindSafe(|| self.parser.parse())).ok()?.ok()
     }
 
-    fn node(&mut self, event: EventData, depth: usize) -> Option<Placed> {
+    fn node(&mut self, event: EventData, depth: usize) -> Option<NodeHeight> {
         let (anchor, (node, inner)) = match event {
             EventData::Alias { anchor } => {
                 let known = self.anchors.get(&anchor).cloned();
                 return known.filter(|known| depth + known.height <= DEPTH_MAX);
             }
             _ if depth >= DEPTH_MAX => return None,
-            EventData::Scalar { anchor, value, .. } => (anchor, (Node::Scalar(value), 0)),
+            EventData::Scalar { anchor, value, .. } => (anchor, (YamlNode::Scalar(value), 0)),
             EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),
             EventData::MappingStart { anchor, .. } => (anchor, self.mapping(depth)?),
             _ => return None,
         };
-        let placed = Placed {
+        let placed = NodeHeight {
             node: Rc::new(node),
             height: inner + 1,
         };
@@ -84,11 +84,11 @@ impl Reader<'_, '_> {
         Some(placed)
     }
 
-    fn sequence(&mut self, depth: usize) -> Option<(Node, usize)> {
+    fn sequence(&mut self, depth: usize) -> Option<(YamlNode, usize)> {
         let (mut items, mut height) = (Vec::new(), 0);
         loop {
             match self.event()?.data {
-                EventData::SequenceEnd => return Some((Node::Sequence(items), height)),
+                EventData::SequenceEnd => return Some((YamlNode::Sequence(items), height)),
                 event => {
                     let item = self.node(event, depth + 1)?;
                     height = height.max(item.height);
@@ -98,42 +98,42 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn mapping(&mut self, depth: usize) -> Option<(Node, usize)> {
+    fn mapping(&mut self, depth: usize) -> Option<(YamlNode, usize)> {
         let (mut fields, mut height) = (Vec::new(), 0);
         loop {
             let event = self.event()?.data;
             if event == EventData::MappingEnd {
-                return Some((Node::Mapping(fields), height));
+                return Some((YamlNode::Mapping(fields), height));
             }
             let key = self.node(event, depth + 1)?.node;
             let event = self.event()?.data;
-            let Placed {
+            let NodeHeight {
                 node: field,
                 height: of_field,
             } = self.node(event, depth + 1)?;
             height = height.max(of_field);
             match key.as_ref() {
                 // What is merged stands for fields of its own.
-                Node::Scalar(name) if name == "<<" => self.merge(&mut fields, &field)?,
-                Node::Scalar(name) => fields.push((name.clone(), field)),
-                Node::Sequence(_) | Node::Mapping(_) => {}
+                YamlNode::Scalar(name) if name == "<<" => self.merge(&mut fields, &field)?,
+                YamlNode::Scalar(name) => fields.push((name.clone(), field)),
+                YamlNode::Sequence(_) | YamlNode::Mapping(_) => {}
             }
         }
     }
 
-    fn merge(&mut self, fields: &mut Vec<(String, Rc<Node>)>, merged: &Node) -> Option<()> {
+    fn merge(&mut self, fields: &mut Vec<(String, Rc<YamlNode>)>, merged: &YamlNode) -> Option<()> {
         match merged {
-            Node::Mapping(more) => {
+            YamlNode::Mapping(more) => {
                 self.merges = self.merges.checked_sub(more.len())?;
                 fields.extend(more.iter().cloned());
             }
-            Node::Sequence(all) => {
+            YamlNode::Sequence(all) => {
                 for one in all {
                     self.merges = self.merges.checked_sub(1)?;
                     self.merge(fields, one)?;
                 }
             }
-            Node::Scalar(_) => {}
+            YamlNode::Scalar(_) => {}
         }
         Some(())
     }

@@ -1,6 +1,6 @@
 //! The secrets in use, in every encoding in which they may turn up, whole or cut.
 
-use super::judge;
+use super::classifier;
 use crate::model::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine;
@@ -63,7 +63,7 @@ struct Word {
 }
 
 /// A text to look for.
-pub(super) struct Sought<'a> {
+pub(super) struct SearchText<'a> {
     pub(super) text: &'a str,
     /// The fingerprint of the secret that it is, or is a part of.
     pub(super) fingerprint: u64,
@@ -78,10 +78,10 @@ impl LiveValues {
         let mut sought = Vec::new();
         for secret in &secrets {
             let (text, fingerprint) = (secret.expose(), fingerprint(secret.expose()));
-            sought.push(Sought { text, fingerprint });
+            sought.push(SearchText { text, fingerprint });
             // The key of a Telegram bot is a secret without the number before it.
             let key = text.split_once(':').filter(|(bot, _)| is_number(bot));
-            sought.extend(key.map(|(_, text)| Sought { text, fingerprint }));
+            sought.extend(key.map(|(_, text)| SearchText { text, fingerprint }));
         }
         Self::new(&sought)
     }
@@ -95,7 +95,7 @@ impl LiveValues {
         }
     }
 
-    pub(super) fn new(sought: &[Sought<'_>]) -> Self {
+    pub(super) fn new(sought: &[SearchText<'_>]) -> Self {
         let all = Self::in_forms(sought, |value| match value.len() > VALUE_BYTES_MAX {
             true => usual_forms_of(value),
             false => forms_of(value),
@@ -106,18 +106,18 @@ impl LiveValues {
         }
     }
 
-    fn in_forms(sought: &[Sought<'_>], forms_of: fn(&str) -> Vec<String>) -> Self {
+    fn in_forms(sought: &[SearchText<'_>], forms_of: fn(&str) -> Vec<String>) -> Self {
         // By form: the fingerprint, and whether a piece of it is enough.
         let mut forms: BTreeMap<String, (u64, bool)> = BTreeMap::new();
         let mut forms_bytes = 0;
-        for Sought { text, fingerprint } in sought {
+        for SearchText { text, fingerprint } in sought {
             if text.len() < VALUE_BYTES_MIN {
                 continue;
             }
             if forms_bytes > FORMS_BYTES_MAX {
                 return Self::too_large();
             }
-            let in_pieces = judge::is_opaque(text);
+            let in_pieces = classifier::is_opaque(text);
             for form in forms_of(text) {
                 if form.len() >= VALUE_BYTES_MIN {
                     forms_bytes += form.len();
@@ -191,7 +191,7 @@ impl LiveValues {
                     if hit.end() <= *end {
                         continue;
                     }
-                    let range = grown(text, form.text.as_bytes(), hit.range(), word.at);
+                    let range = extend_match(text, form.text.as_bytes(), hit.range(), word.at);
                     *end = range.end;
                     work = work.saturating_sub(range.len().max(FINDING_BYTES));
                     found(range, form.fingerprint);
@@ -202,7 +202,7 @@ impl LiveValues {
 }
 
 /// The text around a hit that is the same as in the form, from one character to another.
-fn grown(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<usize> {
+fn extend_match(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let before = bytes.get(..hit.start).unwrap_or_default().iter().rev();
     let form_before = form.get(..at).unwrap_or_default().iter().rev();
@@ -237,7 +237,8 @@ fn words_of(
     let last = form.len() - bytes;
     let starts = (0..last).step_by(step).chain([last]);
     let pieces = starts.map(|start| start..start + bytes);
-    let telling = pieces.filter(|piece| is_telling(form.as_bytes().get(piece.clone()).unwrap_or_default()));
+    let telling =
+        pieces.filter(|piece| is_distinctive(form.as_bytes().get(piece.clone()).unwrap_or_default()));
     let telling: Vec<Range<usize>> = telling.collect();
     match telling.is_empty() {
         true => whole,
@@ -246,7 +247,7 @@ fn words_of(
 }
 
 /// True for a piece that is no word, no number and no filling.
-fn is_telling(piece: &[u8]) -> bool {
+fn is_distinctive(piece: &[u8]) -> bool {
     let mut kinds = piece.to_vec();
     kinds.sort_unstable();
     kinds.dedup();

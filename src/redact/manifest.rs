@@ -1,7 +1,7 @@
 //! The entries of the `Secret`s of a YAML or JSON text, by name. A text that is no YAML, such as a template, is read line by
 //! line.
 
-use super::document::{Node, documents};
+use super::document::{YamlNode, documents};
 use super::program;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,13 +39,13 @@ static FILES_GET: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"\.Files\.Get\s+["']([^"'\n]+)["']"#).expect("an expression compiles"));
 
 /// An entry of a `Secret`: its name and its value as it is used.
-pub(super) type Held = (String, String);
+pub(super) type SecretEntry = (String, String);
 
 /// The entries of the `Secret`s in a text.
-pub(super) fn held(text: &str) -> Vec<Held> {
+pub(super) fn secret_entries(text: &str) -> Vec<SecretEntry> {
     let mut found = Vec::new();
     if may_be_program(text) {
-        found = program::said(text).held;
+        found = program::find_secrets(text).entries;
     }
     if !text.contains("Secret") || !KIND.is_match(text) || is_program(text) {
         return found;
@@ -66,7 +66,7 @@ pub(super) fn held(text: &str) -> Vec<Held> {
 pub(super) fn files(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if may_be_program(text) {
-        found = program::said(text).files;
+        found = program::find_secrets(text).files;
     }
     if text.contains("secretGenerator") {
         for document in documents(text).unwrap_or_default() {
@@ -81,14 +81,16 @@ pub(super) fn files(text: &str) -> Vec<String> {
 }
 
 /// The files of the generators of a kustomization: `name=file` or a file.
-fn generated(document: &Node, found: &mut Vec<String>) {
-    let Node::Mapping(fields) = document else { return };
+fn generated(document: &YamlNode, found: &mut Vec<String>) {
+    let YamlNode::Mapping(fields) = document else {
+        return;
+    };
     for (_, generators) in fields.iter().filter(|(name, _)| name == "secretGenerator") {
-        let Node::Sequence(generators) = generators.as_ref() else {
+        let YamlNode::Sequence(generators) = generators.as_ref() else {
             continue;
         };
         for generator in generators {
-            let Node::Mapping(fields) = generator.as_ref() else {
+            let YamlNode::Mapping(fields) = generator.as_ref() else {
                 continue;
             };
             let sources = fields
@@ -124,26 +126,26 @@ fn is_program(text: &str) -> bool {
     may_be && !LINE.is_match(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
 }
 
-fn visit(node: &Node, visits: &mut usize, found: &mut Vec<Held>) {
+fn visit(node: &YamlNode, visits: &mut usize, found: &mut Vec<SecretEntry>) {
     let Some(left) = visits.checked_sub(1) else {
         return;
     };
     *visits = left;
     match node {
-        Node::Scalar(_) => {}
-        Node::Sequence(items) => items.iter().for_each(|item| visit(item, visits, found)),
-        Node::Mapping(fields) => {
+        YamlNode::Scalar(_) => {}
+        YamlNode::Sequence(items) => items.iter().for_each(|item| visit(item, visits, found)),
+        YamlNode::Mapping(fields) => {
             match kind(fields) {
                 Some("Secret") => secret(fields, visits, found),
                 // Items of such a list need not say what they are.
                 Some("SecretList") => {
                     let items = fields.iter().filter(|(name, _)| name == "items");
                     for (_, items) in items {
-                        let Node::Sequence(items) = items.as_ref() else {
+                        let YamlNode::Sequence(items) = items.as_ref() else {
                             continue;
                         };
                         for item in items {
-                            if let Node::Mapping(fields) = item.as_ref() {
+                            if let YamlNode::Mapping(fields) = item.as_ref() {
                                 secret(fields, visits, found);
                             }
                         }
@@ -156,15 +158,15 @@ fn visit(node: &Node, visits: &mut usize, found: &mut Vec<Held>) {
     }
 }
 
-fn kind(fields: &[(String, Rc<Node>)]) -> Option<&str> {
+fn kind(fields: &[(String, Rc<YamlNode>)]) -> Option<&str> {
     let (_, kind) = fields.iter().find(|(name, _)| name == "kind")?;
     match kind.as_ref() {
-        Node::Scalar(kind) => Some(kind),
-        Node::Sequence(_) | Node::Mapping(_) => None,
+        YamlNode::Scalar(kind) => Some(kind),
+        YamlNode::Sequence(_) | YamlNode::Mapping(_) => None,
     }
 }
 
-fn secret(fields: &[(String, Rc<Node>)], visits: &mut usize, found: &mut Vec<Held>) {
+fn secret(fields: &[(String, Rc<YamlNode>)], visits: &mut usize, found: &mut Vec<SecretEntry>) {
     for (name, entries) in fields {
         match name.as_str() {
             "data" => texts("", entries, visits, &mut |name, text| {
@@ -178,22 +180,22 @@ fn secret(fields: &[(String, Rc<Node>)], visits: &mut usize, found: &mut Vec<Hel
     }
 }
 
-fn texts(name: &str, node: &Node, visits: &mut usize, found: &mut dyn FnMut(&str, &str)) {
+fn texts(name: &str, node: &YamlNode, visits: &mut usize, found: &mut dyn FnMut(&str, &str)) {
     let Some(left) = visits.checked_sub(1) else {
         return;
     };
     *visits = left;
     match node {
-        Node::Scalar(text) => found(name, text),
-        Node::Sequence(items) => items.iter().for_each(|item| texts(name, item, visits, found)),
-        Node::Mapping(fields) => fields
+        YamlNode::Scalar(text) => found(name, text),
+        YamlNode::Sequence(items) => items.iter().for_each(|item| texts(name, item, visits, found)),
+        YamlNode::Mapping(fields) => fields
             .iter()
             .for_each(|(name, field)| texts(name, field, visits, found)),
     }
 }
 
 /// An entry of `data`: decoded where it is text in base64, and as it is written where it is not.
-pub(super) fn decoded(name: &str, text: &str) -> Held {
+pub(super) fn decoded(name: &str, text: &str) -> SecretEntry {
     let packed: String = text.split_ascii_whitespace().collect();
     let plain = STANDARD.decode(&packed).ok();
     let plain = plain.and_then(|plain| String::from_utf8(plain).ok());
@@ -201,7 +203,7 @@ pub(super) fn decoded(name: &str, text: &str) -> Held {
 }
 
 /// The entries of documents that say they are a `Secret`, one a line.
-fn by_lines(text: &str, found: &mut Vec<Held>) {
+fn by_lines(text: &str, found: &mut Vec<SecretEntry>) {
     for document in text.split("\n---") {
         let is_kind = |line: &str| {
             let kind = line.trim().strip_prefix("kind:").map(unquoted);
@@ -213,7 +215,7 @@ fn by_lines(text: &str, found: &mut Vec<Held>) {
     }
 }
 
-fn entries(document: &str, found: &mut Vec<Held>) {
+fn entries(document: &str, found: &mut Vec<SecretEntry>) {
     let mut section: Option<(usize, bool)> = None;
     for line in document.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -253,10 +255,10 @@ fn unquoted(value: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::held;
+    use super::secret_entries;
 
     fn names_and_values(text: &str) -> Vec<(String, String)> {
-        held(text)
+        secret_entries(text)
     }
 
     fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

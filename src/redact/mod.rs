@@ -4,31 +4,31 @@
 
 mod code;
 mod document;
-mod files;
-mod judge;
+mod file_secrets;
+mod classifier;
 mod live;
 mod manifest;
-mod named;
+mod named_files;
 mod patterns;
 mod program;
 mod source;
 mod unquoted;
-mod unseen;
+mod visible_text;
 
-pub use files::InFile;
-pub use named::NamedFiles;
-pub use source::{Known, is_named_like_one};
+pub use file_secrets::FileSecrets;
+pub use named_files::NamedFiles;
+pub use source::{KnownSecret, is_secret_file_name};
 
 use crate::model::{RepoPath, Secret};
-use files::Files;
-use live::{LiveValues, Sought};
+use file_secrets::FileSecretsCache;
+use live::{LiveValues, SearchText};
 use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use unseen::Seen;
+use visible_text::VisibleText;
 
 /// The text before the number of a placeholder.
 const OPENING: &str = "⟦secret:";
@@ -37,9 +37,9 @@ const CLOSING: char = '⟧';
 /// Different values that get a number of their own; all later ones share the next number.
 const NUMBERS_MAX: usize = 100_000;
 /// Names of files that are remembered as looked for.
-const LOOKS_MAX: usize = 10_000;
+const SEARCHED_NAMES_MAX: usize = 10_000;
 /// Bytes of all texts that one redactor learns. Where there is more, all text is withheld.
-const LEARNT_BYTES_MAX: usize = 2 << 20;
+const LEARNED_BYTES_MAX: usize = 2 << 20;
 
 /// Replaces secrets by `⟦secret:N⟧`. The same value has the same number for as long as this redactor
 /// lives, so people and models can still tell values apart.
@@ -47,24 +47,24 @@ const LEARNT_BYTES_MAX: usize = 2 << 20;
 /// Beside the secrets it was given it hides those it learnt. What one redactor learns no other one knows:
 /// whoever looks at files on behalf of a person makes one of their own with [`Redactor::fresh`].
 pub struct Redactor {
-    common: Arc<Common>,
-    learnt: Mutex<Learnt>,
+    shared: Arc<SharedSecrets>,
+    learned: Mutex<LearnedSecrets>,
 }
 
 /// The part that all redactors of a process have in common.
-struct Common {
+struct SharedSecrets {
     live: LiveValues,
     /// Keys the fingerprints with random bits of this process, so that none can be looked up.
     fingerprints: RandomState,
     /// Fingerprint to number. Held only to look one up, and never across a wait.
     numbers: Mutex<HashMap<u64, usize>>,
     /// The secrets of files, by the hash of their content. It says nothing about whose they are.
-    files: Mutex<Files>,
+    files: Mutex<FileSecretsCache>,
 }
 
 /// The secrets that were learnt.
 #[derive(Default)]
-struct Learnt {
+struct LearnedSecrets {
     /// Fingerprints of the texts.
     known: HashSet<u64>,
     /// The texts to look for, each with the fingerprint of its secret.
@@ -76,11 +76,11 @@ struct Learnt {
     /// Files that are secrets because others say so.
     named: NamedFiles,
     /// Names of files that were looked for in all others.
-    looked_for: HashSet<String>,
+    searched_names: HashSet<String>,
 }
 
 /// A part of a text that must not be seen, and whose number it gets.
-struct Finding {
+struct SecretSpan {
     range: Range<usize>,
     fingerprint: u64,
 }
@@ -98,13 +98,13 @@ impl Redactor {
         let fingerprints = RandomState::new();
         let live = LiveValues::of_secrets(secrets, |value| fingerprints.hash_one(value));
         Self {
-            common: Arc::new(Common {
+            shared: Arc::new(SharedSecrets {
                 live,
                 fingerprints,
                 numbers: Mutex::default(),
                 files: Mutex::default(),
             }),
-            learnt: Mutex::default(),
+            learned: Mutex::default(),
         }
     }
 
@@ -112,18 +112,18 @@ impl Redactor {
     #[must_use]
     pub fn fresh(&self) -> Self {
         Self {
-            common: Arc::clone(&self.common),
-            learnt: Mutex::default(),
+            shared: Arc::clone(&self.shared),
+            learned: Mutex::default(),
         }
     }
 
     /// Learns the secrets of a whole file, so that no part of it shows one, nor anything that is made of it.
     /// `blob` is git's hash of the content, where it is known.
     pub fn learn_file(&self, blob: Option<&str>, content: &[u8]) {
-        let found = self.in_file(blob, content);
+        let found = self.secrets_in_file(blob, content);
         self.learn(&found.secrets);
         if !found.files.is_empty() {
-            let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
             learnt.named.add(&found.files);
         }
     }
@@ -134,32 +134,32 @@ impl Redactor {
     }
 
     /// True for a file that is a secret as a whole: by its own name, or because a file that was learnt says so.
-    pub fn is_named(&self, path: &RepoPath) -> bool {
-        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        is_named_like_one(path.file_name()) || learnt.named.holds(path)
+    pub fn is_secret_file(&self, path: &RepoPath) -> bool {
+        let learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        is_secret_file_name(path.file_name()) || learnt.named.contains(path)
     }
 
     /// True for a name of which everything was learnt that names it. What is written later is learnt when it is written.
-    pub fn is_looked_for(&self, file_name: &str) -> bool {
-        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        learnt.looked_for.contains(file_name)
+    pub fn is_name_searched(&self, file_name: &str) -> bool {
+        let learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.searched_names.contains(file_name)
     }
 
     /// Notes that everything was learnt that names a file.
-    pub fn set_looked_for(&self, file_name: &str) {
-        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        if learnt.looked_for.len() < LOOKS_MAX {
-            learnt.looked_for.insert(file_name.to_owned());
+    pub fn mark_name_searched(&self, file_name: &str) {
+        let mut learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learnt.searched_names.len() < SEARCHED_NAMES_MAX {
+            learnt.searched_names.insert(file_name.to_owned());
         }
     }
 
     /// The secrets of a file that is one as a whole. Bundles of certificates are public.
-    pub fn secrets_of_named_file(&self, content: &[u8]) -> Vec<Known> {
+    pub fn secrets_of_named_file(&self, content: &[u8]) -> Vec<KnownSecret> {
         std::str::from_utf8(content).map_or_else(|_| Vec::new(), source::secrets_of_named)
     }
 
     /// The secrets of a whole file, and the files it names as ones.
-    pub fn in_file(&self, blob: Option<&str>, content: &[u8]) -> Arc<InFile> {
+    pub fn secrets_in_file(&self, blob: Option<&str>, content: &[u8]) -> Arc<FileSecrets> {
         let key = match blob {
             Some(blob) => blob.to_owned(),
             None => Sha256::digest(content)
@@ -167,63 +167,63 @@ impl Redactor {
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),
         };
-        if let Some(found) = self.common.files().get(&key) {
+        if let Some(found) = self.shared.files().get(&key) {
             return found;
         }
         // What is no text has no secrets that could be shown.
         let text = std::str::from_utf8(content).unwrap_or_default();
-        let found = Arc::new(InFile {
+        let found = Arc::new(FileSecrets {
             secrets: source::secrets_in(text),
             files: source::files_named(text),
         });
-        self.common.files().put(key, &found);
+        self.shared.files().put(key, &found);
         found
     }
 
     /// Returns the secrets of a file by git's hash of its content, which is read only where the hash is not known.
     /// What is read is remembered by the hash it really has: it may have changed meanwhile.
-    pub fn in_file_at(
+    pub fn secrets_in_blob(
         &self,
         blob: &str,
         read: impl FnOnce() -> Option<(bytes::Bytes, String)>,
-    ) -> Option<Arc<InFile>> {
-        let known = self.common.files().get(blob);
+    ) -> Option<Arc<FileSecrets>> {
+        let known = self.shared.files().get(blob);
         known.or_else(|| {
             let (content, blob) = read()?;
-            Some(self.in_file(Some(&blob), &content))
+            Some(self.secrets_in_file(Some(&blob), &content))
         })
     }
 
     /// True if it hides more than live secrets and what usual ones look like.
-    pub fn has_learnt(&self) -> bool {
-        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn has_learned_secrets(&self) -> bool {
+        let learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learnt.bytes > 0
     }
 
     /// The secrets of an entry of a rendered `Secret`.
-    pub fn secrets_held(&self, name: &str, value: &str) -> Vec<Known> {
-        source::secrets_held(name, value)
+    pub fn secrets_in_entry(&self, name: &str, value: &str) -> Vec<KnownSecret> {
+        source::secrets_in_entry(name, value)
     }
 
     /// The secrets of a whole text.
-    pub fn secrets_in(&self, text: &str) -> Vec<Known> {
+    pub fn secrets_in(&self, text: &str) -> Vec<KnownSecret> {
         source::secrets_in(text)
     }
 
     /// Learns secrets that were found.
-    pub fn learn(&self, secrets: &[Known]) {
+    pub fn learn(&self, secrets: &[KnownSecret]) {
         if secrets.is_empty() {
             return;
         }
-        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         for secret in secrets {
             let whole = secret.texts.first().map_or("", Secret::expose);
-            let whole = self.common.fingerprints.hash_one(whole);
+            let whole = self.shared.fingerprints.hash_one(whole);
             for text in &secret.texts {
-                if learnt.bytes > LEARNT_BYTES_MAX {
+                if learnt.bytes > LEARNED_BYTES_MAX {
                     return;
                 }
-                let fingerprint = self.common.fingerprints.hash_one(text.expose());
+                let fingerprint = self.shared.fingerprints.hash_one(text.expose());
                 if learnt.known.insert(fingerprint) {
                     learnt.add(text, whole);
                 }
@@ -232,19 +232,19 @@ impl Redactor {
     }
 
     /// Finds what was learnt; nothing where nothing was.
-    fn learnt(&self) -> Option<Arc<LiveValues>> {
-        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+    fn learned_values(&self) -> Option<Arc<LiveValues>> {
+        let mut learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learnt.bytes == 0 {
             return None;
         }
         if let Some(live) = &learnt.live {
             return Some(Arc::clone(live));
         }
-        let sought = learnt.texts.iter().map(|(text, fingerprint)| Sought {
+        let sought = learnt.texts.iter().map(|(text, fingerprint)| SearchText {
             text: text.expose(),
             fingerprint: *fingerprint,
         });
-        let live = Arc::new(match learnt.bytes > LEARNT_BYTES_MAX {
+        let live = Arc::new(match learnt.bytes > LEARNED_BYTES_MAX {
             true => LiveValues::too_large(),
             false => LiveValues::new(&sought.collect::<Vec<_>>()),
         });
@@ -287,25 +287,26 @@ impl Redactor {
     }
 
     /// True if one of the live secrets stands in the text.
-    pub fn holds_live(&self, text: &str) -> bool {
+    pub fn contains_live(&self, text: &str) -> bool {
         let mut holds = false;
-        self.common.live.find(text, |_, _| holds = true);
-        holds || Seen::of(text).is_some_and(|seen| self.holds_live(&seen.text))
+        self.shared.live.find(text, |_, _| holds = true);
+        holds || VisibleText::new(text).is_some_and(|seen| self.contains_live(&seen.text))
     }
 
     /// Returns all ranges to replace, in order, without overlaps and on character boundaries.
-    fn findings(&self, text: &str) -> Vec<Finding> {
+    fn findings(&self, text: &str) -> Vec<SecretSpan> {
         let mut findings = Vec::new();
-        let learnt = self.learnt();
-        let mut found = |range, fingerprint| findings.push(Finding { range, fingerprint });
-        self.common.live.find(text, &mut found);
+        let learnt = self.learned_values();
+        let mut found = |range, fingerprint| findings.push(SecretSpan { range, fingerprint });
+        self.shared.live.find(text, &mut found);
         if let Some(learnt) = &learnt {
             learnt.find(text, &mut found);
         }
-        let seen = Seen::of(text);
+        let seen = VisibleText::new(text);
         if let Some(seen) = &seen {
-            let mut found = |range: Range<usize>, fingerprint| found(seen.place(&range), fingerprint);
-            self.common.live.find(&seen.text, &mut found);
+            let mut found =
+                |range: Range<usize>, fingerprint| found(seen.original_range(&range), fingerprint);
+            self.shared.live.find(&seen.text, &mut found);
             if let Some(learnt) = &learnt {
                 learnt.find(&seen.text, &mut found);
             }
@@ -314,29 +315,32 @@ impl Redactor {
         if let Some(seen) = &seen {
             patterns::find(&seen.text, |range| {
                 let secret = seen.text.get(range.clone()).unwrap_or_default();
-                let (range, fingerprint) = (seen.place(&range), self.common.fingerprints.hash_one(secret));
-                findings.push(Finding { range, fingerprint });
+                let (range, fingerprint) = (
+                    seen.original_range(&range),
+                    self.shared.fingerprints.hash_one(secret),
+                );
+                findings.push(SecretSpan { range, fingerprint });
             });
         }
         patterns::find(text, |range| {
             let fingerprint = self
-                .common
+                .shared
                 .fingerprints
                 .hash_one(text.get(range.clone()).unwrap_or_default());
-            findings.push(Finding { range, fingerprint });
+            findings.push(SecretSpan { range, fingerprint });
         });
         if findings.len() <= 1 {
             return findings;
         }
         // A live value gives its number to whatever it is part of, so it is found under one number
         // in every context.
-        let mut ordered: Vec<(bool, Finding)> = findings
+        let mut ordered: Vec<(bool, SecretSpan)> = findings
             .into_iter()
             .enumerate()
             .map(|(index, finding)| (index < live, finding))
             .collect();
         ordered.sort_by_key(|(_, finding)| finding.range.start);
-        let mut merged: Vec<(bool, Finding)> = Vec::with_capacity(ordered.len());
+        let mut merged: Vec<(bool, SecretSpan)> = Vec::with_capacity(ordered.len());
         for (is_live, finding) in ordered {
             match merged.last_mut() {
                 Some((last_is_live, last)) if finding.range.start < last.range.end => {
@@ -353,7 +357,7 @@ impl Redactor {
     }
 
     fn number(&self, fingerprint: u64) -> usize {
-        let mut numbers = self.common.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.len() + 1;
         if next > NUMBERS_MAX {
             return numbers.get(&fingerprint).copied().unwrap_or(next);
@@ -362,18 +366,18 @@ impl Redactor {
     }
 }
 
-impl Common {
-    fn files(&self) -> std::sync::MutexGuard<'_, Files> {
+impl SharedSecrets {
+    fn files(&self) -> std::sync::MutexGuard<'_, FileSecretsCache> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Learnt {
+impl LearnedSecrets {
     /// Takes one more text, or gives up all of them where they are too many to look for.
     fn add(&mut self, text: &Secret, whole: u64) {
         self.live = None;
         self.bytes += text.expose().len();
-        match self.bytes > LEARNT_BYTES_MAX {
+        match self.bytes > LEARNED_BYTES_MAX {
             true => (self.texts, self.known) = (Vec::new(), HashSet::new()),
             false => self.texts.push((text.clone(), whole)),
         }

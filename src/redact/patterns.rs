@@ -1,8 +1,8 @@
 //! Patterns of secrets that are not configured. Each pattern is bound to something that does not
 //! occur in ordinary configuration, so that digests, image tags and long names stay readable.
 
-use super::code::{Line, is_code};
-use super::judge;
+use super::classifier;
+use super::code::{LineKind, is_code};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 use std::ops::Range;
@@ -122,7 +122,7 @@ const PATTERNS: &[Pattern] = &[
 ];
 
 /// Patterns, ready to run.
-struct Compiled {
+struct CompiledPatterns {
     anchors: AhoCorasick,
     /// The pattern of each anchor, by number of the anchor.
     pattern_of: Vec<usize>,
@@ -136,13 +136,13 @@ struct Compiled {
     clippy::expect_used,
     reason = "the expressions are constants, and a test compiles them"
 )]
-static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
+static COMPILED: LazyLock<CompiledPatterns> = LazyLock::new(|| {
     let anchors = PATTERNS.iter().flat_map(|pattern| pattern.anchors);
     let pattern_of = PATTERNS
         .iter()
         .enumerate()
         .flat_map(|(index, pattern)| pattern.anchors.iter().map(move |_| index));
-    Compiled {
+    CompiledPatterns {
         anchors: AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .kind(Some(AhoCorasickKind::DFA))
@@ -290,7 +290,7 @@ fn has_digit(text: &str, range: Range<usize>) -> bool {
 }
 
 fn has_three_classes(text: &str, range: Range<usize>) -> bool {
-    text.get(range).is_some_and(judge::has_three_classes)
+    text.get(range).is_some_and(classifier::has_three_classes)
 }
 
 /// Bytes before a value in which `checksum/secret:` may stand, and the beginning of a name of AWS.
@@ -303,8 +303,8 @@ fn is_random_and_named(text: &str, range: Range<usize>) -> bool {
     let Some(value) = text.get(range.clone()) else {
         return false;
     };
-    let is_other = || judge::is_reference(value) || is_code(Line::Program, value);
-    judge::is_random(value) && !is_named_otherwise(text, range.start) && !is_other()
+    let is_other = || classifier::is_reference(value) || is_code(LineKind::Program, value);
+    classifier::is_random(value) && !is_named_otherwise(text, range.start) && !is_other()
 }
 
 /// True if the line says before this place that what comes is a checksum, or the end of a name of AWS.

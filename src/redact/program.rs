@@ -2,7 +2,7 @@
 //! functions that make one, and the files that become their values. A program may make a `Secret` in other ways; those
 //! show when it is rendered.
 
-use super::manifest::{Held, decoded};
+use super::manifest::{SecretEntry, decoded};
 use std::collections::HashSet;
 
 /// Nesting that is followed.
@@ -19,9 +19,9 @@ enum Token<'t> {
 
 /// The secrets that are written in a program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ProgramSecrets {
     /// The entries of its `Secret`s.
-    pub(super) held: Vec<Held>,
+    pub(super) entries: Vec<SecretEntry>,
     /// The files that are read for them, as they are written.
     pub(super) files: Vec<String>,
     /// The beginnings of the texts that were taken, each with `true` if also decoded.
@@ -29,13 +29,13 @@ pub(super) struct Said {
 }
 
 /// Finds the secrets that are written in a program.
-pub(super) fn said(text: &str) -> Said {
+pub(super) fn find_secrets(text: &str) -> ProgramSecrets {
     let tokens = tokens(text);
-    let mut said = Said::default();
-    let mut open: Vec<Open> = Vec::new();
+    let mut said = ProgramSecrets::default();
+    let mut open: Vec<OpenBracket> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            Token::Mark(b'{' | b'(' | b'[') if open.len() < DEPTH_MAX => open.push(Open {
+            Token::Mark(b'{' | b'(' | b'[') if open.len() < DEPTH_MAX => open.push(OpenBracket {
                 at,
                 is_secret: matches!(token, Token::Mark(b'('))
                     && makes_secret(tokens.get(..at).unwrap_or_default()),
@@ -44,8 +44,8 @@ pub(super) fn said(text: &str) -> Said {
                 if let Some(closed) = open.pop().filter(|open| open.is_secret) {
                     let inside = tokens.get(closed.at..at).unwrap_or_default();
                     match tokens.get(closed.at) {
-                        Some(Token::Mark(b'{')) => of_object(inside, &mut said),
-                        _ => entries(inside, Data::Either, &mut said),
+                        Some(Token::Mark(b'{')) => collect_object(inside, &mut said),
+                        _ => entries(inside, ValueEncoding::Either, &mut said),
                     }
                 }
             }
@@ -61,14 +61,14 @@ pub(super) fn said(text: &str) -> Said {
 }
 
 /// A bracket that is not closed yet.
-struct Open {
+struct OpenBracket {
     at: usize,
     is_secret: bool,
 }
 
 /// The way values are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Data {
+enum ValueEncoding {
     Plain,
     /// Plain, or in base64.
     Either,
@@ -108,7 +108,7 @@ fn makes_secret(before: &[Token<'_>]) -> bool {
 }
 
 /// The entries of an object that is a `Secret`, from its first brace on.
-fn of_object(object: &[Token<'_>], said: &mut Said) {
+fn collect_object(object: &[Token<'_>], said: &mut ProgramSecrets) {
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(token) = object.get(at) {
@@ -120,8 +120,8 @@ fn of_object(object: &[Token<'_>], said: &mut Said) {
             {
                 let value = value_of(object.get(at + 1..).unwrap_or_default());
                 let data = match *name {
-                    "data" => Data::Either,
-                    _ => Data::Plain,
+                    "data" => ValueEncoding::Either,
+                    _ => ValueEncoding::Plain,
                 };
                 entries(value, data, said);
                 at += value.len();
@@ -156,7 +156,7 @@ fn value_of<'a, 't>(after: &'a [Token<'t>]) -> &'a [Token<'t>] {
 }
 
 /// The texts that are values of fields, each with the name of its field, and the files that are read for them.
-fn entries(tokens: &[Token<'_>], data: Data, said: &mut Said) {
+fn entries(tokens: &[Token<'_>], data: ValueEncoding, said: &mut ProgramSecrets) {
     let mut name = "";
     let mut is_value = false;
     for (at, token) in tokens.iter().enumerate() {
@@ -172,7 +172,7 @@ fn entries(tokens: &[Token<'_>], data: Data, said: &mut Said) {
                         said.files.push((*text).to_owned())
                     }
                     true => {}
-                    false if is_value => hold(name, text, data, said),
+                    false if is_value => add_entry(name, text, data, said),
                     false => {}
                 }
             }
@@ -181,16 +181,19 @@ fn entries(tokens: &[Token<'_>], data: Data, said: &mut Said) {
     }
 }
 
-fn hold(name: &str, text: &str, data: Data, said: &mut Said) {
+fn add_entry(name: &str, text: &str, data: ValueEncoding, said: &mut ProgramSecrets) {
     // What stands within several of them is the same text.
-    if !said.seen.insert((text.as_ptr() as usize, data == Data::Either)) {
+    if !said
+        .seen
+        .insert((text.as_ptr() as usize, data == ValueEncoding::Either))
+    {
         return;
     }
     let plain = unescaped(text);
-    if data == Data::Either {
-        said.held.push(decoded(name, &plain));
+    if data == ValueEncoding::Either {
+        said.entries.push(decoded(name, &plain));
     }
-    said.held.push((name.to_owned(), plain));
+    said.entries.push((name.to_owned(), plain));
 }
 
 /// A text as the program has it.
@@ -279,10 +282,12 @@ fn block<'t>(rest: &'t str, tokens: &mut Vec<Token<'t>>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, said};
+    use super::{ProgramSecrets, find_secrets};
 
     fn of(text: &str) -> (Vec<String>, Vec<String>) {
-        let Said { held, files, .. } = said(text);
+        let ProgramSecrets {
+            entries: held, files, ..
+        } = find_secrets(text);
         let mut held: Vec<String> = held
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))

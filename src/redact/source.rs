@@ -1,6 +1,6 @@
 //! The secrets of a whole text: of a file before a part of it is shown, of a value before it is written.
 
-use super::judge::{self, Place};
+use super::classifier::{self, ValueContext};
 use super::{contains_placeholder, manifest, patterns, unquoted};
 use crate::model::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -13,17 +13,17 @@ const NAMED_LINES_MAX: usize = 10_000;
 
 /// A secret that was found, as the texts it is looked for by: first the whole of it.
 #[derive(Clone)]
-pub struct Known {
+pub struct KnownSecret {
     pub(super) texts: Vec<Secret>,
 }
 
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for KnownSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Known").finish_non_exhaustive()
     }
 }
 
-impl Known {
+impl KnownSecret {
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
         let texts = self.texts.iter();
@@ -33,23 +33,23 @@ impl Known {
 
 /// The secrets of a text: what looks like one, what stands behind a name that says so, and what a `Secret` of
 /// Kubernetes holds.
-pub(super) fn secrets_in(text: &str) -> Vec<Known> {
+pub(super) fn secrets_in(text: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
     collect(text, &mut found);
-    for (name, value) in manifest::held(text) {
-        take_held(&name, &value, &mut found);
+    for (name, value) in manifest::secret_entries(text) {
+        collect_entry(&name, &value, &mut found);
     }
-    known(found)
+    into_secrets(found)
 }
 
 /// The secrets of an entry of a `Secret`.
-pub(super) fn secrets_held(name: &str, value: &str) -> Vec<Known> {
+pub(super) fn secrets_in_entry(name: &str, value: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
-    take_held(name, value, &mut found);
-    known(found)
+    collect_entry(name, value, &mut found);
+    into_secrets(found)
 }
 
-fn take_held(name: &str, value: &str, found: &mut BTreeSet<String>) {
+fn collect_entry(name: &str, value: &str, found: &mut BTreeSet<String>) {
     collect(value, found);
     let value = value.trim();
     if value.contains('\n') {
@@ -59,26 +59,27 @@ fn take_held(name: &str, value: &str, found: &mut BTreeSet<String>) {
         }
         return;
     }
-    if judge::is_secret(Place::Held(name), value) {
+    if classifier::is_secret(ValueContext::InSecret(name), value) {
         found.insert(value.to_owned());
     }
 }
 
 /// The secrets of a file that configuration names as one, or that is called like one: each line of it that may be one,
 /// and all of it.
-pub(super) fn secrets_of_named(text: &str) -> Vec<Known> {
+pub(super) fn secrets_of_named(text: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
-    take_held("", text, &mut found);
+    collect_entry("", text, &mut found);
     if !is_public(text.trim()) {
         for line in text.lines().map(str::trim).take(NAMED_LINES_MAX) {
             let value = line.split_once(['=', ':']).map(|(_, value)| value.trim());
             let parts = std::iter::once(line).chain(value).map(unquoted);
-            let parts =
-                parts.filter(|part| !part.starts_with('#') && judge::is_secret(Place::Held(""), part));
+            let parts = parts.filter(|part| {
+                !part.starts_with('#') && classifier::is_secret(ValueContext::InSecret(""), part)
+            });
             found.extend(parts.map(str::to_owned));
         }
     }
-    known(found)
+    into_secrets(found)
 }
 
 fn unquoted(value: &str) -> &str {
@@ -99,7 +100,7 @@ pub(super) fn files_named(text: &str) -> Vec<String> {
 }
 
 /// True for the name of a file that says that it is a secret as a whole: `db-password`, `token.txt`.
-pub fn is_named_like_one(file_name: &str) -> bool {
+pub fn is_secret_file_name(file_name: &str) -> bool {
     COMPILED.file_name.is_match(file_name)
 }
 
@@ -125,7 +126,7 @@ fn collect(text: &str, found: &mut BTreeSet<String>) {
                 (None, Some(value)) => value.as_str().trim_end_matches([',', ';']),
                 (None, None) => continue,
             };
-            let is_secret = judge::is_secret(Place::Named(name.as_str()), value);
+            let is_secret = classifier::is_secret(ValueContext::AfterName(name.as_str()), value);
             if !is_secret || patterns::is_named_otherwise(text, name.end()) {
                 continue;
             }
@@ -140,10 +141,10 @@ fn collect(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-fn known(found: BTreeSet<String>) -> Vec<Known> {
+fn into_secrets(found: BTreeSet<String>) -> Vec<KnownSecret> {
     let found = found.into_iter().filter(|secret| !contains_placeholder(secret));
     found
-        .map(|secret| Known {
+        .map(|secret| KnownSecret {
             texts: texts(&secret),
         })
         .collect()
@@ -159,7 +160,7 @@ fn texts(secret: &str) -> Vec<Secret> {
         let lines: Vec<&str> = unescaped.lines().map(str::trim).collect();
         let plain = lines.join("\n").trim().to_owned();
         // Of lines of base64 every part is known by itself.
-        let in_parts = judge::is_opaque(&plain);
+        let in_parts = classifier::is_opaque(&plain);
         texts.push(plain);
         let long = lines
             .iter()
@@ -168,7 +169,7 @@ fn texts(secret: &str) -> Vec<Secret> {
             !in_parts
                 && !line.contains(char::is_whitespace)
                 && !line.contains("-----")
-                && judge::is_random(line)
+                && classifier::is_random(line)
         });
         texts.extend(own.map(|line| (*line).to_owned()));
         texts.extend(last_line(secret, &lines));
@@ -205,7 +206,7 @@ fn is_public(text: &str) -> bool {
     text.starts_with("-----BEGIN ") && !text.contains("PRIVATE KEY")
 }
 
-struct Compiled {
+struct SourcePatterns {
     names: AhoCorasick,
     named: Regex,
     entry: Regex,
@@ -221,7 +222,7 @@ pub(super) const WORDS: &str = "password|passwd|passphrase|pwd|secret|token|api[
     clippy::expect_used,
     reason = "the expressions are constants, and a test compiles them"
 )]
-static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
+static COMPILED: LazyLock<SourcePatterns> = LazyLock::new(|| {
     // A value in quotes, or one without.
     let value =
         r#"(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|([A-Za-z0-9+/=_.~!@#$%^&*-]+[,;]?)(?:\s|$))"#;
@@ -240,7 +241,7 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let file = format!(
         r#"(?im)(?:{WORDS})["'\]]{{0,2}}[ \t]*(?:\+?:{{1,3}}|=)[ \t]*(?:{read})["']([^"'\n]+)["']|(?:{WORDS})[_-]?file["']?[ \t]*[:=][ \t]*["']?([^"'\s]+)"#
     );
-    Compiled {
+    SourcePatterns {
         below: Regex::new(&below).expect("an expression compiles"),
         file: Regex::new(&file).expect("an expression compiles"),
         file_name: Regex::new(&format!(

@@ -219,7 +219,7 @@ fn a_document_may_mention_a_private_key() {
 }
 
 #[test]
-fn numbers_are_stable_and_tell_values_apart() {
+fn placeholder_numbers_are_stable_and_distinct_for_each_value() {
     let redactor = redactor(&["first-value", "second-value"]);
     assert_eq!(
         redactor.redact("second-value first-value second-value"),
@@ -468,11 +468,11 @@ fn a_long_value_is_known_by_any_larger_part_of_it() {
 }
 
 #[test]
-fn what_one_redactor_learnt_no_other_one_knows() {
+fn secrets_learned_by_one_redactor_are_unknown_to_others() {
     let ours = redactor(&[LIVE]);
     let (alice, bob) = (ours.fresh(), ours.fresh());
     alice.learn_file(None, b"password: 'blue moon 42'\n");
-    assert!(alice.has_learnt() && !bob.has_learnt() && !ours.has_learnt());
+    assert!(alice.has_learned_secrets() && !bob.has_learned_secrets() && !ours.has_learned_secrets());
     assert_eq!(alice.redact("blue moon 42"), "⟦secret:1⟧");
     assert_eq!(bob.redact("blue moon 42"), "blue moon 42");
     assert_eq!(bob.redact(LIVE), "⟦secret:2⟧");
@@ -494,7 +494,7 @@ fn the_key_of_a_telegram_bot_is_a_secret_by_itself() {
 }
 
 #[test]
-fn lines_with_a_part_of_a_secret_are_told_by_number() {
+fn lines_holding_part_of_a_secret_are_listed_by_number() {
     let key = key();
     let text = format!("name: x\n{key}level: 1\n");
     let lines: Vec<usize> = learning(&text).lines(&text).into_iter().collect();

@@ -1,8 +1,8 @@
 //! Values without quotes behind a name that says that they are secrets, up to the end of their line: in YAML, in
 //! properties and in files of environment variables they may hold spaces and any character.
 
-use super::code::{Line, is_code, is_random};
-use super::judge::{self, Place};
+use super::classifier::{self, ValueContext};
+use super::code::{LineKind, is_code, is_random};
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
@@ -56,9 +56,10 @@ pub(super) fn find<'t>(text: &'t str, mut found: impl FnMut(&'t str)) {
             }
             let random = value
                 .split_whitespace()
-                .filter(|part| is_random(part) && !judge::is_reference(part));
+                .filter(|part| is_random(part) && !classifier::is_reference(part));
             let random: Vec<&str> = random.collect();
-            let is_made_up = !is_wording(value) && judge::is_secret(Place::Named(name.as_str()), value);
+            let is_made_up =
+                !is_wording(value) && classifier::is_secret(ValueContext::AfterName(name.as_str()), value);
             if !random.is_empty() || is_made_up {
                 found(value);
             }
@@ -75,7 +76,7 @@ fn is_plain(byte: u8) -> bool {
 /// may belong to it.
 fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
     let sign = captures.name("sign").map(|sign| sign.as_str());
-    let line = line(captures.name("begin").map_or("", |begin| begin.as_str()), sign);
+    let line = line_kind(captures.name("begin").map_or("", |begin| begin.as_str()), sign);
     let is_yaml = sign.is_none_or(|sign| sign.contains(':'));
     let value = match MARKS.find(value) {
         Some(mark) if is_yaml => value.get(mark.end()..).unwrap_or_default(),
@@ -90,7 +91,7 @@ fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
     if is_yaml && (is_block || is_inner()) {
         return Vec::new();
     }
-    let is_apart = line == Line::Program || sign.is_none_or(|sign| sign.ends_with([' ', '\t']));
+    let is_apart = line == LineKind::Program || sign.is_none_or(|sign| sign.ends_with([' ', '\t']));
     let is_comment = is_apart && COMMENTS.iter().any(|comment| value.starts_with(comment));
     if is_comment || is_code(line, trimmed(value)) {
         return Vec::new();
@@ -118,12 +119,12 @@ fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
 }
 
 /// `NAME=` is one of an environment, but for the arguments of a call, which are indented.
-fn line(begin: &str, sign: Option<&str>) -> Line {
+fn line_kind(begin: &str, sign: Option<&str>) -> LineKind {
     let before = begin.strip_prefix(['+', '-']).unwrap_or(begin);
     let is_indented = before.len() > 1 && before.trim().is_empty();
     match sign == Some("=") && !is_indented {
-        true => Line::Environment,
-        false => Line::Program,
+        true => LineKind::Environment,
+        false => LineKind::Program,
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_computes_and_what_is_written_for_people_is_none() {
+    fn computed_values_and_prose_are_not_taken_for_secrets() {
         for text in [
             "password: std.base64Decode(config.dbPassword),\n",
             "password: if is_new then $.first else $.second,\n",

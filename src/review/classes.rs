@@ -1,28 +1,28 @@
 //! Classes of environments that get the same change, and the differences of the others from most of them.
 
 use super::canonical;
-use super::diff::{Happens, ObjectChange};
-use super::input::Environment;
+use super::diff::{ObjectChange, ObjectChangeKind};
+use super::input::ReviewedEnvironment;
 use super::key::ObjectKey;
-use super::neutral::Neutral;
+use super::neutral::EnvironmentWords;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Environments that get the same change, apart from what names them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Class {
+pub struct ChangeClass {
     /// The environments, sorted. The first is the example that is shown.
     pub environments: Vec<String>,
     /// The number of objects and fields of the change that are also in the largest class.
     pub shared: usize,
     /// The differences from the largest class; empty for that class itself.
-    pub differs: Vec<Difference>,
+    pub differs: Vec<ClassDifference>,
 }
 
 /// A field, or whole object, that is not the same as in the largest class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
+pub struct ClassDifference {
     /// `apps/Deployment web`.
     pub object: String,
     /// The field; empty for a whole object.
@@ -58,12 +58,12 @@ struct Fact {
 
 /// The classes of the environments that change: the largest first, then by the name of the first
 /// environment. Every environment is in exactly one.
-pub(super) fn classes(affected: &[(&Environment, &[ObjectChange])]) -> Vec<Class> {
+pub(super) fn classes(affected: &[(&ReviewedEnvironment, &[ObjectChange])]) -> Vec<ChangeClass> {
     let mut groups: BTreeMap<String, (Vec<String>, Vec<Fact>)> = BTreeMap::new();
     let mut sorted: Vec<_> = affected.iter().collect();
     sorted.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     for (environment, changes) in sorted {
-        let facts = facts(&Neutral::of(environment), changes);
+        let facts = facts(&EnvironmentWords::of(environment), changes);
         let signature = facts
             .iter()
             .map(|fact| format!("{}\n{}\n", fact.place, fact.content))
@@ -77,12 +77,12 @@ pub(super) fn classes(affected: &[(&Environment, &[ObjectChange])]) -> Vec<Class
     let Some((environments, largest)) = groups.next() else {
         return Vec::new();
     };
-    let mut first = Class {
+    let mut first = ChangeClass {
         environments,
         shared: largest.len(),
         differs: Vec::new(),
     };
-    let mut others: Vec<Class> = groups
+    let mut others: Vec<ChangeClass> = groups
         .map(|(environments, facts)| compared(environments, &facts, &largest))
         .collect();
     // An environment whose words mean something else as well may differ in neutral form only.
@@ -94,7 +94,7 @@ pub(super) fn classes(affected: &[(&Environment, &[ObjectChange])]) -> Vec<Class
     others
 }
 
-fn facts(neutral: &Neutral, changes: &[ObjectChange]) -> Vec<Fact> {
+fn facts(neutral: &EnvironmentWords, changes: &[ObjectChange]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for change in changes {
         let key = neutral.key(&change.object);
@@ -111,13 +111,13 @@ fn facts(neutral: &Neutral, changes: &[ObjectChange]) -> Vec<Fact> {
             });
         };
         match change.happens {
-            Happens::Added => fact("", transition(None, change.whole.clone())),
-            Happens::Removed => fact("", transition(change.whole.clone(), None)),
-            Happens::Changed => {
+            ObjectChangeKind::Added => fact("", transition(None, change.full_object.clone())),
+            ObjectChangeKind::Removed => fact("", transition(change.full_object.clone(), None)),
+            ObjectChangeKind::Changed => {
                 for field in change
                     .fields
                     .iter()
-                    .filter(|field| !Neutral::is_label(&field.path))
+                    .filter(|field| !EnvironmentWords::is_label(&field.path))
                 {
                     fact(&field.path, transition(field.before.clone(), field.after.clone()));
                 }
@@ -133,8 +133,8 @@ fn transition(before: Option<Value>, after: Option<Value>) -> Transition {
     Transition { before, after }
 }
 
-fn compared(environments: Vec<String>, here: &[Fact], largest: &[Fact]) -> Class {
-    let mut missing = Places::of(largest);
+fn compared(environments: Vec<String>, here: &[Fact], largest: &[Fact]) -> ChangeClass {
+    let mut missing = FactIndex::of(largest);
     let mut shared = 0;
     let mut differs = Vec::new();
     for fact in here {
@@ -143,8 +143,8 @@ fn compared(environments: Vec<String>, here: &[Fact], largest: &[Fact]) -> Class
             there => differs.push(difference(fact, Some(fact), there)),
         }
     }
-    differs.extend(missing.left().map(|fact| difference(fact, None, Some(fact))));
-    Class {
+    differs.extend(missing.remaining().map(|fact| difference(fact, None, Some(fact))));
+    ChangeClass {
         environments,
         shared,
         differs,
@@ -158,13 +158,13 @@ impl Fact {
 }
 
 /// Facts by where they are: by neutral name, or else by the name itself.
-struct Places<'a> {
+struct FactIndex<'a> {
     facts: Vec<Option<&'a Fact>>,
     neutral: BTreeMap<&'a str, usize>,
     plain: BTreeMap<(&'a ObjectKey, &'a str), usize>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> FactIndex<'a> {
     fn of(facts: &'a [Fact]) -> Self {
         let positions = || facts.iter().enumerate();
         Self {
@@ -184,13 +184,13 @@ impl<'a> Places<'a> {
         self.facts.get_mut(*position).and_then(Option::take)
     }
 
-    fn left(self) -> impl Iterator<Item = &'a Fact> {
+    fn remaining(self) -> impl Iterator<Item = &'a Fact> {
         self.facts.into_iter().flatten()
     }
 }
 
-fn difference(named: &Fact, here: Option<&Fact>, elsewhere: Option<&Fact>) -> Difference {
-    Difference {
+fn difference(named: &Fact, here: Option<&Fact>, elsewhere: Option<&Fact>) -> ClassDifference {
+    ClassDifference {
         object: named.key.short(),
         path: named.path.clone(),
         here: here.map(|fact| fact.transition.clone()),
@@ -201,19 +201,19 @@ fn difference(named: &Fact, here: Option<&Fact>, elsewhere: Option<&Fact>) -> Di
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Class, classes};
-    use crate::review::diff::{Happens, ObjectChange};
+    use super::{ChangeClass, classes};
+    use crate::review::diff::{ObjectChange, ObjectChangeKind};
     use crate::review::fields::FieldChange;
-    use crate::review::input::{Environment, Rendering};
+    use crate::review::input::{EnvironmentRendering, ReviewedEnvironment};
     use crate::review::key::ObjectKey;
     use serde_json::{Value, json};
 
-    fn environment(name: &str, namespace: &str) -> Environment {
+    fn environment(name: &str, namespace: &str) -> ReviewedEnvironment {
         let closure = String::new();
-        Environment {
+        ReviewedEnvironment {
             name: name.to_owned(),
             namespace: namespace.to_owned(),
-            rendering: Rendering::ClosureUnchanged { closure },
+            rendering: EnvironmentRendering::ClosureUnchanged { closure },
         }
     }
 
@@ -227,17 +227,17 @@ mod tests {
             reordered: false,
         };
         ObjectChange {
-            object: ObjectKey::of(&object),
-            happens: Happens::Changed,
+            object: ObjectKey::from_object(&object),
+            happens: ObjectChangeKind::Changed,
             fields: vec![field],
             patch: String::new(),
             lines_added: 1,
             lines_removed: 1,
-            whole: None,
+            full_object: None,
         }
     }
 
-    fn grouped(all: &[(&str, &str, ObjectChange)]) -> Vec<Class> {
+    fn grouped(all: &[(&str, &str, ObjectChange)]) -> Vec<ChangeClass> {
         let environments: Vec<_> = all
             .iter()
             .map(|(name, namespace, _)| environment(name, namespace))
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_from_most_is_told_field_by_field() {
+    fn the_difference_from_the_majority_is_listed_field_by_field() {
         let to = |namespace: &str, after: u32| change(namespace, json!(1), json!(after));
         let found = grouped(&[
             ("e/aa", "aa", to("aa", 3)),

@@ -1,8 +1,8 @@
 //! The numbers of a report, counted from its lists.
 
-use super::asked::AskedFor;
-use super::diff::Happens;
-use super::proof::Standing;
+use super::asked_for::AskedFor;
+use super::diff::ObjectChangeKind;
+use super::proof::Impact;
 use super::report::{Counts, EnvironmentReport, Report};
 
 pub(super) fn counts(report: &Report) -> Counts {
@@ -26,19 +26,19 @@ pub(super) fn counts(report: &Report) -> Counts {
 impl Counts {
     fn count(&mut self, environment: &EnvironmentReport) {
         let is_broken = environment.is_broken();
-        match environment.standing {
-            Standing::Affected { .. } => self.affected += 1,
-            Standing::Unaffected { .. } => self.unaffected += 1,
-            Standing::NotProven { .. } => self.not_proven += 1,
+        match environment.impact {
+            Impact::Affected { .. } => self.affected += 1,
+            Impact::Unaffected { .. } => self.unaffected += 1,
+            Impact::NotProven { .. } => self.not_proven += 1,
         }
         self.broken += usize::from(is_broken);
         let is_unasked = environment.asked_for == AskedFor::No && (environment.is_affected() || is_broken);
         self.environments_not_asked_for += usize::from(is_unasked);
         for change in &environment.objects {
             match change.happens {
-                Happens::Added => self.objects_added += 1,
-                Happens::Changed => self.objects_changed += 1,
-                Happens::Removed => self.objects_removed += 1,
+                ObjectChangeKind::Added => self.objects_added += 1,
+                ObjectChangeKind::Changed => self.objects_changed += 1,
+                ObjectChangeKind::Removed => self.objects_removed += 1,
             }
         }
     }

@@ -13,7 +13,7 @@ pub type WriteYaml<'a> = &'a (dyn Fn(&Value) -> String + Sync);
 /// The kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happens {
+pub enum ObjectChangeKind {
     /// The object is there on both sides and differs.
     Changed,
     /// The object is new.
@@ -22,7 +22,7 @@ pub enum Happens {
     Removed,
 }
 
-impl Happens {
+impl ObjectChangeKind {
     /// `changed`.
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ pub struct ObjectChange {
     /// The object.
     pub object: ObjectKey,
     /// The kind of change.
-    pub happens: Happens,
+    pub happens: ObjectChangeKind,
     /// The fields that differ; empty unless it is there on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
@@ -51,13 +51,13 @@ pub struct ObjectChange {
     pub lines_removed: u64,
     /// The object itself, when it is there on one side only, until the environments are put into classes.
     #[serde(skip)]
-    pub(super) whole: Option<Value>,
+    pub(super) full_object: Option<Value>,
 }
 
 impl ObjectChange {
     /// Lets go of the object itself, which nobody is told.
-    pub(super) fn forget_whole(&mut self) {
-        self.whole = None;
+    pub(super) fn drop_full_object(&mut self) {
+        self.full_object = None;
     }
 }
 
@@ -69,12 +69,12 @@ pub(super) fn changes(pairs: &[Pair<'_>], yaml: WriteYaml<'_>) -> Vec<ObjectChan
 
 fn change(pair: &Pair<'_>, yaml: WriteYaml<'_>) -> ObjectChange {
     let (happens, fields, whole) = match (pair.before, pair.after) {
-        (Some(before), Some(after)) => (Happens::Changed, fields::changes(before, after), None),
-        (None, after) => (Happens::Added, Vec::new(), after),
-        (before, None) => (Happens::Removed, Vec::new(), before),
+        (Some(before), Some(after)) => (ObjectChangeKind::Changed, fields::changes(before, after), None),
+        (None, after) => (ObjectChangeKind::Added, Vec::new(), after),
+        (before, None) => (ObjectChangeKind::Removed, Vec::new(), before),
     };
     let written = |side: Option<&Value>| side.map(yaml).unwrap_or_default();
-    let patch = patch::between(&written(pair.before), &written(pair.after));
+    let patch = patch::diff_texts(&written(pair.before), &written(pair.after));
     ObjectChange {
         object: pair.key.clone(),
         happens,
@@ -82,6 +82,6 @@ fn change(pair: &Pair<'_>, yaml: WriteYaml<'_>) -> ObjectChange {
         patch: patch.text,
         lines_added: patch.added,
         lines_removed: patch.removed,
-        whole: whole.cloned(),
+        full_object: whole.cloned(),
     }
 }

@@ -1,7 +1,7 @@
 //! The changed fields of an object. Items of the lists that Kubernetes merges by a key are matched by that key, so that a container added
 //! at the front is one addition; other lists by position.
 
-use super::path::{self, Step};
+use super::path::{self, FieldStep};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(super) fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
 
 #[derive(Default)]
 struct Walk {
-    steps: Vec<Step>,
+    steps: Vec<FieldStep>,
     found: Vec<FieldChange>,
 }
 
@@ -73,14 +73,14 @@ impl Walk {
             both.entry(name).or_default().1 = Some(value);
         }
         for (name, (before, after)) in both {
-            self.step(|| Step::Field(name.clone()), before, after);
+            self.step(|| FieldStep::Field(name.clone()), before, after);
         }
     }
 
     fn items(&mut self, before: &[Value], after: &[Value]) {
         let list = match self.steps.last() {
-            Some(Step::Field(name)) => name.as_str(),
-            Some(Step::Keyed { .. } | Step::Item(_)) | None => "",
+            Some(FieldStep::Field(name)) => name.as_str(),
+            Some(FieldStep::Keyed { .. } | FieldStep::Item(_)) | None => "",
         };
         match merge_key(list, before, after) {
             Some(key) => self.keyed(key, before, after),
@@ -112,14 +112,14 @@ impl Walk {
         let (order_before, order_after) = (kept(&names_before), kept(&names_after));
         if order_before != order_after {
             self.found.push(FieldChange {
-                path: path::shown(&self.steps),
+                path: path::format_path(&self.steps),
                 before: Some(order_before.into()),
                 after: Some(order_after.into()),
                 reordered: true,
             });
         }
         for (name, (before, after)) in both {
-            let step = || Step::Keyed {
+            let step = || FieldStep::Keyed {
                 key,
                 value: name.clone(),
             };
@@ -129,12 +129,12 @@ impl Walk {
 
     fn positions(&mut self, before: &[Value], after: &[Value]) {
         for position in 0..before.len().max(after.len()) {
-            let step = || Step::Item(position);
+            let step = || FieldStep::Item(position);
             self.step(step, before.get(position), after.get(position));
         }
     }
 
-    fn step(&mut self, step: impl FnOnce() -> Step, before: Option<&Value>, after: Option<&Value>) {
+    fn step(&mut self, step: impl FnOnce() -> FieldStep, before: Option<&Value>, after: Option<&Value>) {
         if before == after {
             return;
         }
@@ -148,7 +148,7 @@ impl Walk {
 
     fn note(&mut self, before: Option<&Value>, after: Option<&Value>) {
         self.found.push(FieldChange {
-            path: path::shown(&self.steps),
+            path: path::format_path(&self.steps),
             before: before.cloned(),
             after: after.cloned(),
             reordered: false,

@@ -2,37 +2,37 @@
 //! evaluates fills this in; nothing here evaluates.
 
 use super::settings::SettingsChange;
-use crate::jsonnet::Frame;
+use crate::jsonnet::TraceFrame;
 use serde::Serialize;
 use serde_json::Value;
 
 /// A change, as it was rendered and as it was asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Input {
+pub struct ReviewInput {
     /// Every environment that was looked at, in any order. Their names are unique.
-    pub environments: Vec<Environment>,
+    pub environments: Vec<ReviewedEnvironment>,
     /// Every environment whose settings differ or may, redacted, in any order.
     pub settings: Vec<SettingsChange>,
     /// Every file that differs from the base, in any order.
-    pub files: Vec<File>,
+    pub files: Vec<ChangedFile>,
     /// The request as the person wrote it, to tell which changes were not asked for. Empty when nobody asked.
     pub request: String,
 }
 
 /// An environment on both sides of the change.
 #[derive(Clone, Debug)]
-pub struct Environment {
+pub struct ReviewedEnvironment {
     /// The name: `environments/prod-eu`.
     pub name: String,
     /// The namespace of objects that name none. Empty when it is not known.
     pub namespace: String,
     /// The result of looking at both sides.
-    pub rendering: Rendering,
+    pub rendering: EnvironmentRendering,
 }
 
 /// The result of looking at the two sides of an environment.
 #[derive(Clone, Debug)]
-pub enum Rendering {
+pub enum EnvironmentRendering {
     /// No file it imports differs, so both sides render to the same objects and neither was rendered.
     ClosureUnchanged {
         /// The identity of its import closure.
@@ -41,9 +41,9 @@ pub enum Rendering {
     /// Both sides were rendered.
     Rendered {
         /// The side of the base.
-        base: Side,
+        base: SideResult,
         /// The side of the workspace.
-        workspace: Side,
+        workspace: SideResult,
         /// Objects that both sides have beside their own, in any order; none unless both have objects.
         /// Whoever fills this in may leave it empty: equal objects of the sides are found anyway.
         same: Vec<Value>,
@@ -55,7 +55,7 @@ pub enum Rendering {
     },
 }
 
-impl Rendering {
+impl EnvironmentRendering {
     /// Takes the rendering and leaves one that holds no memory.
     pub(super) fn take(&mut self) -> Self {
         let nothing = Self::NotLookedAt { why: String::new() };
@@ -65,25 +65,25 @@ impl Rendering {
 
 /// The result of one side of an environment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Side {
+pub enum SideResult {
     /// The environment is not there on this side.
     Absent,
     /// The side rendered to these Kubernetes objects, in any order.
     Objects(Vec<Value>),
     /// The side did not render.
-    Failed(Failure),
+    Failed(RenderFailure),
 }
 
 /// The failure of a side that did not render.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Failure {
+pub struct RenderFailure {
     /// The kind, which says what may be done about it.
     pub kind: FailureKind,
     /// The message for people: one line, already redacted.
     pub message: String,
     /// The trace, innermost frame first, for a terminal; already redacted.
     #[serde(skip)]
-    pub trace: Vec<Frame>,
+    pub trace: Vec<TraceFrame>,
 }
 
 /// The kind of a failure, by what may be done about it.
@@ -104,7 +104,7 @@ pub enum FailureKind {
 
 /// A file that differs from the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct ChangedFile {
     /// The path in the repository.
     pub path: String,
     /// Lines added.

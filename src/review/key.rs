@@ -29,7 +29,7 @@ fn is_first(occurrence: &u32) -> bool {
 
 impl ObjectKey {
     /// Reads the key of an object. What is missing is empty.
-    pub fn of(object: &Value) -> Self {
+    pub fn from_object(object: &Value) -> Self {
         let version = text(&object["apiVersion"]);
         let metadata = &object["metadata"];
         let name = match (text(&metadata["name"]), text(&metadata["generateName"])) {
@@ -106,7 +106,7 @@ mod tests {
             ),
             (json!({ "kind": 7, "metadata": [] }), " "),
         ] {
-            assert_eq!(ObjectKey::of(&value).to_string(), expected);
+            assert_eq!(ObjectKey::from_object(&value).to_string(), expected);
         }
     }
 }

@@ -25,12 +25,12 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Puts marks in the place of secret values: `‹hmac:ab12cd34›`.
 pub struct Masker {
     keyed: Hmac<Sha256>,
-    marks: Marks,
+    style: MarkStyle,
 }
 
 /// The content of the mark that stands for a value.
 #[derive(Clone, Copy)]
-enum Marks {
+enum MarkStyle {
     /// A number of digits of the value's hash.
     Digits(usize),
     /// No content: [`HIDDEN`].
@@ -39,7 +39,7 @@ enum Marks {
 
 /// A value of a `Secret`, and the name it has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct SecretValue {
     /// The name.
     pub name: String,
     /// The value as it is used: that of `data` is decoded where it is text.
@@ -57,34 +57,34 @@ impl Masker {
         let keyed = Hmac::<Sha256>::new(&block);
         Self {
             keyed,
-            marks: Marks::Digits(DIGITS_MIN),
+            style: MarkStyle::Digits(DIGITS_MIN),
         }
     }
 
     /// A masker whose marks are all the same, for what is shown alone: nothing is compared with it.
-    pub fn hiding() -> Self {
+    pub fn with_hidden_marks() -> Self {
         Self {
-            marks: Marks::Hidden,
+            style: MarkStyle::Hidden,
             ..Self::new(&[])
         }
     }
 
     /// The values that [`Self::mask`] would replace in the object, in its order.
-    pub fn held(object: &Value) -> Vec<Held> {
+    pub fn secret_values(object: &Value) -> Vec<SecretValue> {
         if !may_hold_secrets(object) {
             return Vec::new();
         }
-        let masker = Self::hiding();
+        let masker = Self::with_hidden_marks();
         let mut visit = Visit::new(&masker);
         visit.value(&mut object.clone(), COPIES_MAX);
-        visit.held
+        visit.values
     }
 
     /// A masker whose marks have as many digits as it takes to tell all secret values of these objects
     /// apart.
-    pub fn telling_apart<'a>(key: &[u8], objects: impl IntoIterator<Item = &'a Value>) -> Self {
+    pub fn with_distinct_marks<'a>(key: &[u8], objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let whole = Self {
-            marks: Marks::Digits(DIGITS_MAX),
+            style: MarkStyle::Digits(DIGITS_MAX),
             ..Self::new(key)
         };
         let mut hashes = BTreeSet::new();
@@ -95,7 +95,7 @@ impl Masker {
             hashes.append(&mut visit.hashes);
         }
         Self {
-            marks: Marks::Digits(digits_needed(&hashes)),
+            style: MarkStyle::Digits(digits_needed(&hashes)),
             ..whole
         }
     }
@@ -115,7 +115,7 @@ impl Masker {
     }
 
     fn mark(&self, hash: &str) -> Value {
-        let Marks::Digits(digits) = self.marks else {
+        let MarkStyle::Digits(digits) = self.style else {
             return Value::from(HIDDEN);
         };
         let digits: String = hash.chars().take(digits).collect();
@@ -153,7 +153,7 @@ struct Visit<'a> {
     /// The hashes of all values that were masked.
     hashes: BTreeSet<String>,
     /// The masked values that are texts.
-    held: Vec<Held>,
+    values: Vec<SecretValue>,
 }
 
 impl<'a> Visit<'a> {
@@ -161,7 +161,7 @@ impl<'a> Visit<'a> {
         Self {
             masker,
             hashes: BTreeSet::new(),
-            held: Vec::new(),
+            values: Vec::new(),
         }
     }
 
@@ -210,7 +210,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    fn each(&mut self, data: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
+    fn each(&mut self, data: &mut Value, meaning: &impl Fn(&str) -> HashInput) {
         match data {
             Value::Object(entries) => {
                 let entries = entries.iter_mut();
@@ -220,7 +220,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    fn one(&mut self, name: &str, entry: &mut Value, meaning: &impl Fn(&str) -> Meaning) {
+    fn one(&mut self, name: &str, entry: &mut Value, meaning: &impl Fn(&str) -> HashInput) {
         let hash = match &*entry {
             Value::Null => return,
             Value::String(text) => {
@@ -228,7 +228,7 @@ impl<'a> Visit<'a> {
                 let hash = self.masker.hash(domain, &bytes);
                 // What is no text travels as it is written.
                 let value = String::from_utf8(bytes).unwrap_or_else(|_| text.clone());
-                self.hold(name, value);
+                self.add_value(name, value);
                 hash
             }
             other => {
@@ -242,14 +242,14 @@ impl<'a> Visit<'a> {
         self.hashes.insert(hash);
     }
 
-    fn hold(&mut self, name: &str, value: String) {
+    fn add_value(&mut self, name: &str, value: String) {
         let name = name.to_owned();
-        self.held.push(Held { name, value });
+        self.values.push(SecretValue { name, value });
     }
 
     fn texts(&mut self, name: &str, value: &Value) {
         match value {
-            Value::String(text) => self.hold(name, text.clone()),
+            Value::String(text) => self.add_value(name, text.clone()),
             Value::Array(items) => items.iter().for_each(|item| self.texts(name, item)),
             Value::Object(fields) => fields.iter().for_each(|(name, field)| self.texts(name, field)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -273,20 +273,20 @@ impl<'a> Visit<'a> {
         if !inside.hashes.is_empty() {
             *annotation = Value::String(super::canonical::text(&Value::Object(fields)));
             self.hashes.append(&mut inside.hashes);
-            self.held.append(&mut inside.held);
+            self.values.append(&mut inside.values);
         }
     }
 }
 
 /// The meaning of a value, which is hashed: a domain and its bytes.
-type Meaning = (&'static [u8], Vec<u8>);
+type HashInput = (&'static [u8], Vec<u8>);
 
-fn of_text(text: &str) -> Meaning {
+fn of_text(text: &str) -> HashInput {
     (b"value:", text.as_bytes().to_vec())
 }
 
 /// `data` is in base64: the same value has the same mark in `stringData`.
-fn of_base64(text: &str) -> Meaning {
+fn of_base64(text: &str) -> HashInput {
     match STANDARD.decode(text) {
         Ok(bytes) => (b"value:", bytes),
         Err(_) => (b"not base64:", text.as_bytes().to_vec()),
@@ -333,7 +333,7 @@ mod tests {
 
     /// The masked values are exactly those that are held, decoded and with their names.
     #[test]
-    fn what_a_secret_holds_is_told_as_it_is_used() {
+    fn masked_secret_values_are_reported_decoded_and_by_name() {
         let copy = json!({ "kind": "Secret", "stringData": { "copied": "hunter3" } }).to_string();
         let object = json!({ "kind": "List", "items": [{
             "kind": "Secret",
@@ -341,7 +341,7 @@ mod tests {
             "data": { "decoded": "aHVudGVyMg==", "raw": "/w==", "none": null },
             "stringData": { "deep": { "er": ["hunter1"] }, "number": 7 },
         }, { "kind": "ConfigMap", "data": { "a": "b" } }] });
-        let mut held: Vec<(String, String)> = Masker::held(&object)
+        let mut held: Vec<(String, String)> = Masker::secret_values(&object)
             .into_iter()
             .map(|held| (held.name, held.value))
             .collect();
@@ -356,7 +356,7 @@ mod tests {
             held,
             expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
-        assert!(Masker::held(&json!({ "kind": "ConfigMap", "data": { "a": "b" } })).is_empty());
+        assert!(Masker::secret_values(&json!({ "kind": "ConfigMap", "data": { "a": "b" } })).is_empty());
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_grow_until_they_tell_all_values_apart() {
+    fn marks_grow_until_all_values_have_distinct_ones() {
         let hashes = ["aaaaaaaaab", "aaaaaaaaba", "b"].map(str::to_owned).into();
         assert_eq!(super::digits_needed(&hashes), 9);
         assert_eq!(super::digits_needed(&["a".to_owned()].into()), 8);

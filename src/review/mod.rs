@@ -5,16 +5,16 @@
 //! comes. Values of secrets are masked before anything looks at them. A model may explain a report; it
 //! has no part in it.
 
-mod asked;
+mod asked_for;
 mod canonical;
-mod card;
+mod risk_summary;
 mod classes;
 mod counts;
 mod diff;
 mod fields;
 mod input;
 mod key;
-mod look;
+mod environment_review;
 mod mask;
 mod neutral;
 mod number;
@@ -28,27 +28,30 @@ mod settings;
 mod summary;
 mod visible;
 
-pub use asked::AskedFor;
-pub use classes::{Class, Difference, Transition};
-pub use diff::{Happens, ObjectChange, WriteYaml};
+pub use asked_for::AskedFor;
+pub use classes::{ChangeClass, ClassDifference, Transition};
+pub use diff::{ObjectChange, ObjectChangeKind, WriteYaml};
 pub use fields::FieldChange;
-pub use input::{Environment, Failure, FailureKind, File, Input, Rendering, Side};
+pub use input::{
+    ChangedFile, EnvironmentRendering, FailureKind, RenderFailure, ReviewInput, ReviewedEnvironment,
+    SideResult,
+};
 pub use key::ObjectKey;
-pub use mask::{Held, Masker};
-pub use proof::{NotProven, Proof, Standing};
+pub use mask::{Masker, SecretValue};
+pub use proof::{Impact, NotProven, Proof};
 pub use report::{Counts, EnvironmentReport, FileLine, Presence, Report, Risk, RiskFinding};
-pub use risk::{Rule, Severity, documentation, rules};
-pub use settings::{SettingChange, SettingsChange, SettingsHappen};
+pub use risk::{RiskSeverity, Rule, documentation, rules};
+pub use settings::{SettingChange, SettingsChange, SettingsChangeKind};
 
 use crate::parallel;
-use asked::Request;
-use look::Look;
+use asked_for::RequestWords;
+use environment_review::EnvironmentReview;
 use std::collections::BTreeMap;
 
 /// Reviews a change. `mask_key` is the key of this process for the marks of secret values; `yaml`
 /// writes an object as it is shown.
-pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
-    let Input {
+pub fn review(input: ReviewInput, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
+    let ReviewInput {
         mut environments,
         mut settings,
         mut files,
@@ -57,14 +60,17 @@ pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
     environments.sort_by(|one, other| one.name.cmp(&other.name));
     files.sort_by(|one, other| one.path.cmp(&other.path));
     settings.sort_by(|one, other| one.environment.cmp(&other.environment));
-    parallel::map(environments.iter_mut().collect(), look::bound);
-    look::mask(&mut environments, mask_key);
-    let looks: Vec<Look> = parallel::map(environments.iter_mut().collect(), |environment| {
-        look::look(environment.rendering.take(), yaml)
+    parallel::map(
+        environments.iter_mut().collect(),
+        environment_review::bound_nesting,
+    );
+    environment_review::mask(&mut environments, mask_key);
+    let looks: Vec<EnvironmentReview> = parallel::map(environments.iter_mut().collect(), |environment| {
+        environment_review::review_environment(environment.rendering.take(), yaml)
     });
-    let request = Request::new(&request);
+    let request = RequestWords::new(&request);
     let classes = classes::classes(&affected(&environments, &looks));
-    let risks = card::card(environments.iter().zip(&looks), &settings);
+    let risks = risk_summary::summarize_risks(environments.iter().zip(&looks), &settings);
     let mut report = Report {
         settings,
         counts: Counts::default(),
@@ -78,17 +84,17 @@ pub fn review(input: Input, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
 }
 
 fn affected<'a>(
-    environments: &'a [Environment],
-    looks: &'a [Look],
-) -> Vec<(&'a Environment, &'a [ObjectChange])> {
+    environments: &'a [ReviewedEnvironment],
+    looks: &'a [EnvironmentReview],
+) -> Vec<(&'a ReviewedEnvironment, &'a [ObjectChange])> {
     let all = environments.iter().zip(looks);
-    let affected = all.filter(|(_, look)| look.settled.is_none());
+    let affected = all.filter(|(_, look)| look.impact.is_none());
     affected
         .map(|(environment, look)| (environment, look.changes.as_slice()))
         .collect()
 }
 
-fn file_lines(files: Vec<File>, request: &Request) -> Vec<FileLine> {
+fn file_lines(files: Vec<ChangedFile>, request: &RequestWords) -> Vec<FileLine> {
     let asked = request.asked_for(files.iter().map(|file| file.path.as_str()));
     let lines = files.into_iter().zip(asked);
     lines
@@ -102,10 +108,10 @@ fn file_lines(files: Vec<File>, request: &Request) -> Vec<FileLine> {
 }
 
 fn environment_reports(
-    environments: Vec<Environment>,
-    looks: Vec<Look>,
-    classes: &[Class],
-    request: &Request,
+    environments: Vec<ReviewedEnvironment>,
+    looks: Vec<EnvironmentReview>,
+    classes: &[ChangeClass],
+    request: &RequestWords,
 ) -> Vec<EnvironmentReport> {
     let asked = request.asked_for(environments.iter().map(|environment| environment.name.as_str()));
     let class_of: BTreeMap<&str, usize> = classes
@@ -125,10 +131,10 @@ fn environment_reports(
             .copied()
             .unwrap_or_default();
         // A report lives longer than what it was made from, which may be very much.
-        look.changes.iter_mut().for_each(ObjectChange::forget_whole);
+        look.changes.iter_mut().for_each(ObjectChange::drop_full_object);
         EnvironmentReport {
             presence: look.presence,
-            standing: look.settled.unwrap_or(Standing::Affected { class }),
+            impact: look.impact.unwrap_or(Impact::Affected { class }),
             asked_for,
             objects: look.changes,
             name: environment.name,

@@ -1,7 +1,7 @@
 //! The neutral form of an environment's objects, by which two environments are compared: names and values without the words that tell which
 //! environment they belong to.
 
-use super::input::Environment;
+use super::input::ReviewedEnvironment;
 use super::key::ObjectKey;
 use serde_json::{Map, Value};
 
@@ -11,18 +11,18 @@ const ENVIRONMENT_LABEL: &str = "tanka.dev/environment";
 const HERE: char = '\u{fffc}';
 
 /// The words that mean one environment: its name, the parts of that name, and its namespace.
-pub(super) struct Neutral {
+pub(super) struct EnvironmentWords {
     words: Vec<String>,
     namespace: String,
 }
 
-impl Neutral {
-    pub(super) fn of(environment: &Environment) -> Self {
+impl EnvironmentWords {
+    pub(super) fn of(environment: &ReviewedEnvironment) -> Self {
         // The first part names the folder of all environments.
         let parts = environment.name.split('/').skip(1);
         let mut words: Vec<String> = parts
             .chain([environment.name.as_str(), environment.namespace.as_str()])
-            .filter(|word| is_telling(word))
+            .filter(|word| is_distinctive(word))
             .map(str::to_owned)
             .collect();
         // The longest first: `prod-eu` before `prod`.
@@ -89,7 +89,7 @@ impl Neutral {
 }
 
 /// Numbers, single letters and the namespace that is called `default` mean too many other things.
-fn is_telling(word: &str) -> bool {
+fn is_distinctive(word: &str) -> bool {
     word != "default" && word.chars().count() > 1 && word.chars().any(char::is_alphabetic)
 }
 
@@ -113,15 +113,15 @@ fn without(text: &str, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Neutral;
-    use crate::review::{Environment, Rendering};
+    use super::EnvironmentWords;
+    use crate::review::{EnvironmentRendering, ReviewedEnvironment};
     use serde_json::json;
 
-    fn neutral(name: &str, namespace: &str) -> Neutral {
-        Neutral::of(&Environment {
+    fn neutral(name: &str, namespace: &str) -> EnvironmentWords {
+        EnvironmentWords::of(&ReviewedEnvironment {
             name: name.to_owned(),
             namespace: namespace.to_owned(),
-            rendering: Rendering::ClosureUnchanged {
+            rendering: EnvironmentRendering::ClosureUnchanged {
                 closure: String::new(),
             },
         })

@@ -1,7 +1,7 @@
 //! Numbers as JSON means them: 1 and 1.0 are one number, so they are made one value before anything
 //! is compared. Nesting is bounded here, once, for everything that walks objects afterwards.
 
-use super::input::{Failure, FailureKind};
+use super::input::{FailureKind, RenderFailure};
 use serde_json::{Number, Value};
 
 /// The depth to which an object may nest.
@@ -11,13 +11,13 @@ const DEPTH_MAX: usize = 256;
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Gives every number one form, or says that the object nests too deeply to be looked at.
-pub(super) fn unify(object: &mut Value) -> Result<(), Failure> {
+pub(super) fn unify(object: &mut Value) -> Result<(), RenderFailure> {
     walk(object, DEPTH_MAX)
 }
 
-fn walk(value: &mut Value, depth: usize) -> Result<(), Failure> {
+fn walk(value: &mut Value, depth: usize) -> Result<(), RenderFailure> {
     let Some(below) = depth.checked_sub(1) else {
-        return Err(Failure {
+        return Err(RenderFailure {
             kind: FailureKind::Bound,
             message: format!("an object nests deeper than {DEPTH_MAX} levels"),
             trace: Vec::new(),

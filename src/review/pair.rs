@@ -33,7 +33,7 @@ struct Group<'a> {
 pub(super) fn pairs<'a>(before: &'a [Value], after: &'a [Value], same: &'a [Value]) -> Vec<Pair<'a>> {
     let mut groups: BTreeMap<ObjectKey, Group<'a>> = BTreeMap::new();
     let mut add = |object: &'a Value, is_before: bool, is_after: bool| {
-        let group = groups.entry(ObjectKey::of(object)).or_default();
+        let group = groups.entry(ObjectKey::from_object(object)).or_default();
         group.before.extend(is_before.then_some(object));
         group.after.extend(is_after.then_some(object));
     };

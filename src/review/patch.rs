@@ -9,17 +9,17 @@ const PAIRS_MAX: usize = 16_000_000;
 
 /// Hunks, and the lines they count.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Patch {
+pub(super) struct TextPatch {
     pub(super) text: String,
     pub(super) added: u64,
     pub(super) removed: u64,
 }
 
 /// The difference of two texts; empty when there is none.
-pub(super) fn between(before: &str, after: &str) -> Patch {
+pub(super) fn diff_texts(before: &str, after: &str) -> TextPatch {
     let before: Vec<&str> = before.lines().collect();
     let after: Vec<&str> = after.lines().collect();
-    let mut patch = Patch::default();
+    let mut patch = TextPatch::default();
     for group in similar::group_diff_ops(operations(&before, &after), CONTEXT_LINES) {
         patch.header(&group);
         for op in &group {
@@ -70,7 +70,7 @@ fn common<'a>(before: impl Iterator<Item = &'a &'a str>, after: impl Iterator<It
     before.zip(after).take_while(|(one, other)| one == other).count()
 }
 
-impl Patch {
+impl TextPatch {
     fn header(&mut self, group: &[DiffOp]) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             return;
@@ -103,27 +103,27 @@ fn span(start: usize, end: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Patch, between};
+    use super::{TextPatch, diff_texts};
 
     #[test]
     fn three_lines_around_what_differs() {
-        let patch = between("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n");
+        let patch = diff_texts("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n");
         let expected = "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n";
-        let expected = Patch {
+        let expected = TextPatch {
             text: expected.to_owned(),
             added: 1,
             removed: 1,
         };
         assert_eq!(patch, expected);
-        assert_eq!(between("same\n", "same\n"), Patch::default());
-        assert_eq!(between("", "new\n").text, "@@ -0,0 +1 @@\n+new\n");
+        assert_eq!(diff_texts("same\n", "same\n"), TextPatch::default());
+        assert_eq!(diff_texts("", "new\n").text, "@@ -0,0 +1 @@\n+new\n");
     }
 
     #[test]
     fn texts_too_large_to_compare_are_replaced_between_what_they_share() {
         let numbered = |prefix: &str| (0..5_000).map(|n| format!("{prefix}{n}\n")).collect::<String>();
         let text = |middle: String| format!("first\n{middle}last\n");
-        let patch = between(&text(numbered("a")), &text(numbered("b")));
+        let patch = diff_texts(&text(numbered("a")), &text(numbered("b")));
         assert_eq!((patch.added, patch.removed), (5_000, 5_000));
         assert!(patch.text.starts_with("@@ -1,5002 +1,5002 @@\n first\n-a0\n"));
         assert!(patch.text.ends_with("+b4999\n last\n"));

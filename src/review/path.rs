@@ -2,7 +2,7 @@
 
 /// A step into an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum FieldStep {
     /// Into a field of a map.
     Field(String),
     /// The item of a list that has this value in its merge key.
@@ -12,20 +12,20 @@ pub(super) enum Step {
 }
 
 /// The steps as text. Names that would read as something else are quoted.
-pub(super) fn shown(steps: &[Step]) -> String {
+pub(super) fn format_path(steps: &[FieldStep]) -> String {
     let mut out = String::new();
     for step in steps {
         match step {
-            Step::Field(name) if is_plain(name) => {
+            FieldStep::Field(name) if is_plain(name) => {
                 if !out.is_empty() {
                     out.push('.');
                 }
                 out.push_str(name);
             }
-            Step::Field(name) => out.push_str(&format!("[{}]", quoted(name))),
-            Step::Keyed { key, value } if is_plain(value) => out.push_str(&format!("[{key}={value}]")),
-            Step::Keyed { key, value } => out.push_str(&format!("[{key}={}]", quoted(value))),
-            Step::Item(position) => out.push_str(&format!("[{position}]")),
+            FieldStep::Field(name) => out.push_str(&format!("[{}]", quoted(name))),
+            FieldStep::Keyed { key, value } if is_plain(value) => out.push_str(&format!("[{key}={value}]")),
+            FieldStep::Keyed { key, value } => out.push_str(&format!("[{key}={}]", quoted(value))),
+            FieldStep::Item(position) => out.push_str(&format!("[{position}]")),
         }
     }
     out
@@ -44,22 +44,22 @@ fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, shown};
+    use super::{FieldStep, format_path};
 
     #[test]
     fn a_path_reads_as_people_write_it() {
-        let field = |name: &str| Step::Field(name.to_owned());
-        let web = Step::Keyed {
+        let field = |name: &str| FieldStep::Field(name.to_owned());
+        let web = FieldStep::Keyed {
             key: "name",
             value: "web".to_owned(),
         };
         assert_eq!(
-            shown(&[
+            format_path(&[
                 field("spec"),
                 field("containers"),
                 web,
                 field("args"),
-                Step::Item(2)
+                FieldStep::Item(2)
             ]),
             "spec.containers[name=web].args[2]"
         );
@@ -68,7 +68,10 @@ mod tests {
             field("labels"),
             field("app.kubernetes.io/name"),
         ];
-        assert_eq!(shown(&label), r#"metadata.labels["app.kubernetes.io/name"]"#);
-        assert_eq!(shown(&[field("a]\n.b")]), r#"["a]\n.b"]"#);
+        assert_eq!(
+            format_path(&label),
+            r#"metadata.labels["app.kubernetes.io/name"]"#
+        );
+        assert_eq!(format_path(&[field("a]\n.b")]), r#"["a]\n.b"]"#);
     }
 }

@@ -1,12 +1,12 @@
 //! Proofs that an environment does not change, and the reasons there is none.
 
-use super::input::Failure;
+use super::input::RenderFailure;
 use serde::Serialize;
 
 /// The effect of the change on an environment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]
-pub enum Standing {
+pub enum Impact {
     /// The environment's objects change.
     Affected {
         /// The environment's class, as a position in the list of classes.
@@ -49,19 +49,19 @@ pub enum NotProven {
     /// The environment does not render, on the base either: the change is not the cause.
     FailsOnBoth {
         /// The failure on the base.
-        base: Failure,
+        base: RenderFailure,
         /// The failure in the workspace.
-        workspace: Failure,
+        workspace: RenderFailure,
     },
     /// The environment does not render on the base, and does in the workspace: the change repairs it.
     FailsOnBase {
         /// The failure on the base.
-        base: Failure,
+        base: RenderFailure,
     },
     /// The environment rendered on the base and does not any more: the change breaks it.
     FailsInWorkspace {
         /// The failure in the workspace.
-        workspace: Failure,
+        workspace: RenderFailure,
     },
     /// The environment imports something that differs, and was not rendered.
     NotLookedAt {

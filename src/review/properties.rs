@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{environment, failed, of, reviewed};
-use super::{Environment, Rendering, Side, Standing};
+use super::{EnvironmentRendering, Impact, ReviewedEnvironment, SideResult};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
@@ -40,15 +40,15 @@ fn object() -> impl Strategy<Value = Value> {
     })
 }
 
-fn some_side() -> impl Strategy<Value = Side> {
+fn some_side() -> impl Strategy<Value = SideResult> {
     prop_oneof![
-        8 => proptest::collection::vec(object(), 0..5).prop_map(Side::Objects),
-        1 => Just(Side::Absent),
+        8 => proptest::collection::vec(object(), 0..5).prop_map(SideResult::Objects),
+        1 => Just(SideResult::Absent),
         1 => Just(failed("no")),
     ]
 }
 
-fn some_environments() -> impl Strategy<Value = Vec<Environment>> {
+fn some_environments() -> impl Strategy<Value = Vec<ReviewedEnvironment>> {
     let sides = proptest::collection::vec((some_side(), some_side(), any::<bool>()), 0..6);
     sides.prop_map(|sides| {
         let numbered = sides.into_iter().enumerate();
@@ -60,12 +60,12 @@ fn some_environments() -> impl Strategy<Value = Vec<Environment>> {
     })
 }
 
-fn reversed(mut environments: Vec<Environment>) -> Vec<Environment> {
+fn reversed(mut environments: Vec<ReviewedEnvironment>) -> Vec<ReviewedEnvironment> {
     environments.reverse();
     for environment in &mut environments {
-        if let Rendering::Rendered { base, workspace, .. } = &mut environment.rendering {
+        if let EnvironmentRendering::Rendered { base, workspace, .. } = &mut environment.rendering {
             for side in [base, workspace] {
-                if let Side::Objects(objects) = side {
+                if let SideResult::Objects(objects) = side {
                     objects.reverse();
                 }
             }
@@ -75,11 +75,11 @@ fn reversed(mut environments: Vec<Environment>) -> Vec<Environment> {
 }
 
 /// Returns the environments, where what both sides have is said to be the same.
-fn shared(mut environments: Vec<Environment>) -> Vec<Environment> {
+fn shared(mut environments: Vec<ReviewedEnvironment>) -> Vec<ReviewedEnvironment> {
     for environment in &mut environments {
-        if let Rendering::Rendered {
-            base: Side::Objects(base),
-            workspace: Side::Objects(workspace),
+        if let EnvironmentRendering::Rendered {
+            base: SideResult::Objects(base),
+            workspace: SideResult::Objects(workspace),
             same,
         } = &mut environment.rendering
         {
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_the_same_may_be_said_once(environments in some_environments()) {
+    fn sharing_equal_inputs_gives_the_same_report(environments in some_environments()) {
         let report = reviewed(of(environments.clone()));
         assert_eq!(report, reviewed(of(shared(environments))));
     }
@@ -121,9 +121,9 @@ proptest! {
             named.extend(members.environments.iter().map(|name| (name.clone(), class)));
         }
         named.sort();
-        let affected = report.environments.iter().filter_map(|one| match one.standing {
-            Standing::Affected { class } => Some((one.name.clone(), class)),
-            Standing::Unaffected { .. } | Standing::NotProven { .. } => None,
+        let affected = report.environments.iter().filter_map(|one| match one.impact {
+            Impact::Affected { class } => Some((one.name.clone(), class)),
+            Impact::Unaffected { .. } | Impact::NotProven { .. } => None,
         });
         assert_eq!(named, affected.collect::<Vec<_>>());
         let counts = &report.counts;
@@ -139,9 +139,9 @@ proptest! {
     }
 
     #[test]
-    fn an_object_changed_in_any_way_is_told(before in object(), after in object()) {
+    fn any_change_of_an_object_is_reported(before in object(), after in object()) {
         let sides = |one: &Value, other: &Value| {
-            of(vec![environment("dev", Side::Objects(vec![one.clone()]), Side::Objects(vec![other.clone()]))])
+            of(vec![environment("dev", SideResult::Objects(vec![one.clone()]), SideResult::Objects(vec![other.clone()]))])
         };
         let report = reviewed(sides(&before, &after));
         let text = |object: &Value| super::canonical::text(&unified(object.clone()));
@@ -157,7 +157,7 @@ proptest! {
                 "kubectl.kubernetes.io/last-applied-configuration":
                     json!({ "kind": "Secret", "data": { "a": value } }).to_string() } },
                 "immutable": true, "data": data(value), "stringData": value });
-            Side::Objects(vec![json!({ "kind": "List", "items": [secret.clone()] }), secret, extra.clone()])
+            SideResult::Objects(vec![json!({ "kind": "List", "items": [secret.clone()] }), secret, extra.clone()])
         };
         let report = reviewed(of(vec![environment("dev", side(&values[0]), side(&values[1]))]));
         let all = format!("{report:?}{}{}{}", serde_json::to_string(&report).unwrap(), report.text(100_000),

@@ -1,10 +1,10 @@
 //! The report: all that a person is told about a change, counted and named here and nowhere else.
 
-use super::asked::AskedFor;
-use super::classes::Class;
+use super::asked_for::AskedFor;
+use super::classes::ChangeClass;
 use super::diff::ObjectChange;
-use super::proof::{NotProven, Standing};
-use super::risk::Severity;
+use super::proof::{Impact, NotProven};
+use super::risk::RiskSeverity;
 use super::settings::SettingsChange;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub struct Report {
     /// All environments, by name.
     pub environments: Vec<EnvironmentReport>,
     /// The environments that change, grouped by what changes: the largest group first.
-    pub classes: Vec<Class>,
+    pub classes: Vec<ChangeClass>,
     /// The risks, the worst first.
     pub risks: Vec<Risk>,
 }
@@ -81,7 +81,7 @@ pub struct EnvironmentReport {
     pub presence: Presence,
     /// Affected, unaffected with proof, or not proven.
     #[serde(flatten)]
-    pub standing: Standing,
+    pub impact: Impact,
     /// The mention in the person's request.
     pub asked_for: AskedFor,
     /// The objects that differ.
@@ -109,7 +109,7 @@ pub struct Risk {
     /// The rule in a few words.
     pub title: &'static str,
     /// The severity.
-    pub severity: Severity,
+    pub severity: RiskSeverity,
     /// The findings, each once.
     pub findings: Vec<RiskFinding>,
 }
@@ -140,22 +140,22 @@ impl Report {
 
     /// The risks alone, and the environments no rule could look at, as lines in at most so many
     /// characters; empty where there are none of both.
-    pub fn card(&self, chars_max: usize) -> String {
-        super::summary::card(self, chars_max)
+    pub fn risk_text(&self, chars_max: usize) -> String {
+        super::summary::risk_text(self, chars_max)
     }
 }
 
 impl EnvironmentReport {
     /// Returns true if its objects change.
     pub fn is_affected(&self) -> bool {
-        matches!(self.standing, Standing::Affected { .. })
+        matches!(self.impact, Impact::Affected { .. })
     }
 
     /// Returns true if it rendered on the base, and does not any more.
     pub fn is_broken(&self) -> bool {
         matches!(
-            self.standing,
-            Standing::NotProven {
+            self.impact,
+            Impact::NotProven {
                 reason: NotProven::FailsInWorkspace { .. }
             }
         )

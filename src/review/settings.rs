@@ -22,7 +22,7 @@ pub struct SettingsChange {
     pub environment: String,
     /// The kind of change.
     #[serde(flatten)]
-    pub happens: SettingsHappen,
+    pub kind: SettingsChangeKind,
     /// The directories of environments it reaches where it goes, sorted; those it reached before are not among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reaches: Vec<String>,
@@ -31,7 +31,7 @@ pub struct SettingsChange {
 /// The change of the settings of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "happens", rename_all = "snake_case")]
-pub enum SettingsHappen {
+pub enum SettingsChangeKind {
     /// The settings differ.
     Changed {
         /// The settings, by path.
@@ -71,25 +71,25 @@ impl SettingChange {
     }
 
     fn text(&self) -> String {
-        let step = visible::step(self.before.as_ref(), self.after.as_ref());
+        let step = visible::format_transition(self.before.as_ref(), self.after.as_ref());
         format!("{} {step}", quoted(&self.path))
     }
 }
 
 impl SettingsChange {
     /// Describes the move of an environment that lives elsewhere or whose description comes or goes; `None` for one that does not.
-    pub(super) fn moves(&self) -> Option<String> {
-        let moved = match &self.happens {
-            SettingsHappen::Changed { settings } => {
+    pub(super) fn describe_move(&self) -> Option<String> {
+        let moved = match &self.kind {
+            SettingsChangeKind::Changed { settings } => {
                 let of_place = settings.iter().filter(|setting| setting.is_of_place());
                 listed(of_place.collect()).filter(|text| !text.is_empty())?
             }
-            SettingsHappen::Added { settings } if !self.reaches.is_empty() => {
+            SettingsChangeKind::Added { settings } if !self.reaches.is_empty() => {
                 let of_place = settings.iter().filter(|setting| setting.is_of_place());
                 format!("it is new: {}", listed(of_place.collect())?)
             }
-            SettingsHappen::Removed { .. } => "its settings are gone".to_owned(),
-            SettingsHappen::Added { .. } | SettingsHappen::NotCompared { .. } => return None,
+            SettingsChangeKind::Removed { .. } => "its settings are gone".to_owned(),
+            SettingsChangeKind::Added { .. } | SettingsChangeKind::NotCompared { .. } => return None,
         };
         Some(match self.reaches.as_slice() {
             [] => moved,
@@ -101,32 +101,32 @@ impl SettingsChange {
     }
 
     /// Describes the differences other than a move; `None` where there are none.
-    pub(super) fn otherwise(&self) -> Option<String> {
-        match &self.happens {
-            SettingsHappen::Changed { settings } => {
+    pub(super) fn describe_others(&self) -> Option<String> {
+        match &self.kind {
+            SettingsChangeKind::Changed { settings } => {
                 let others = settings.iter().filter(|setting| !setting.is_of_place());
                 listed(others.collect()).filter(|text| !text.is_empty())
             }
-            SettingsHappen::Added { settings } if self.reaches.is_empty() => {
+            SettingsChangeKind::Added { settings } if self.reaches.is_empty() => {
                 Some(format!("it is new: {}", listed(settings.iter().collect())?))
             }
-            SettingsHappen::Added { .. }
-            | SettingsHappen::Removed { .. }
-            | SettingsHappen::NotCompared { .. } => None,
+            SettingsChangeKind::Added { .. }
+            | SettingsChangeKind::Removed { .. }
+            | SettingsChangeKind::NotCompared { .. } => None,
         }
     }
 
     /// Returns the reason it is not known where the environment goes.
     pub(super) fn not_compared(&self) -> Option<String> {
-        match &self.happens {
-            SettingsHappen::NotCompared { why } => Some(visible::line(why)),
+        match &self.kind {
+            SettingsChangeKind::NotCompared { why } => Some(visible::line(why)),
             _ => None,
         }
     }
 
     fn line(&self) -> String {
         let name = quoted(&self.environment);
-        let text = match (self.not_compared(), self.moves(), self.otherwise()) {
+        let text = match (self.not_compared(), self.describe_move(), self.describe_others()) {
             (Some(why), ..) => format!("⚠ Not compared: where {name} goes is not known: {why}"),
             (None, Some(moves), None) => format!("⚠ {name} moves: {moves}"),
             (None, Some(moves), Some(others)) => format!("⚠ {name} moves: {moves}; also {others}"),
@@ -151,7 +151,7 @@ fn listed(settings: Vec<&SettingChange>) -> Option<String> {
 /// Writes one line for each change, those that move first.
 pub(super) fn lines(changes: &[SettingsChange]) -> Vec<String> {
     let mut sorted: Vec<&SettingsChange> = changes.iter().collect();
-    sorted.sort_by_key(|change| change.moves().is_none() && change.not_compared().is_none());
+    sorted.sort_by_key(|change| change.describe_move().is_none() && change.not_compared().is_none());
     let mut lines: Vec<String> = sorted
         .iter()
         .take(ENVIRONMENTS_MAX)

@@ -2,10 +2,10 @@
 //! changes, what nobody asked for, and what is proven of the rest. Between them risks and changes get as
 //! many lines as fit, and what does not fit is counted.
 
-use super::asked::AskedFor;
-use super::classes::{Class, Difference, Transition};
-use super::diff::{Happens, ObjectChange};
-use super::proof::{NotProven, Proof, Standing};
+use super::asked_for::AskedFor;
+use super::classes::{ChangeClass, ClassDifference, Transition};
+use super::diff::{ObjectChange, ObjectChangeKind};
+use super::proof::{Impact, NotProven, Proof};
 use super::report::{EnvironmentReport, Report, Risk};
 use super::{settings, visible};
 use crate::model::quoted;
@@ -21,11 +21,11 @@ const REST_CHARS_MAX: usize = 60;
 
 /// Lines of which some may be left out.
 #[derive(Default)]
-struct Block {
-    lines: Vec<Line>,
+struct OptionalLines {
+    lines: Vec<SummaryLine>,
 }
 
-struct Line {
+struct SummaryLine {
     text: String,
     /// The kind of section this line begins: an object, a risk.
     begins: Option<&'static str>,
@@ -47,7 +47,7 @@ pub(super) fn text(report: &Report, chars_max: usize) -> String {
 }
 
 /// The risks, and what no rule could look at.
-pub(super) fn card(report: &Report, chars_max: usize) -> String {
+pub(super) fn risk_text(report: &Report, chars_max: usize) -> String {
     let unproven = unproven(report);
     let room = chars_max.saturating_sub(length(&unproven));
     let lines = [risks(&report.risks).fit(room), unproven].concat();
@@ -58,10 +58,10 @@ fn length(lines: &[String]) -> usize {
     lines.iter().map(|line| line.chars().count() + 1).sum()
 }
 
-impl Block {
+impl OptionalLines {
     fn push(&mut self, begins: Option<&'static str>, text: &str) {
         let text = visible::cut(text, LINE_CHARS_MAX);
-        self.lines.push(Line { text, begins });
+        self.lines.push(SummaryLine { text, begins });
     }
 
     fn length(&self) -> usize {
@@ -84,7 +84,7 @@ impl Block {
     }
 }
 
-fn rest(lines: &[Line]) -> String {
+fn rest(lines: &[SummaryLine]) -> String {
     let mut nouns: Vec<&str> = lines.iter().filter_map(|line| line.begins).collect();
     nouns.sort_unstable();
     nouns.dedup();
@@ -181,12 +181,11 @@ fn head(report: &Report) -> Vec<String> {
 
 fn tail(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
-    let standing =
-        |is: fn(&Standing) -> bool| report.environments.iter().filter(|one| is(&one.standing)).count();
+    let standing = |is: fn(&Impact) -> bool| report.environments.iter().filter(|one| is(&one.impact)).count();
     let by_closure = standing(|one| {
         matches!(
             one,
-            Standing::Unaffected {
+            Impact::Unaffected {
                 proof: Proof::ClosureUnchanged { .. }
             }
         )
@@ -194,7 +193,7 @@ fn tail(report: &Report) -> Vec<String> {
     let by_objects = standing(|one| {
         matches!(
             one,
-            Standing::Unaffected {
+            Impact::Unaffected {
                 proof: Proof::SameObjects { .. }
             }
         )
@@ -223,9 +222,9 @@ fn tail(report: &Report) -> Vec<String> {
 
 fn unproven(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
-    let unproven = report.environments.iter().filter_map(|one| match &one.standing {
-        Standing::NotProven { reason } => Some((one, reason)),
-        Standing::Affected { .. } | Standing::Unaffected { .. } => None,
+    let unproven = report.environments.iter().filter_map(|one| match &one.impact {
+        Impact::NotProven { reason } => Some((one, reason)),
+        Impact::Affected { .. } | Impact::Unaffected { .. } => None,
     });
     let mut unproven: Vec<_> = unproven.collect();
     // What the change breaks comes first.
@@ -260,8 +259,8 @@ fn not_proven(environment: &EnvironmentReport, reason: &NotProven) -> String {
     format!("{what}: {name}, {}", visible::line(&failure))
 }
 
-fn risks(risks: &[Risk]) -> Block {
-    let mut block = Block::default();
+fn risks(risks: &[Risk]) -> OptionalLines {
+    let mut block = OptionalLines::default();
     if !risks.is_empty() {
         block.push(None, "Risks:");
     }
@@ -279,8 +278,8 @@ fn risks(risks: &[Risk]) -> Block {
     block
 }
 
-fn changes(report: &Report) -> Block {
-    let mut block = Block::default();
+fn changes(report: &Report) -> OptionalLines {
+    let mut block = OptionalLines::default();
     let many = report.classes.len() > 1;
     for (position, class) in report.classes.iter().enumerate() {
         let places = names(class.environments.iter().map(String::as_str));
@@ -308,12 +307,12 @@ fn changes(report: &Report) -> Block {
 }
 
 /// Returns true if the class has anything in common with the largest one.
-fn is_close(class: &Class) -> bool {
-    let meets = |difference: &Difference| difference.here.is_some() && difference.elsewhere.is_some();
+fn is_close(class: &ChangeClass) -> bool {
+    let meets = |difference: &ClassDifference| difference.here.is_some() && difference.elsewhere.is_some();
     class.shared > 0 || class.differs.iter().any(meets)
 }
 
-fn example<'a>(report: &'a Report, class: &Class) -> &'a [ObjectChange] {
+fn example<'a>(report: &'a Report, class: &ChangeClass) -> &'a [ObjectChange] {
     let first = class
         .environments
         .first()
@@ -321,11 +320,11 @@ fn example<'a>(report: &'a Report, class: &Class) -> &'a [ObjectChange] {
     first.map_or(&[], |environment| environment.objects.as_slice())
 }
 
-fn object(block: &mut Block, change: &ObjectChange) {
+fn object(block: &mut OptionalLines, change: &ObjectChange) {
     let sign = match change.happens {
-        Happens::Changed => '~',
-        Happens::Added => '+',
-        Happens::Removed => '-',
+        ObjectChangeKind::Changed => '~',
+        ObjectChangeKind::Added => '+',
+        ObjectChangeKind::Removed => '-',
     };
     block.push(
         Some("object"),
@@ -340,7 +339,7 @@ fn object(block: &mut Block, change: &ObjectChange) {
     }
 }
 
-fn differs(difference: &Difference) -> String {
+fn differs(difference: &ClassDifference) -> String {
     let place = visible::line(format!("{} {}", difference.object, difference.path).trim_end());
     match (&difference.here, &difference.elsewhere) {
         (Some(here), Some(there)) => format!(
@@ -359,6 +358,6 @@ fn transition(transition: &Transition) -> String {
     match (&transition.before, &transition.after) {
         (None, Some(after)) if whole(after) => "added".to_owned(),
         (Some(before), None) if whole(before) => "removed".to_owned(),
-        (before, after) => visible::step(before.as_ref(), after.as_ref()),
+        (before, after) => visible::format_transition(before.as_ref(), after.as_ref()),
     }
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{
-    AskedFor, Environment, Failure, FailureKind, File, Happens, Input, NotProven, Presence, Proof, Rendering,
-    Report, Side, Standing, review,
+    AskedFor, ChangedFile, EnvironmentRendering, FailureKind, Impact, NotProven, ObjectChangeKind, Presence,
+    Proof, RenderFailure, Report, ReviewInput, ReviewedEnvironment, SideResult, review,
 };
 use serde_json::{Value, json};
 
@@ -16,15 +16,15 @@ pub(super) fn yaml(value: &Value) -> String {
     text
 }
 
-pub(super) fn reviewed(input: Input) -> Report {
+pub(super) fn reviewed(input: ReviewInput) -> Report {
     review(input, KEY, &yaml)
 }
 
-pub(super) fn environment(name: &str, base: Side, workspace: Side) -> Environment {
-    Environment {
+pub(super) fn environment(name: &str, base: SideResult, workspace: SideResult) -> ReviewedEnvironment {
+    ReviewedEnvironment {
         name: name.to_owned(),
         namespace: name.rsplit('/').next().unwrap_or_default().to_owned(),
-        rendering: Rendering::Rendered {
+        rendering: EnvironmentRendering::Rendered {
             base,
             workspace,
             same: Vec::new(),
@@ -46,40 +46,40 @@ fn secret(value: &str) -> Value {
 }
 
 /// An environment whose Deployment goes from one number of replicas to another, with a new image.
-fn scaled(name: &str, from: u32, to: u32) -> Environment {
+fn scaled(name: &str, from: u32, to: u32) -> ReviewedEnvironment {
     let namespace = name.rsplit('/').next().unwrap_or_default();
     let base = vec![deployment(namespace, from, "web:1.0.0")];
     let workspace = vec![deployment(namespace, to, "web:1.1.0")];
-    environment(name, Side::Objects(base), Side::Objects(workspace))
+    environment(name, SideResult::Objects(base), SideResult::Objects(workspace))
 }
 
-pub(super) fn failed(message: &str) -> Side {
-    Side::Failed(Failure {
+pub(super) fn failed(message: &str) -> SideResult {
+    SideResult::Failed(RenderFailure {
         kind: FailureKind::Program,
         message: message.to_owned(),
         trace: Vec::new(),
     })
 }
 
-pub(super) fn of(environments: Vec<Environment>) -> Input {
-    Input {
+pub(super) fn of(environments: Vec<ReviewedEnvironment>) -> ReviewInput {
+    ReviewInput {
         environments,
-        ..Input::default()
+        ..ReviewInput::default()
     }
 }
 
 /// A library change: the same in three environments, one exception, two proofs, one environment that
 /// never rendered.
-fn library_change() -> Input {
-    let same = || Side::Objects(vec![secret("kept")]);
-    let unchanged = Environment {
+fn library_change() -> ReviewInput {
+    let same = || SideResult::Objects(vec![secret("kept")]);
+    let unchanged = ReviewedEnvironment {
         name: "environments/docs".to_owned(),
         namespace: "docs".to_owned(),
-        rendering: Rendering::ClosureUnchanged {
+        rendering: EnvironmentRendering::ClosureUnchanged {
             closure: "c1".to_owned(),
         },
     };
-    Input {
+    ReviewInput {
         environments: vec![
             scaled("environments/prod-eu", 3, 0),
             scaled("environments/staging", 1, 2),
@@ -95,12 +95,12 @@ fn library_change() -> Input {
         ],
         settings: Vec::new(),
         files: vec![
-            File {
+            ChangedFile {
                 path: "lib/web.libsonnet".to_owned(),
                 added: 3,
                 removed: 1,
             },
-            File {
+            ChangedFile {
                 path: "environments/prod-eu/main.jsonnet".to_owned(),
                 added: 1,
                 removed: 0,
@@ -136,7 +136,7 @@ Not proven: `environments/broken`, it does not render, on the base either: no su
 #[test]
 fn what_does_not_fit_is_counted() {
     let named = |n: usize, value: usize| json!({ "kind": "ConfigMap", "metadata": { "name": format!("map-{n:03}") }, "data": { "a": value } });
-    let side = |value| Side::Objects((0..50).map(|n| named(n, value)).collect());
+    let side = |value| SideResult::Objects((0..50).map(|n| named(n, value)).collect());
     let report = reviewed(of(vec![environment("dev", side(1), side(2))]));
     let text = report.text(400);
     assert!(text.chars().count() <= 400, "{text}");
@@ -153,30 +153,27 @@ fn what_does_not_fit_is_counted() {
 }
 
 #[test]
-fn what_one_environment_becomes_is_told_with_its_proof() {
+fn the_impact_on_each_environment_is_reported_with_its_proof() {
     let report = reviewed(library_change());
-    let standing = |name: &str| report.environment(name).map(|one| one.standing.clone());
+    let standing = |name: &str| report.environment(name).map(|one| one.impact.clone());
     let closure = "c1".to_owned();
     assert_eq!(
         standing("environments/docs"),
-        Some(Standing::Unaffected {
+        Some(Impact::Unaffected {
             proof: Proof::ClosureUnchanged { closure }
         })
     );
-    let Some(Standing::Unaffected {
+    let Some(Impact::Unaffected {
         proof: Proof::SameObjects { objects: 1, sha256 },
     }) = standing("environments/same")
     else {
         panic!("no proof: {:?}", standing("environments/same"));
     };
     assert_eq!(sha256.len(), 64);
-    assert_eq!(
-        standing("environments/dev"),
-        Some(Standing::Affected { class: 0 })
-    );
+    assert_eq!(standing("environments/dev"), Some(Impact::Affected { class: 0 }));
     assert_eq!(
         standing("environments/prod-eu"),
-        Some(Standing::Affected { class: 1 })
+        Some(Impact::Affected { class: 1 })
     );
     assert_eq!(report.counts.environments_not_asked_for, 1);
     assert_eq!(
@@ -187,7 +184,7 @@ fn what_one_environment_becomes_is_told_with_its_proof() {
 
 #[test]
 fn an_environment_that_does_not_render_is_never_unaffected() {
-    let fine = || Side::Objects(vec![secret("a")]);
+    let fine = || SideResult::Objects(vec![secret("a")]);
     let report = reviewed(of(vec![
         environment("both", failed("x"), failed("y")),
         environment("base", failed("x"), fine()),
@@ -196,8 +193,8 @@ fn an_environment_that_does_not_render_is_never_unaffected() {
     let reasons: Vec<String> = report
         .environments
         .iter()
-        .map(|one| match &one.standing {
-            Standing::NotProven { reason } => match reason {
+        .map(|one| match &one.impact {
+            Impact::NotProven { reason } => match reason {
                 NotProven::FailsOnBoth { base, workspace } => {
                     format!("{} {}", base.message, workspace.message)
                 }
@@ -219,10 +216,10 @@ fn an_environment_that_does_not_render_is_never_unaffected() {
 
 #[test]
 fn environments_come_and_go_with_all_their_objects() {
-    let objects = || Side::Objects(vec![deployment("dev", 1, "web:1.0.0")]);
+    let objects = || SideResult::Objects(vec![deployment("dev", 1, "web:1.0.0")]);
     let report = reviewed(of(vec![
-        environment("gone", objects(), Side::Absent),
-        environment("new", Side::Absent, objects()),
+        environment("gone", objects(), SideResult::Absent),
+        environment("new", SideResult::Absent, objects()),
     ]));
     let told: Vec<_> = report
         .environments
@@ -232,15 +229,15 @@ fn environments_come_and_go_with_all_their_objects() {
     assert_eq!(
         told,
         [
-            (Presence::Deleted, Happens::Removed),
-            (Presence::Created, Happens::Added)
+            (Presence::Deleted, ObjectChangeKind::Removed),
+            (Presence::Created, ObjectChangeKind::Added)
         ]
     );
 }
 
 #[test]
 fn a_secret_is_seen_to_change_and_never_seen() {
-    let side = |value: &str| Side::Objects(vec![secret(value)]);
+    let side = |value: &str| SideResult::Objects(vec![secret(value)]);
     let report = reviewed(of(vec![environment(
         "dev",
         side("hunter2"),
@@ -266,8 +263,8 @@ fn a_secret_is_seen_to_change_and_never_seen() {
 #[test]
 fn a_patch_cannot_pretend_to_be_about_another_object() {
     let map = |text: &str| json!({ "kind": "ConfigMap", "metadata": { "name": "a\n=== Secret prod/db" }, "data": { "a": text } });
-    let before = Side::Objects(vec![map("x")]);
-    let after = Side::Objects(vec![map(
+    let before = SideResult::Objects(vec![map("x")]);
+    let after = SideResult::Objects(vec![map(
         "=== Namespace prod\n--- a/prod\n+++ b/prod\n@@ -1 +1 @@\n",
     )]);
     let report = reviewed(of(vec![environment("dev", before, after)]));
@@ -283,19 +280,23 @@ fn a_patch_cannot_pretend_to_be_about_another_object() {
 }
 
 #[test]
-fn nesting_without_end_is_told_as_a_failure() {
+fn endless_nesting_is_reported_as_a_failure() {
     let mut deep = json!({});
     for _ in 0..400 {
         deep = json!({ "a": deep });
     }
-    let fine = Side::Objects(Vec::new());
-    let report = reviewed(of(vec![environment("dev", fine, Side::Objects(vec![deep]))]));
+    let fine = SideResult::Objects(Vec::new());
+    let report = reviewed(of(vec![environment(
+        "dev",
+        fine,
+        SideResult::Objects(vec![deep]),
+    )]));
     assert!(report.environments[0].is_broken());
 }
 
 #[test]
 fn one_and_one_point_zero_are_the_same() {
-    let side = |text: &str| Side::Objects(vec![serde_json::from_str(text).unwrap()]);
+    let side = |text: &str| SideResult::Objects(vec![serde_json::from_str(text).unwrap()]);
     let base = side(r#"{"kind":"A","spec":{"n":1,"m":1e3}}"#);
     let workspace = side(r#"{"kind":"A","spec":{"m":1000,"n":1.0}}"#);
     let report = reviewed(of(vec![environment("dev", base, workspace)]));

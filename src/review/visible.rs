@@ -21,7 +21,7 @@ pub(super) fn cut(text: &str, chars_max: usize) -> String {
 const VALUE_CHARS_MAX: usize = 60;
 
 /// Shows the step from one value to another: `3 -> 5`. Different values never look the same without a word about it.
-pub(super) fn step(before: Option<&Value>, after: Option<&Value>) -> String {
+pub(super) fn format_transition(before: Option<&Value>, after: Option<&Value>) -> String {
     let plain = (value(before), value(after));
     if plain.0 != plain.1 {
         return format!("{} -> {}", plain.0, plain.1);
@@ -51,13 +51,16 @@ pub(super) fn field(change: &FieldChange) -> String {
     let path = line(&change.path);
     match change.reordered {
         true => format!("{path}: in another order"),
-        false => format!("{path}: {}", step(change.before.as_ref(), change.after.as_ref())),
+        false => format!(
+            "{path}: {}",
+            format_transition(change.before.as_ref(), change.after.as_ref())
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, step};
+    use super::{cut, format_transition};
     use serde_json::{Value, json};
 
     #[test]
@@ -70,11 +73,14 @@ mod tests {
     #[test]
     fn different_values_look_different() {
         let long = |end: &str| json!(format!("{}{end}", "x".repeat(80)));
-        let shown = |before: Value, after: Value| step(Some(&before), Some(&after));
+        let shown = |before: Value, after: Value| format_transition(Some(&before), Some(&after));
         assert_eq!(shown(json!(3), json!({ "a": "ü" })), r#"3 -> {"a":"ü"}"#);
         assert_eq!(shown(json!("3"), json!(3)), r#""3" -> 3"#);
         assert_eq!(shown(json!(""), json!("nothing")), r#""" -> nothing"#);
-        assert_eq!(step(None, Some(&json!("nothing"))), r#"nothing -> "nothing""#);
+        assert_eq!(
+            format_transition(None, Some(&json!("nothing"))),
+            r#"nothing -> "nothing""#
+        );
         assert_eq!(
             shown(long("a"), long("b")),
             format!("{}… (differs further on)", "x".repeat(59))

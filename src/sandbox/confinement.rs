@@ -2,7 +2,7 @@
 //! confined it can compute, read the task it is given and write the answer, and nothing more.
 
 use super::frame;
-use crate::system::{Bounds, Entering};
+use crate::system::{PendingConfinement, WorkerLimits};
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ impl Default for Confinement {
 
 /// The two channels that a confined process has left: the way in and the way out.
 #[derive(Debug)]
-pub struct Cell {
+pub struct WorkerChannel {
     /// The messages of the parent.
     pub input: std::io::Stdin,
     /// The messages to the parent.
@@ -61,14 +61,14 @@ pub fn task_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Optio
 impl Confinement {
     /// Confines this process, says so, and runs the task on a thread with the stack it was promised.
     /// The task is not started if the parent does not find the layers enough: it ends the process.
-    pub fn enter(self, task: fn(Cell) -> ExitCode) -> ExitCode {
-        let Ok(entering) = Entering::begin() else {
+    pub fn enter(self, task: fn(WorkerChannel) -> ExitCode) -> ExitCode {
+        let Ok(entering) = PendingConfinement::begin() else {
             return ExitCode::FAILURE;
         };
         let stack = usize::try_from(self.stack_bytes_max).unwrap_or(usize::MAX);
         let inside = std::thread::Builder::new()
             .stack_size(stack)
-            .spawn(move || self.inside(entering, task));
+            .spawn(move || self.run_task(entering, task));
         match inside.map(std::thread::JoinHandle::join) {
             Ok(Ok(code)) => code,
             Ok(Err(_)) | Err(_) => ExitCode::FAILURE,
@@ -76,8 +76,8 @@ impl Confinement {
     }
 
     /// Finishes the confinement, and runs the task on the task's own thread: its stack is already part of the memory that is counted.
-    fn inside(self, entering: Entering, task: fn(Cell) -> ExitCode) -> ExitCode {
-        let present = entering.finish(Bounds {
+    fn run_task(self, entering: PendingConfinement, task: fn(WorkerChannel) -> ExitCode) -> ExitCode {
+        let present = entering.finish(WorkerLimits {
             memory_bytes_max: self.memory_bytes_max,
             processor_seconds_max: self.processor_seconds_max,
         });
@@ -88,7 +88,7 @@ impl Confinement {
         if frame::write_frame(&mut output, frame::CONFINED, &[&report]).is_err() {
             return ExitCode::FAILURE;
         }
-        task(Cell {
+        task(WorkerChannel {
             input: std::io::stdin(),
             output,
             confinement: self,

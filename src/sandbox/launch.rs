@@ -2,7 +2,7 @@
 //! program. It was named by the operator, what it works on was not, so it keeps only what a
 //! calculation on a few files needs: one directory, its own libraries, memory and threads.
 
-use crate::system::{Foreign, LayerName, confine_foreign};
+use crate::system::{ExternalProgram, LayerName, confine_external_program};
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 /// The hidden first argument of a launch.
 pub(super) const ARGUMENT: &str = "__launch";
 /// The exit code of a launch that did not come to be the program.
-pub(super) const NOT_LAUNCHED: u8 = 125;
+pub(super) const LAUNCH_FAILED: u8 = 125;
 /// A program and the bounds it runs in. It travels as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
@@ -41,7 +41,7 @@ pub fn launch_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Opt
 
 /// The reason why the program was not started.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum NotLaunched {
+pub(super) enum LaunchFailure {
     /// Layers are missing on this system.
     Weaker(Vec<LayerName>),
     /// The system cannot start it.
@@ -53,19 +53,19 @@ impl Launch {
     /// not ours runs with every layer or not at all.
     pub fn enter(self) -> ExitCode {
         let why = match self.confine() {
-            present if present == LayerName::ALL => self.become_it(),
+            present if present == LayerName::ALL => self.replace_process(),
             present => {
                 let missing = LayerName::ALL.into_iter().filter(|name| !present.contains(name));
-                NotLaunched::Weaker(missing.collect())
+                LaunchFailure::Weaker(missing.collect())
             }
         };
         // Standard error is the pipe that the parent reads the reason from.
         let _lost = serde_json::to_writer(std::io::stderr(), &why);
-        ExitCode::from(NOT_LAUNCHED)
+        ExitCode::from(LAUNCH_FAILED)
     }
 
     fn confine(&self) -> Vec<LayerName> {
-        confine_foreign(&Foreign {
+        confine_external_program(&ExternalProgram {
             program: &self.program,
             directory: &self.directory,
             file_bytes_max: self.file_bytes_max,
@@ -78,13 +78,13 @@ impl Launch {
         clippy::disallowed_methods,
         reason = "this is the sandbox; the process is confined already and becomes what the operator named"
     )]
-    fn become_it(&self) -> NotLaunched {
+    fn replace_process(&self) -> LaunchFailure {
         let error = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
             .envs(self.environment.iter().cloned())
             .current_dir(&self.files)
             .exec();
-        NotLaunched::Refused(error.to_string())
+        LaunchFailure::Refused(error.to_string())
     }
 }

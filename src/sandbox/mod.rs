@@ -6,30 +6,30 @@
 //! for it, too, confines itself, and then becomes that program.
 
 mod confinement;
-mod errand;
+mod command;
 mod frame;
-mod inmate;
+mod worker;
 mod launch;
 mod layer;
-mod nursery;
+mod worker_pool;
 mod scratch;
 
 pub use crate::system::LayerName;
-pub use confinement::{Cell, Confinement, task_of};
-pub use errand::{Errand, ErrandError, Ran};
+pub use command::{CommandError, CommandOutput, SandboxedCommand};
+pub use confinement::{Confinement, WorkerChannel, task_of};
 pub use frame::{Frame, read_frame, write_frame};
-pub use inmate::{Inmate, Killer, PostMortem, Program};
 pub use launch::{Launch, launch_of};
-pub use layer::{Layer, Standing, layers, standing};
-pub use nursery::Nursery;
+pub use layer::{LayerStatus, SandboxLayer, layer_status, layers};
 pub use scratch::{Scratch, ScratchError};
+pub use worker::{ExitReport, Killer, ProgramPath, SandboxWorker};
+pub use worker_pool::WorkerPool;
 
 /// The reason why there is no sandbox worker.
 #[derive(Debug, thiserror::Error)]
-pub enum JailError {
+pub enum SandboxError {
     /// The system cannot confine as much as is required.
     #[error("this system lacks {}; nothing is evaluated without it unless `sandbox.layers_missing` lists it", names(.0))]
-    Weaker(Vec<LayerName>),
+    MissingLayers(Vec<LayerName>),
     /// The process did not start, or ended before it was confined.
     #[error("the jail did not start: {0}")]
     NotStarted(String),

@@ -25,7 +25,7 @@ pub enum ScratchError {
     TooMuch,
     /// The program left something that is no file of a repository.
     #[error("it left `{0}`, which is no plain file")]
-    Odd(String),
+    NotRegularFile(String),
 }
 
 impl From<std::io::Error> for ScratchError {
@@ -93,8 +93,8 @@ impl Scratch {
 
     /// A file that a program has left, of at most `bytes_max`; `None` when there is none. A link is not
     /// followed.
-    pub fn left(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
-        let odd = || ScratchError::Odd(path.to_string());
+    pub fn read_file(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
+        let odd = || ScratchError::NotRegularFile(path.to_string());
         let place = self.place(path);
         match std::fs::symlink_metadata(&place) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -125,13 +125,14 @@ impl Scratch {
         match std::fs::symlink_metadata(&place) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
-            Ok(there) if !there.is_dir() => return Err(ScratchError::Odd(directory.to_string())),
+            Ok(there) if !there.is_dir() => return Err(ScratchError::NotRegularFile(directory.to_string())),
             Ok(_) => {}
         }
         let mut names = Vec::new();
         for entry in std::fs::read_dir(place)? {
             let entry = entry?;
-            let odd = |name: std::ffi::OsString| ScratchError::Odd(name.to_string_lossy().into_owned());
+            let odd =
+                |name: std::ffi::OsString| ScratchError::NotRegularFile(name.to_string_lossy().into_owned());
             names.push((entry.file_name().into_string().map_err(odd)?, entry.file_type()?));
             if names.len() > files_max {
                 return Err(ScratchError::TooMuch);
@@ -159,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_left_and_all_of_it_goes() {
+    fn scratch_files_can_be_read_back_and_are_all_removed() {
         let place = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(&place.path().join("made")).unwrap();
         scratch.put(&path("a/b"), b"x").unwrap();
-        assert_eq!(scratch.left(&path("a/b"), 1).unwrap(), Some(b"x".to_vec()));
-        assert_eq!(scratch.left(&path("a/c"), 1).unwrap(), None);
+        assert_eq!(scratch.read_file(&path("a/b"), 1).unwrap(), Some(b"x".to_vec()));
+        assert_eq!(scratch.read_file(&path("a/c"), 1).unwrap(), None);
         assert!(matches!(
-            scratch.left(&path("a/b"), 0),
+            scratch.read_file(&path("a/b"), 0),
             Err(ScratchError::TooMuch)
         ));
         let names: Vec<String> = scratch
@@ -190,17 +191,17 @@ mod tests {
         symlink("/etc/hostname", scratch.files().join("file")).unwrap();
         symlink("/etc", scratch.files().join("directory")).unwrap();
         assert!(matches!(
-            scratch.left(&path("file"), 1 << 20),
-            Err(ScratchError::Odd(_))
+            scratch.read_file(&path("file"), 1 << 20),
+            Err(ScratchError::NotRegularFile(_))
         ));
         assert!(matches!(
             scratch.names(&path("directory"), 1_000),
-            Err(ScratchError::Odd(_))
+            Err(ScratchError::NotRegularFile(_))
         ));
     }
 
     #[test]
-    fn what_was_left_in_a_place_goes_and_nothing_behind_a_link() {
+    fn clearing_scratch_removes_leftovers_but_nothing_behind_a_link() {
         let place = tempfile::tempdir().unwrap();
         let elsewhere = Scratch::new(place.path()).unwrap();
         elsewhere.put(&path("kept"), b"x").unwrap();
@@ -212,11 +213,14 @@ mod tests {
         symlink(elsewhere.files(), left.files().join("link")).unwrap();
         Scratch::clear(&own).unwrap();
         assert!(!left.path().exists());
-        assert_eq!(elsewhere.left(&path("kept"), 1).unwrap(), Some(b"x".to_vec()));
+        assert_eq!(
+            elsewhere.read_file(&path("kept"), 1).unwrap(),
+            Some(b"x".to_vec())
+        );
     }
 
     #[test]
-    fn a_place_is_known_from_everywhere() {
+    fn a_scratch_path_is_absolute() {
         let scratch = Scratch::new(std::path::Path::new("target/scratch")).unwrap();
         assert!(scratch.path().is_absolute());
     }

@@ -25,9 +25,9 @@ pub struct NewAction {
 
 /// The outcome of a press on a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum PressOutcome {
     /// The press counts, and the press of no other message will.
-    Yes {
+    Counted {
         /// The verb of the action.
         verb: String,
         /// The argument of the action.
@@ -36,7 +36,7 @@ pub enum Taken {
         conversation: ConversationId,
     },
     /// The button belongs to another person and is still good for them.
-    Foreign {
+    OtherOwner {
         /// The name of the person it belongs to.
         owner: String,
     },
@@ -57,7 +57,7 @@ impl Store {
         by: &Sender,
         inbox: InboxId,
         at: Timestamp,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<PressOutcome, StoreError> {
         let by = by.clone();
         self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
@@ -100,7 +100,7 @@ fn take(
     by: &Sender,
     inbox: InboxId,
     at: Timestamp,
-) -> Result<Taken, StoreError> {
+) -> Result<PressOutcome, StoreError> {
     let by = json(by)?;
     let taken = tx
         .prepare_cached(
@@ -110,7 +110,7 @@ fn take(
              RETURNING verb, argument, conversation",
         )?
         .query_row(params![token_hash, by, millis(at), inbox.0], |row| {
-            Ok(Taken::Yes {
+            Ok(PressOutcome::Counted {
                 verb: row.get(0)?,
                 argument: row.get(1)?,
                 conversation: ConversationId(row.get(2)?),
@@ -123,7 +123,7 @@ fn take(
     }
 }
 
-fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken, StoreError> {
+fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<PressOutcome, StoreError> {
     let row = tx
         .prepare_cached(
             "SELECT action.sender, action.used_at, users.name FROM action
@@ -140,19 +140,19 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Taken
         })
         .optional()?;
     Ok(match row {
-        None => Taken::Unknown,
-        Some((owner, _, name)) if owner != by => Taken::Foreign {
+        None => PressOutcome::Unknown,
+        Some((owner, _, name)) if owner != by => PressOutcome::OtherOwner {
             owner: name.unwrap_or_else(|| "somebody else".to_owned()),
         },
-        Some((_, Some(_), _)) => Taken::Used,
-        Some((_, None, _)) => Taken::Expired,
+        Some((_, Some(_), _)) => PressOutcome::Used,
+        Some((_, None, _)) => PressOutcome::Expired,
     })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{NewAction, Taken, insert};
+    use super::{NewAction, PressOutcome, insert};
     use crate::model::InboxId;
     use crate::store::fixture::{accept, at, fresh, person, says};
     use crate::store::people::add_person;
@@ -177,14 +177,14 @@ mod tests {
         let grant = ("editor".into(), "*".into(), Vec::new());
         let alice = store.write(move |tx| add_person(tx, "alice", "operator", &person("U1"), &grant, at(0)));
         alice.await.unwrap();
-        let foreign = Taken::Foreign {
+        let foreign = PressOutcome::OtherOwner {
             owner: "alice".into(),
         };
         assert_eq!(
             store.take_action([1; 32], &person("U2"), InboxId(1), at(1)).await,
             Ok(foreign)
         );
-        let yes = Taken::Yes {
+        let yes = PressOutcome::Counted {
             verb: "patch".into(),
             argument: "42".into(),
             conversation,
@@ -194,16 +194,16 @@ mod tests {
         assert_eq!(press(2, 2).await, Ok(yes.clone()));
         // The message that took it takes it again when it is carried out again, however late that is.
         assert_eq!(press(2, 200).await, Ok(yes));
-        assert_eq!(press(3, 3).await, Ok(Taken::Used));
+        assert_eq!(press(3, 3).await, Ok(PressOutcome::Used));
         assert_eq!(
             store
                 .take_action([2; 32], &person("U1"), InboxId(4), at(100))
                 .await,
-            Ok(Taken::Expired)
+            Ok(PressOutcome::Expired)
         );
         assert_eq!(
             store.take_action([3; 32], &person("U1"), InboxId(5), at(1)).await,
-            Ok(Taken::Unknown)
+            Ok(PressOutcome::Unknown)
         );
     }
 
@@ -229,8 +229,8 @@ mod tests {
         let mut counted = 0;
         for press in presses.collect::<Vec<_>>() {
             match press.await.unwrap() {
-                Taken::Yes { .. } => counted += 1,
-                other => assert_eq!(other, Taken::Used),
+                PressOutcome::Counted { .. } => counted += 1,
+                other => assert_eq!(other, PressOutcome::Used),
             }
         }
         assert_eq!(counted, 1);

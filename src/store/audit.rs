@@ -3,7 +3,7 @@
 
 mod list;
 
-pub use list::{AUDIT_KINDS, AuditFound, AuditLine, AuditPerson, AuditSearch};
+pub use list::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch};
 
 use super::column::{json, millis, parse, time};
 use super::{Store, StoreError};
@@ -94,10 +94,10 @@ pub(super) fn cut(tx: &Transaction<'_>, last: i64, at: Timestamp) -> Result<(), 
         .execute([last])?;
     tx.prepare_cached("UPDATE audit_start SET rows = ?1, hash = ?2 WHERE id = 1")?
         .execute(params![last, hash])?;
-    audit_in(tx, CUT, said_of_cut(last, hash), at)
+    audit_in(tx, CUT, cut_record(last, hash), at)
 }
 
-fn said_of_cut(rows: i64, hash: [u8; 32]) -> Value {
+fn cut_record(rows: i64, hash: [u8; 32]) -> Value {
     serde_json::json!({ "hash": hex(hash), "rows": rows })
 }
 
@@ -169,7 +169,7 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
         return Ok(AuditState::Broken { row: rows });
     }
     // Whoever removes the first rows by hand has not said so in the log.
-    if cut > 0 && last_cut != said_of_cut(cut, first_hash) {
+    if cut > 0 && last_cut != cut_record(cut, first_hash) {
         return Ok(AuditState::Broken { row: cut });
     }
     Ok(AuditState::Intact {

@@ -1,6 +1,6 @@
 //! The card of a message: posted once, with its buttons, and never after the message was answered.
 
-use super::outbox::{self, Due};
+use super::outbox::{self, DueOperation};
 use super::turn::{Announcement, announce};
 use super::{Store, StoreError, action, inbox, turn};
 use crate::model::InboxId;
@@ -9,13 +9,13 @@ use rusqlite::Transaction;
 
 /// The outcome of showing a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum CardOutcome {
     /// The card is in the outbox. Holds what is due of it, if the caller said that it delivers it at once.
-    New(Option<Vec<Due>>),
+    New(Option<Vec<DueOperation>>),
     /// The message has a card already, which may show these buttons too.
-    Before,
+    AlreadyShown,
     /// The card is out of date: its message was answered meanwhile, or does not wait any more. Nothing was stored.
-    Late,
+    OutOfDate,
 }
 
 impl Store {
@@ -26,7 +26,7 @@ impl Store {
         inbox: InboxId,
         card: Announcement,
         at: Timestamp,
-    ) -> Result<Shown, StoreError> {
+    ) -> Result<CardOutcome, StoreError> {
         self.show_unless(inbox::is_finished, inbox, card, at).await
     }
 
@@ -36,7 +36,7 @@ impl Store {
         inbox: InboxId,
         card: Announcement,
         at: Timestamp,
-    ) -> Result<Shown, StoreError> {
+    ) -> Result<CardOutcome, StoreError> {
         let is_over =
             |tx: &Transaction<'_>, inbox| Ok(inbox::is_finished(tx, inbox)? || turn::is_running(tx, inbox)?);
         self.show_unless(is_over, inbox, card, at).await
@@ -48,19 +48,19 @@ impl Store {
         inbox: InboxId,
         card: Announcement,
         at: Timestamp,
-    ) -> Result<Shown, StoreError> {
-        self.write_taking(move |tx, busy| {
+    ) -> Result<CardOutcome, StoreError> {
+        self.write_leasing(move |tx, busy| {
             if is_over(tx, inbox)? {
-                return Ok(Shown::Late);
+                return Ok(CardOutcome::OutOfDate);
             }
             for op in &card.ops {
                 if outbox::is_known(tx, &op.id)? {
                     // Nothing is taken: nobody would deliver it.
                     action::insert(tx, &card.actions)?;
-                    return Ok(Shown::Before);
+                    return Ok(CardOutcome::AlreadyShown);
                 }
             }
-            announce(tx, &card, at, busy).map(Shown::New)
+            announce(tx, &card, at, busy).map(CardOutcome::New)
         })
         .await
     }
@@ -69,15 +69,15 @@ impl Store {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use super::Shown;
+    use super::CardOutcome;
     use crate::store::fixture::{accept, at, begin, fill, fresh, post, says};
-    use crate::store::{Announcement, Begin};
+    use crate::store::{Announcement, TurnStart};
 
     fn card(take: bool) -> Announcement {
         Announcement {
             ops: vec![post("card", Some("1.0"), "Working")],
             actions: Vec::new(),
-            take,
+            deliver_now: take,
         }
     }
 
@@ -89,15 +89,18 @@ mod tests {
         let (late, _, _) = accept(&store, &says("U1", "and then", &["late"]), 1).await;
         assert_eq!(
             store.show_card(inbox, card(false), at(1)).await,
-            Ok(Shown::New(None))
+            Ok(CardOutcome::New(None))
         );
-        assert_eq!(store.show_card(inbox, card(true), at(2)).await, Ok(Shown::Before));
+        assert_eq!(
+            store.show_card(inbox, card(true), at(2)).await,
+            Ok(CardOutcome::AlreadyShown)
+        );
         // It waits for whoever delivers.
-        let due = store.due("slack", at(2), 10).await.unwrap();
+        let due = store.lease_due("slack", at(2), 10).await.unwrap();
         assert_eq!(due[0].op, card(true).ops[0]);
-        let begin = |card: &str| Begin {
+        let begin = |card: &str| TurnStart {
             card: Some(card.to_owned()),
-            ..Begin::quiet("please")
+            ..TurnStart::quiet("please")
         };
         let begun = store
             .begin_turn(&claim, inbox, begin("card"), at(3))
@@ -105,8 +108,11 @@ mod tests {
             .unwrap();
         assert!(begun.has_card && begun.turn > turn);
         store.dismiss(&claim, inbox, vec![last], at(4)).await.unwrap();
-        assert_eq!(store.unsent("slack").await, Ok(2));
-        assert_eq!(store.show_card(inbox, card(true), at(5)).await, Ok(Shown::Late));
+        assert_eq!(store.unsent_count("slack").await, Ok(2));
+        assert_eq!(
+            store.show_card(inbox, card(true), at(5)).await,
+            Ok(CardOutcome::OutOfDate)
+        );
         let begun = store
             .begin_turn(&claim, late, begin("other"), at(6))
             .await
@@ -120,21 +126,21 @@ mod tests {
         let (claim, inbox, _) = begin(&store, "U1", 0).await;
         let (next, _, _) = accept(&store, &says("U1", "and then", &["next"]), 1).await;
         let waiting = |inbox| store.show_waiting(inbox, card(false), at(2));
-        assert_eq!(waiting(inbox).await, Ok(Shown::Late));
-        assert_eq!(waiting(next).await, Ok(Shown::New(None)));
-        assert_eq!(waiting(next).await, Ok(Shown::Before));
+        assert_eq!(waiting(inbox).await, Ok(CardOutcome::OutOfDate));
+        assert_eq!(waiting(next).await, Ok(CardOutcome::New(None)));
+        assert_eq!(waiting(next).await, Ok(CardOutcome::AlreadyShown));
         store.dismiss(&claim, inbox, Vec::new(), at(3)).await.unwrap();
-        assert_eq!(waiting(inbox).await, Ok(Shown::Late));
+        assert_eq!(waiting(inbox).await, Ok(CardOutcome::OutOfDate));
     }
 
     #[tokio::test]
-    async fn a_card_is_handed_out_by_the_commit_that_shows_it() {
+    async fn a_card_is_leased_by_the_commit_that_stores_it() {
         let (_directory, store) = fresh();
         let (_, inbox, _) = begin(&store, "U1", 0).await;
-        let Shown::New(Some(due)) = store.show_card(inbox, card(true), at(1)).await.unwrap() else {
+        let CardOutcome::New(Some(due)) = store.show_card(inbox, card(true), at(1)).await.unwrap() else {
             panic!("no card");
         };
         assert_eq!(due[0].op, card(true).ops[0]);
-        assert_eq!(store.due("slack", at(1), 10).await, Ok(Vec::new()));
+        assert_eq!(store.lease_due("slack", at(1), 10).await, Ok(Vec::new()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::column::{json, millis, parse};
 use super::{Store, StoreError, edits};
-use crate::model::{Change, ChangeNumber, Check, ConversationId, Need, Stats};
+use crate::model::{Change, ChangeNumber, Check, ConversationId, RequiredGrant, Stats};
 use bytes::Bytes;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -28,12 +28,12 @@ pub struct NewChange {
     /// The effects on environments, in words of ours; empty where there are none.
     pub effects: String,
     /// The grants it takes.
-    pub needs: Vec<Need>,
+    pub needs: Vec<RequiredGrant>,
 }
 
 /// A change as it was numbered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Numbered {
+pub struct NumberedChange {
     /// The change.
     pub change: Change,
     /// True if it says something that was not said before: it is another revision than before, or it was withheld.
@@ -70,7 +70,7 @@ pub(super) fn prepare(
     id: ConversationId,
     change: NewChange,
     at: Timestamp,
-) -> Result<Numbered, StoreError> {
+) -> Result<NumberedChange, StoreError> {
     let (number, revision) = match current(tx, id)? {
         Some(open)
             if content(tx, &open)? == change.content
@@ -95,7 +95,7 @@ pub(super) fn prepare(
                 needs: change.needs,
                 ..open
             };
-            return Ok(Numbered { change, is_new });
+            return Ok(NumberedChange { change, is_new });
         }
         Some(open) => (open.number, open.revision + 1),
         None => (next_number(tx)?, 1),
@@ -133,7 +133,7 @@ pub(super) fn prepare(
         effects: change.effects,
         needs: change.needs,
     };
-    Ok(Numbered { change, is_new: true })
+    Ok(NumberedChange { change, is_new: true })
 }
 
 /// Says why what is edited in a conversation is not prepared, or that nothing is withheld. False if that was so before.

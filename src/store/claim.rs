@@ -3,14 +3,14 @@
 //! next one voids the claims of the last ([`super::recovery`]).
 
 use super::conversation::Conversation;
-use super::edits::Edits;
+use super::edits::FileEdits;
 use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
 use super::{Store, StoreError, conversation, edits, inbox, key, usage};
 use crate::model::{ConversationId, History, Inbound, InboxId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
-const AT_HAND_BYTES_MAX: usize = 32 * 1_024;
+const INLINE_HISTORY_BYTES_MAX: usize = 32 * 1_024;
 
 /// Counts what is in work of the person of a sender, under whichever account of theirs; without a person, of the sender.
 macro_rules! in_work {
@@ -63,7 +63,7 @@ const CLAIM: &str = concat!(
         WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6"
 );
 /// Takes a conversation whose only waiting message has just come in.
-const TAKE_UP: &str = concat!(
+const CLAIM_NEW: &str = concat!(
     "UPDATE conversation SET owner = ?2, fence = fence + 1
     WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
         WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
@@ -76,7 +76,7 @@ const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
 
 /// A worker that claims conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worker {
+pub struct TurnWorker {
     /// The name that tells the worker apart from others.
     pub name: String,
     /// Turns of the earlier conversation that the worker asks for, at most.
@@ -115,7 +115,7 @@ pub struct Claim {
 
 /// The data that the worker of a claimed conversation starts from, as of one moment.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct ClaimedWork {
     /// The oldest message that waits for a turn.
     pub inbox: InboxId,
     /// The content of that message.
@@ -137,24 +137,24 @@ pub struct Work {
     /// The conversation the message belongs to.
     pub conversation: Conversation,
     /// The edits of its workspace.
-    pub edits: Edits,
+    pub edits: FileEdits,
     /// The earlier conversation, as far as it was asked for.
     pub history: History,
 }
 
 /// A conversation that was claimed as its message came in.
 #[derive(Clone, Debug)]
-pub struct TakenUp {
+pub struct DirectClaim {
     /// The claim.
     pub claim: Claim,
     /// The answer of [`Store::work`], where that is small: the message is the first one, or not much was said before
     /// it and nothing is edited.
-    pub work: Option<Box<Work>>,
+    pub work: Option<Box<ClaimedWork>>,
 }
 
 /// A conversation that waited and was claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimedConversation {
     /// The claim.
     pub claim: Claim,
     /// True if its message is an event of a hook.
@@ -173,7 +173,7 @@ impl Claim {
     }
 }
 
-impl Work {
+impl ClaimedWork {
     /// Returns the data of a conversation whose first message has just come in.
     pub(super) fn first(inbox: InboxId, inbound: &Inbound, conversation: Conversation) -> Self {
         Self {
@@ -187,7 +187,7 @@ impl Work {
             has_edited: false,
             behind: 0,
             conversation,
-            edits: Edits::new(),
+            edits: FileEdits::new(),
             history: History::default(),
         }
     }
@@ -196,9 +196,13 @@ impl Work {
 impl Store {
     /// Claims the conversation that has waited longest, among those with waiting messages that nobody works on
     /// and that no unfinished command is about to change.
-    pub async fn claim(&self, worker: &Worker, claimable: Claimable) -> Result<Option<Claimed>, StoreError> {
+    pub async fn claim(
+        &self,
+        worker: &TurnWorker,
+        claimable: Claimable,
+    ) -> Result<Option<ClaimedConversation>, StoreError> {
         let worker = worker.clone();
-        self.write_ordered(move |tx| {
+        self.write_unsynced(move |tx| {
             let claimed = tx
                 .prepare_cached(CLAIM)?
                 .query_row(
@@ -212,7 +216,7 @@ impl Store {
                         worker.of_person_max,
                     ],
                     |row| {
-                        Ok(Claimed {
+                        Ok(ClaimedConversation {
                             claim: Claim {
                                 conversation: ConversationId(row.get(0)?),
                                 fence: row.get(1)?,
@@ -231,7 +235,7 @@ impl Store {
     /// Gives a claim back.
     pub async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = *claim;
-        self.write_ordered(move |tx| {
+        self.write_unsynced(move |tx| {
             check_fence(tx, claim)?;
             tx.prepare_cached("UPDATE conversation SET owner = NULL WHERE id = ?1")?
                 .execute([claim.conversation.0])?;
@@ -257,7 +261,7 @@ impl Store {
         claim: &Claim,
         turns_max: usize,
         bytes_max: usize,
-    ) -> Result<Option<Work>, StoreError> {
+    ) -> Result<Option<ClaimedWork>, StoreError> {
         let claim = *claim;
         self.read(move |tx| {
             check_fence(tx, claim)?;
@@ -280,7 +284,7 @@ fn work(
     claim: Claim,
     (inbox, inbound): (InboxId, Inbound),
     history: History,
-) -> Result<Work, StoreError> {
+) -> Result<ClaimedWork, StoreError> {
     let id = claim.conversation;
     let (begun, has_edited) = tx
         .prepare_cached(
@@ -294,7 +298,7 @@ fn work(
         0 => (0, Usage::default()),
         _ => spent_on(tx, inbox)?,
     };
-    Ok(Work {
+    Ok(ClaimedWork {
         inbox,
         inbound,
         begun,
@@ -315,11 +319,15 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
     let steps = tx
         .prepare_cached("SELECT COUNT(*) FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)")?
         .query_row([inbox.0], |row| row.get(0))?;
-    Ok((steps, usage::of_message(tx, inbox)?))
+    Ok((steps, usage::message_usage(tx, inbox)?))
 }
 
 /// Returns true if the person of a sender may have one more conversation in work.
-pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker) -> Result<bool, StoreError> {
+pub(super) fn may_have_more(
+    tx: &Transaction<'_>,
+    sender: &str,
+    worker: &TurnWorker,
+) -> Result<bool, StoreError> {
     let may = tx
         .prepare_cached(MAY_HAVE_MORE)?
         .query_row(params![sender, worker.of_person_max], |row| row.get(0))?;
@@ -327,14 +335,14 @@ pub(super) fn may_have_more(tx: &Transaction<'_>, sender: &str, worker: &Worker)
 }
 
 /// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.
-pub(super) fn take_up(
+pub(super) fn claim_new(
     tx: &Transaction<'_>,
     id: ConversationId,
     (inbox, inbound): (InboxId, &Inbound),
-    worker: &Worker,
-) -> Result<Option<TakenUp>, StoreError> {
+    worker: &TurnWorker,
+) -> Result<Option<DirectClaim>, StoreError> {
     let fence = tx
-        .prepare_cached(TAKE_UP)?
+        .prepare_cached(CLAIM_NEW)?
         .query_row(params![id.0, worker.name, worker.of_person_max], |row| row.get(0))
         .optional()?;
     let Some(fence) = fence else { return Ok(None) };
@@ -343,14 +351,16 @@ pub(super) fn take_up(
         fence,
     };
     let message = (inbox, inbound.clone());
-    let is_edited = !edits::are_none(&edits::snapshot(tx, id)?);
+    let is_edited = !edits::is_empty_snapshot(&edits::snapshot(tx, id)?);
     let work = match is_edited {
         true => Ok(None),
-        false => conversation::history(tx, id, worker.turns_max, AT_HAND_BYTES_MAX).and_then(|history| {
-            history
-                .map(|history| work(tx, claim, message, history))
-                .transpose()
-        }),
+        false => {
+            conversation::history(tx, id, worker.turns_max, INLINE_HISTORY_BYTES_MAX).and_then(|history| {
+                history
+                    .map(|history| work(tx, claim, message, history))
+                    .transpose()
+            })
+        }
     };
     let work = match work {
         Ok(work) => work.map(Box::new),
@@ -358,7 +368,7 @@ pub(super) fn take_up(
         Err(StoreError::Unreadable { .. }) => None,
         Err(error) => return Err(error),
     };
-    Ok(Some(TakenUp { claim, work }))
+    Ok(Some(DirectClaim { claim, work }))
 }
 
 /// True while a message of the conversation is answered, and while one whose turn was cut short waits to be: then

@@ -58,7 +58,7 @@ pub(super) fn word<T: Serialize>(value: &T) -> Result<String, StoreError> {
 }
 
 /// The plain enum of a word.
-pub(super) fn of_word<T: DeserializeOwned>(what: &'static str, word: String) -> Result<T, StoreError> {
+pub(super) fn parse_word<T: DeserializeOwned>(what: &'static str, word: String) -> Result<T, StoreError> {
     serde_json::from_value(Value::String(word)).map_err(|err| unreadable(what, &err))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn count(value: i64) -> u64 {
 }
 
 /// A count as a column, as far as it can hold it.
-pub(super) fn of_count(value: u64) -> i64 {
+pub(super) fn count_column(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

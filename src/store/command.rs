@@ -3,7 +3,7 @@
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
-use super::edits::{self, Edits};
+use super::edits::{self, FileEdits};
 use super::people::{self, GrantRow};
 use super::{NewChange, Store, StoreError, change, claim, conversation, outbox};
 use crate::crash_point;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undone", rename_all = "snake_case")]
-pub enum Undone {
+pub enum UndoOutcome {
     /// Nothing was undone: a turn of the conversation runs or is to be resumed.
     Busy,
     /// Nothing was undone: no message changed files.
@@ -26,7 +26,7 @@ pub enum Undone {
     Everything,
     /// The newest message that changed files was taken back; the workspace holds this snapshot since.
     Newest {
-        /// The snapshot, for [`Store::undo_done`].
+        /// The snapshot, for [`Store::finish_undo`].
         snapshot: String,
     },
 }
@@ -34,7 +34,7 @@ pub enum Undone {
 /// The result of a discard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "discarded", rename_all = "snake_case")]
-pub enum Discarded {
+pub enum DiscardOutcome {
     /// Nothing was discarded: a turn of the conversation runs or is to be resumed.
     Busy,
     /// Nothing was discarded: no change was open and no file edited.
@@ -55,7 +55,7 @@ pub enum Discarded {
 /// The result of a clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cleared", rename_all = "snake_case")]
-pub enum Cleared {
+pub enum ClearOutcome {
     /// Nothing was cleared: a turn of the conversation runs or is to be resumed.
     Busy,
     /// The earlier conversation was forgotten.
@@ -63,10 +63,10 @@ pub enum Cleared {
 }
 
 /// Says whether somebody may have a change, given the grants they have at that moment, or that they are out.
-pub type Decide = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), String> + Send>;
+pub type GrantDecision = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), String> + Send>;
 
 /// The edits that an undo left.
-pub struct Rest {
+pub struct UndoRemainder {
     /// The snapshot of the edits.
     pub snapshot: String,
     /// The change the edits amount to; `None` where they are the base.
@@ -75,12 +75,12 @@ pub struct Rest {
     pub user: UserId,
     /// The decision whether that person may have the change. Runs inside the transaction: it computes, and waits for
     /// nothing.
-    pub decide: Decide,
+    pub decide: GrantDecision,
 }
 
 /// The outcome for the edits that an undo left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left<'a> {
+pub enum RemainderOutcome<'a> {
     /// The edits are a revision of the open change.
     Prepared(&'a Change),
     /// The person may not have the edits, for this reason.
@@ -93,7 +93,7 @@ pub enum Left<'a> {
 
 /// The result of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stopped {
+pub struct StopOutcome {
     /// The message whose turn ends, if there is one.
     pub message: Option<InboxId>,
     /// Messages that wait behind it.
@@ -108,8 +108,8 @@ impl Store {
         id: ConversationId,
         inbox: InboxId,
         at: Timestamp,
-    ) -> Result<Undone, StoreError> {
-        self.effect(move |tx| once(tx, inbox, || undo(tx, id, inbox, at)))
+    ) -> Result<UndoOutcome, StoreError> {
+        self.effect(move |tx| apply_once(tx, inbox, || undo(tx, id, inbox, at)))
             .await
     }
 
@@ -121,21 +121,21 @@ impl Store {
         inbox: InboxId,
         meant: Option<ChangeNumber>,
         at: Timestamp,
-    ) -> Result<Discarded, StoreError> {
-        self.effect(move |tx| once(tx, inbox, || discard(tx, id, inbox, meant, at)))
+    ) -> Result<DiscardOutcome, StoreError> {
+        self.effect(move |tx| apply_once(tx, inbox, || discard(tx, id, inbox, meant, at)))
             .await
     }
 
     /// Forgets what was said; the workspace stays as it is. `inbox` is the command; when it is carried out again
     /// it answers what it did.
-    pub async fn clear(&self, id: ConversationId, inbox: InboxId) -> Result<Cleared, StoreError> {
+    pub async fn clear(&self, id: ConversationId, inbox: InboxId) -> Result<ClearOutcome, StoreError> {
         self.effect(move |tx| {
-            once(tx, inbox, || {
+            apply_once(tx, inbox, || {
                 if claim::is_busy(tx, id)? {
-                    return Ok(Cleared::Busy);
+                    return Ok(ClearOutcome::Busy);
                 }
-                conversation::forget_said(tx, id)?;
-                Ok(Cleared::Yes)
+                conversation::clear_history(tx, id)?;
+                Ok(ClearOutcome::Yes)
             })
         })
         .await
@@ -149,8 +149,8 @@ impl Store {
         id: ConversationId,
         inbox: InboxId,
         message: Option<InboxId>,
-    ) -> Result<Stopped, StoreError> {
-        self.effect(move |tx| once(tx, inbox, || stop(tx, id, inbox, message)))
+    ) -> Result<StopOutcome, StoreError> {
+        self.effect(move |tx| apply_once(tx, inbox, || stop(tx, id, inbox, message)))
             .await
     }
 
@@ -174,7 +174,7 @@ impl Store {
     }
 
     /// The edits that a snapshot names.
-    pub async fn edits_of_snapshot(&self, snapshot: &str) -> Result<Edits, StoreError> {
+    pub async fn edits_of_snapshot(&self, snapshot: &str) -> Result<FileEdits, StoreError> {
         let snapshot = snapshot.to_owned();
         self.read(move |tx| edits::load(tx, &snapshot)).await
     }
@@ -182,15 +182,15 @@ impl Store {
     /// Ends an undo that left edits: makes what they come to the next revision of the open change, or closes it where that is
     /// the base, and answers the command, in one transaction. If the workspace is not at that snapshot any more, a later message has
     /// prepared something else, and no revision is made. Nor is one that is refused.
-    pub async fn undo_done(
+    pub async fn finish_undo(
         &self,
         inbox: InboxId,
         id: ConversationId,
-        rest: Rest,
-        announce: impl FnOnce(Left<'_>) -> Vec<Op> + Send + 'static,
+        rest: UndoRemainder,
+        announce: impl FnOnce(RemainderOutcome<'_>) -> Vec<Op> + Send + 'static,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let Rest {
+        let UndoRemainder {
             snapshot,
             change,
             user,
@@ -201,20 +201,22 @@ impl Store {
                 return Ok(());
             }
             if edits::snapshot(tx, id)? != snapshot {
-                return outbox::enqueue(tx, &announce(Left::Overtaken), at);
+                return outbox::enqueue(tx, &announce(RemainderOutcome::Overtaken), at);
             }
             let Some(change) = change else {
                 if let Some(name) = change::close(tx, id)? {
                     let data = serde_json::json!({ "change": name, "command": inbox, "conversation": id });
                     audit_in(tx, "change.closed", data, at)?;
                 }
-                return outbox::enqueue(tx, &announce(Left::AsBase), at);
+                return outbox::enqueue(tx, &announce(RemainderOutcome::AsBase), at);
             };
-            let ops = match decide(people::standing(tx, user)?.as_deref(), &change) {
-                Ok(()) => announce(Left::Prepared(&change::prepare(tx, id, change, at)?.change)),
+            let ops = match decide(people::current_grants(tx, user)?.as_deref(), &change) {
+                Ok(()) => announce(RemainderOutcome::Prepared(
+                    &change::prepare(tx, id, change, at)?.change,
+                )),
                 Err(why) => {
                     change::withhold(tx, id, Some(&why))?;
-                    announce(Left::Withheld(&why))
+                    announce(RemainderOutcome::Withheld(&why))
                 }
             };
             outbox::enqueue(tx, &ops, at)
@@ -223,12 +225,17 @@ impl Store {
     }
 
     /// Marks a command as answered and enqueues its answers, both or neither. Doing it again changes nothing.
-    pub async fn command_done(&self, inbox: InboxId, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
+    pub async fn finish_command(
+        &self,
+        inbox: InboxId,
+        ops: Vec<Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         self.write(move |tx| match answer(tx, inbox, at)? {
             true => {
                 outbox::enqueue(tx, &ops, at)?;
                 // What is answered with nothing needs no address.
-                outbox::response::drop_if_answered(tx, &format!("{}/", inbox.answers()))
+                outbox::response_url::drop_if_answered(tx, &format!("{}/", inbox.op_id_prefix()))
             }
             false => Ok(()),
         })
@@ -237,7 +244,7 @@ impl Store {
 }
 
 /// Carries out the effect of a command and records it; if it is recorded already, answers that.
-pub(crate) fn once<T: Serialize + DeserializeOwned>(
+pub(crate) fn apply_once<T: Serialize + DeserializeOwned>(
     tx: &Transaction<'_>,
     inbox: InboxId,
     act: impl FnOnce() -> Result<T, StoreError>,
@@ -264,12 +271,17 @@ fn answer(tx: &Transaction<'_>, inbox: InboxId, at: Timestamp) -> Result<bool, S
     Ok(done == 1)
 }
 
-fn undo(tx: &Transaction<'_>, id: ConversationId, by: InboxId, at: Timestamp) -> Result<Undone, StoreError> {
+fn undo(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    by: InboxId,
+    at: Timestamp,
+) -> Result<UndoOutcome, StoreError> {
     if claim::is_busy(tx, id)? {
-        return Ok(Undone::Busy);
+        return Ok(UndoOutcome::Busy);
     }
     let Some((message, before)) = newest_edited(tx, id)? else {
-        return Ok(Undone::Nothing);
+        return Ok(UndoOutcome::Nothing);
     };
     take_back(tx, message, at)?;
     edits::set(tx, id, &before)?;
@@ -277,11 +289,11 @@ fn undo(tx: &Transaction<'_>, id: ConversationId, by: InboxId, at: Timestamp) ->
     change::withhold(tx, id, None)?;
     let data = serde_json::json!({ "command": by, "conversation": id, "message": message });
     audit_in(tx, "change.undone", data, at)?;
-    if edits::are_none(&before) {
+    if edits::is_empty_snapshot(&before) {
         edits::forget(tx, id)?;
-        return Ok(Undone::Everything);
+        return Ok(UndoOutcome::Everything);
     }
-    Ok(Undone::Newest { snapshot: before })
+    Ok(UndoOutcome::Newest { snapshot: before })
 }
 
 /// The newest message whose turns changed files and were not undone, with the snapshot from before its first
@@ -323,21 +335,21 @@ fn discard(
     by: InboxId,
     meant: Option<ChangeNumber>,
     at: Timestamp,
-) -> Result<Discarded, StoreError> {
+) -> Result<DiscardOutcome, StoreError> {
     if claim::is_busy(tx, id)? {
-        return Ok(Discarded::Busy);
+        return Ok(DiscardOutcome::Busy);
     }
     let name = change::current_name(tx, id)?;
-    if name.is_none() && edits::are_none(&edits::snapshot(tx, id)?) {
-        return Ok(Discarded::Nothing);
+    if name.is_none() && edits::is_empty_snapshot(&edits::snapshot(tx, id)?) {
+        return Ok(DiscardOutcome::Nothing);
     }
     if meant.is_some() && change::current_number(tx, id)? != meant {
-        return Ok(Discarded::Another { name });
+        return Ok(DiscardOutcome::Another { name });
     }
     edits::forget(tx, id)?;
     let data = serde_json::json!({ "change": name, "command": by, "conversation": id });
     audit_in(tx, "change.discarded", data, at)?;
-    Ok(Discarded::Change { name })
+    Ok(DiscardOutcome::Change { name })
 }
 
 fn stop(
@@ -345,7 +357,7 @@ fn stop(
     id: ConversationId,
     by: InboxId,
     message: Option<InboxId>,
-) -> Result<Stopped, StoreError> {
+) -> Result<StopOutcome, StoreError> {
     let found: Option<i64> = tx
         .prepare_cached(
             "SELECT id FROM inbox
@@ -361,7 +373,7 @@ fn stop(
             .execute(params![message, by.0])?;
     }
     let unfinished = super::inbox::waiting(tx, id)?;
-    Ok(Stopped {
+    Ok(StopOutcome {
         message: found.map(InboxId),
         waiting: unfinished.saturating_sub(u32::from(found.is_some())),
     })

@@ -54,7 +54,7 @@ pub(super) struct Reporter(Arc<watch::Sender<Condition>>);
 impl Reporter {
     /// Reports that the store does not survive an error. The first reason stays.
     pub(super) fn broken(&self, why: &str) {
-        if self.tell(Condition::Broken(why.to_owned())) {
+        if self.set_condition(Condition::Broken(why.to_owned())) {
             error!("the store is broken: {why}");
         }
     }
@@ -64,7 +64,7 @@ impl Reporter {
         match error {
             StoreError::Broken(why) => self.broken(why),
             StoreError::Unavailable(why) => {
-                if self.tell(Condition::Unavailable(why.clone())) {
+                if self.set_condition(Condition::Unavailable(why.clone())) {
                     error!("nothing can be stored now: {why}");
                 }
             }
@@ -75,7 +75,7 @@ impl Reporter {
 
     /// Reports that the store takes writes, whatever was before.
     pub(super) fn recovered(&self) {
-        self.tell(Condition::Sound);
+        self.set_condition(Condition::Sound);
     }
 
     pub(super) fn is_sound(&self) -> bool {
@@ -100,7 +100,7 @@ impl Reporter {
     }
 
     /// Sets the condition; returns true if it is news. Nothing follows the end.
-    fn tell(&self, condition: Condition) -> bool {
+    fn set_condition(&self, condition: Condition) -> bool {
         self.0.send_if_modified(|current| {
             let is_news = *current != condition && !matches!(current, Condition::Broken(_));
             if is_news {
@@ -119,7 +119,7 @@ mod tests {
 
     /// R14: a failed fsync is final wherever it comes from, a lack of room, memory or descriptors is not.
     #[test]
-    fn what_the_store_does_not_survive_is_told_from_what_passes() {
+    fn fatal_storage_errors_are_distinguished_from_transient_ones() {
         let failure = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
         for code in [
             ffi::SQLITE_IOERR_FSYNC,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_the_end() {
+    fn a_broken_store_never_recovers_and_keeps_its_first_reason() {
         let reporter = Reporter::default();
         let seen = reporter.watch();
         reporter.failed(&StoreError::Unavailable("the disk is full".into()));

@@ -1,9 +1,9 @@
 //! Conversations: the history of one person in one place, with the repository and base it is bound to.
 
-use super::claim::Worker;
+use super::claim::TurnWorker;
 use super::column::{json, millis, parse, text};
-use super::edits::Edits;
-use super::inbox::Lane;
+use super::edits::FileEdits;
+use super::inbox::QueueKind;
 use super::{Store, StoreError, edits, key};
 use crate::model::{
     Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
@@ -84,7 +84,7 @@ impl Store {
         chat: &str,
         command: InboxId,
     ) -> Result<Option<ConversationId>, StoreError> {
-        let (after, before) = key::neighbours(sender, account, chat)?;
+        let (after, before) = key::chat_key_range(sender, account, chat)?;
         self.read(move |tx| {
             let id = tx
                 .prepare_cached(LATEST)?
@@ -127,7 +127,7 @@ impl Store {
     }
 
     /// The edits of the workspace.
-    pub async fn edits(&self, id: ConversationId) -> Result<Edits, StoreError> {
+    pub async fn edits(&self, id: ConversationId) -> Result<FileEdits, StoreError> {
         self.read(move |tx| edits::load(tx, &edits::snapshot(tx, id)?))
             .await
     }
@@ -140,7 +140,7 @@ impl Store {
     }
 
     /// Returns the person's messages since the last clearing, oldest first.
-    pub async fn said(&self, id: ConversationId) -> Result<Vec<String>, StoreError> {
+    pub async fn user_messages(&self, id: ConversationId) -> Result<Vec<String>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(TURNS)?;
             let said = statement.query_map(params![id.0, TURNS_MAX], |row| row.get(1))?;
@@ -151,14 +151,14 @@ impl Store {
 }
 
 /// Forgets what was said; the workspace stays as it is.
-pub(super) fn forget_said(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+pub(super) fn clear_history(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     let cleared = tx
         .prepare_cached(
             "UPDATE conversation SET cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
              WHERE id = ?1",
         )?
         .execute([id.0])?;
-    found(cleared, id)
+    require_row(cleared, id)
 }
 
 /// Binds the workspace as [`Store::bind`] does, in another write.
@@ -259,10 +259,10 @@ pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversat
         .prepare_cached("SELECT key, channel, session, repository, base FROM conversation WHERE id = ?1")?
         .query_row([id.0], |row| row.try_into())
         .optional()?
-        .ok_or_else(|| missing(id))?;
+        .ok_or_else(|| not_found(id))?;
     Ok(Conversation {
         id,
-        key: key::of(&key)?,
+        key: key::from_text(&key)?,
         channel,
         session,
         repository,
@@ -270,14 +270,14 @@ pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversat
     })
 }
 
-fn missing(id: ConversationId) -> StoreError {
+fn not_found(id: ConversationId) -> StoreError {
     StoreError::NotFound(format!("conversation {id}"))
 }
 
 /// Turns "no row was changed" into an error.
-pub(super) fn found(rows: usize, id: ConversationId) -> Result<(), StoreError> {
+pub(super) fn require_row(rows: usize, id: ConversationId) -> Result<(), StoreError> {
     match rows {
-        0 => Err(missing(id)),
+        0 => Err(not_found(id)),
         _ => Ok(()),
     }
 }
@@ -295,7 +295,10 @@ pub(super) fn find(
 }
 
 /// Returns true if a conversation has a message that a turn answers, and not only commands and presses on buttons.
-pub(super) fn was_spoken_to(tx: &Transaction<'_>, conversation: ConversationId) -> Result<bool, StoreError> {
+pub(super) fn has_turn_message(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+) -> Result<bool, StoreError> {
     let mut statement =
         tx.prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND spoken_at IS NOT NULL")?;
     Ok(statement.exists([conversation.0])?)
@@ -306,8 +309,8 @@ pub(super) fn was_spoken_to(tx: &Transaction<'_>, conversation: ConversationId) 
 pub(super) fn create(
     tx: &Transaction<'_>,
     inbound: &Inbound,
-    lane: Lane,
-    worker: Option<&Worker>,
+    lane: QueueKind,
+    worker: Option<&TurnWorker>,
     pepper: [u8; 32],
     at: Timestamp,
 ) -> Result<Conversation, StoreError> {
@@ -316,8 +319,8 @@ pub(super) fn create(
     let session = session_name(pepper, &key_text)?;
     let at = millis(at);
     let (pending, spoken_at) = match lane {
-        Lane::Turn => (1, Some(at)),
-        Lane::Command | Lane::Change => (0, None),
+        QueueKind::Turn => (1, Some(at)),
+        QueueKind::Command | QueueKind::Change => (0, None),
     };
     tx.prepare_cached(
         "INSERT INTO conversation
@@ -379,14 +382,14 @@ pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result
            (SELECT MIN(id) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL), due)
          WHERE id = ?1",
     )?
-    .execute(params![id.0, Lane::Turn.as_str()])?;
+    .execute(params![id.0, QueueKind::Turn.as_str()])?;
     Ok(())
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::store::Begin;
+    use crate::store::TurnStart;
     use crate::store::fixture::{accept, answer, at, begin, cost, fresh, says};
     use std::collections::HashSet;
 
@@ -455,16 +458,19 @@ mod tests {
             ("please", "(interrupted)")
         );
         store
-            .begin_turn(&claim, inbox, Begin::quiet("please"), at(1))
+            .begin_turn(&claim, inbox, TurnStart::quiet("please"), at(1))
             .await
             .unwrap();
         let work = store.work(&claim, 1, usize::MAX).await.unwrap().unwrap();
         assert_eq!((work.begun, work.history.turns().len()), (2, 1));
         assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
-        assert_eq!(store.said(claim.conversation).await.unwrap(), ["please"; 2]);
-        let forget = move |tx: &rusqlite::Transaction<'_>| super::forget_said(tx, claim.conversation);
+        assert_eq!(
+            store.user_messages(claim.conversation).await.unwrap(),
+            ["please"; 2]
+        );
+        let forget = move |tx: &rusqlite::Transaction<'_>| super::clear_history(tx, claim.conversation);
         store.write(forget).await.unwrap();
-        assert!(store.said(claim.conversation).await.unwrap().is_empty());
+        assert!(store.user_messages(claim.conversation).await.unwrap().is_empty());
         assert!(
             store
                 .history(claim.conversation)

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const LOCK: &str = "drydock.lock";
 /// The longest time a process that has ended may leave its lock to programs that it was about to start.
-const LEFT_MAX: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const INHERITED_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The right to a data directory.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl DirectoryLock {
     /// Takes a directory that no living process has. One that was killed may have left its lock to a program that it
     /// was about to start: that is waited for.
     pub(super) fn take(directory: &Path) -> Result<Self, OpenError> {
-        Self::take_waiting(directory, || std::thread::sleep(LOOK_AGAIN))
+        Self::take_waiting(directory, || std::thread::sleep(RETRY_INTERVAL))
     }
 
     fn take_waiting(directory: &Path, mut wait: impl FnMut()) -> Result<Self, OpenError> {
@@ -51,7 +51,7 @@ impl DirectoryLock {
             }
             let holder = holder(&mut file);
             let has_ended = holder.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
-            if !has_ended || began.elapsed() > LEFT_MAX {
+            if !has_ended || began.elapsed() > INHERITED_LOCK_WAIT_MAX {
                 return Err(OpenError::Busy {
                     directory: directory.to_owned(),
                     holder: holder.map_or_else(
@@ -88,7 +88,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_second_owner_is_told_who_the_first_is() {
+    fn a_second_owner_is_refused_with_the_id_of_the_first() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let refused = Store::open(directory.path()).unwrap_err();

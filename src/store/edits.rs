@@ -3,7 +3,7 @@
 
 use super::column::{json, parse};
 use super::{StoreError, conversation};
-use crate::model::{ConversationId, FileVersion, Mode, RepoPath};
+use crate::model::{ConversationId, FileMode, FileVersion, RepoPath};
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -11,28 +11,28 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// The files that differ from the base; `None` where one is deleted.
-pub type Edits = BTreeMap<RepoPath, Option<FileVersion>>;
+pub type FileEdits = BTreeMap<RepoPath, Option<FileVersion>>;
 
 /// The snapshot of no edits.
 const NONE: &str = "{}";
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
-    mode: Mode,
+struct StoredFile {
+    mode: FileMode,
     hash: [u8; 32],
 }
 
 /// True for the snapshot of no edits.
-pub(super) fn are_none(snapshot: &str) -> bool {
+pub(super) fn is_empty_snapshot(snapshot: &str) -> bool {
     snapshot == NONE
 }
 
 /// Stores edits and says what names them.
-pub(super) fn store(tx: &Transaction<'_>, edits: &Edits) -> Result<String, StoreError> {
+pub(super) fn store(tx: &Transaction<'_>, edits: &FileEdits) -> Result<String, StoreError> {
     let mut snapshot = BTreeMap::new();
     for (path, version) in edits {
         let stored = match version {
-            Some(version) => Some(Stored {
+            Some(version) => Some(StoredFile {
                 mode: version.mode,
                 hash: store_blob(tx, &version.content)?,
             }),
@@ -44,9 +44,9 @@ pub(super) fn store(tx: &Transaction<'_>, edits: &Edits) -> Result<String, Store
 }
 
 /// The edits a snapshot names.
-pub(super) fn load(tx: &Transaction<'_>, snapshot: &str) -> Result<Edits, StoreError> {
-    let snapshot: BTreeMap<RepoPath, Option<Stored>> = parse("snapshot", snapshot)?;
-    let version = |stored: Stored| -> Result<FileVersion, StoreError> {
+pub(super) fn load(tx: &Transaction<'_>, snapshot: &str) -> Result<FileEdits, StoreError> {
+    let snapshot: BTreeMap<RepoPath, Option<StoredFile>> = parse("snapshot", snapshot)?;
+    let version = |stored: StoredFile| -> Result<FileVersion, StoreError> {
         Ok(FileVersion {
             content: load_blob(tx, stored.hash)?,
             mode: stored.mode,
@@ -71,7 +71,7 @@ pub(super) fn set(tx: &Transaction<'_>, id: ConversationId, snapshot: &str) -> R
     let changed = tx
         .prepare_cached("UPDATE conversation SET edits = ?2 WHERE id = ?1")?
         .execute(params![id.0, snapshot])?;
-    conversation::found(changed, id)
+    conversation::require_row(changed, id)
 }
 
 /// Empties the edits and closes the change. What was undone stays so: nothing from before can come

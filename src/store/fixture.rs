@@ -1,12 +1,13 @@
 //! Fixtures of the store's tests: a store in a directory of its own, and messages to put in.
 
 use super::{
-    Accepted, Announcement, Begin, Claim, Claimable, Cost, Edits, End, Finish, Finished, Lane, Leaves,
-    NewChange, Room, Store, Worker,
+    AcceptOutcome, Announcement, Claim, Claimable, Cost, FileEdits, FinishedTurn, NewChange, QueueKind,
+    QueueLimits, Store, StoredChange, TurnAnswer, TurnEnd, TurnStart, TurnWorker,
 };
 use crate::model::{
-    Account, Action, Assistant, Change, ConversationId, FileVersion, Inbound, InboxId, Kind, Mode, Op, Place,
-    Platform, Reply, RepoPath, Sender, Source, Step, TurnId, Usage, UserId, Verdict,
+    Account, Action, Assistant, Change, ChatPlace, ConversationId, FileMode, FileVersion, Inbound,
+    InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, TurnId, Usage, UserId, Verdict,
+    VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -17,8 +18,8 @@ pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-pub(super) fn worker(name: &str) -> Worker {
-    Worker {
+pub(super) fn worker(name: &str) -> TurnWorker {
+    TurnWorker {
         name: name.to_owned(),
         turns_max: 40,
         bytes_max: usize::MAX,
@@ -40,8 +41,8 @@ pub(super) fn person(name: &str) -> Sender {
     }
 }
 
-pub(super) fn place(thread: Option<&str>) -> Place {
-    Place {
+pub(super) fn place(thread: Option<&str>) -> ChatPlace {
+    ChatPlace {
         account: Account {
             platform: Platform::Slack,
             id: "T1".into(),
@@ -60,7 +61,7 @@ pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
         place: place(Some("1.0")),
         direct: false,
         message: None,
-        kind: Kind::Text {
+        kind: InboundKind::Text {
             text: text.into(),
             quoted: None,
             addressed: true,
@@ -109,13 +110,13 @@ pub(super) fn fill(id: &str, post: &str, text: &str) -> Op {
     }
 }
 
-pub(super) fn edits(files: &[(&str, Option<&[u8]>)]) -> Edits {
+pub(super) fn edits(files: &[(&str, Option<&[u8]>)]) -> FileEdits {
     files
         .iter()
         .map(|(path, content)| {
             let version = content.map(|content| FileVersion {
                 content: Bytes::copy_from_slice(content),
-                mode: Mode::Executable,
+                mode: FileMode::Executable,
             });
             (RepoPath::parse(path).unwrap(), version)
         })
@@ -139,8 +140,8 @@ pub(super) fn cost(input: u64) -> Cost {
 }
 
 /// Room for so many messages that wait in a conversation; further ones are to be delivered again.
-pub(super) fn room(of_conversation_max: usize) -> Room {
-    Room {
+pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
+    QueueLimits {
         of_conversation_max,
         of_hook_max: 200,
         refusal: None,
@@ -157,11 +158,11 @@ pub(super) async fn claim(store: &Store, name: &str) -> Option<Claim> {
 pub(super) async fn command(store: &Store, text: &str, delivery: &str, second: i64) -> InboxId {
     let inbound = says("U1", text, &[delivery]);
     match store
-        .accept(&inbound, Lane::Change, room(20), None, at(second))
+        .accept(&inbound, QueueKind::Change, room(20), None, at(second))
         .await
         .unwrap()
     {
-        Accepted::Stored { inbox, .. } => inbox,
+        AcceptOutcome::Stored { inbox, .. } => inbox,
         other => panic!("{other:?}"),
     }
 }
@@ -169,14 +170,14 @@ pub(super) async fn command(store: &Store, text: &str, delivery: &str, second: i
 /// Accepts a message for a turn.
 pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (InboxId, ConversationId, u32) {
     match store
-        .accept(inbound, Lane::Turn, room(20), None, at(second))
+        .accept(inbound, QueueKind::Turn, room(20), None, at(second))
         .await
         .unwrap()
     {
-        Accepted::Stored {
+        AcceptOutcome::Stored {
             inbox,
             conversation,
-            ahead,
+            queue_position: ahead,
             ..
         } => (inbox, conversation, ahead),
         other => panic!("{other:?}"),
@@ -199,7 +200,7 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     let claim = claim(store, "w1").await.unwrap();
     let inbox = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap().inbox;
     let begun = store
-        .begin_turn(&claim, inbox, Begin::quiet("please"), at(second))
+        .begin_turn(&claim, inbox, TurnStart::quiet("please"), at(second))
         .await
         .unwrap();
     (claim, inbox, begun.turn)
@@ -220,19 +221,19 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
 }
 
 /// Describes in a few words what a turn leaves.
-pub(super) fn named(leaves: Leaves<'_>) -> String {
+pub(super) fn named(leaves: StoredChange<'_>) -> String {
     match leaves {
-        Leaves::Nothing => String::new(),
-        Leaves::Closed(name) => format!("{name} is closed"),
-        Leaves::Change(numbered) => numbered.change.to_string(),
+        StoredChange::Nothing => String::new(),
+        StoredChange::Closed(name) => format!("{name} is closed"),
+        StoredChange::Change(numbered) => numbered.change.to_string(),
     }
 }
 
 /// The end of a turn that posts the name of its change.
-pub(super) fn ends(change: Option<NewChange>) -> Finish {
-    Finish {
+pub(super) fn ends(change: Option<NewChange>) -> TurnAnswer {
+    TurnAnswer {
         verdict: Verdict::Pass,
-        source: Source::Verified,
+        source: VerdictSource::Verified,
         answer: Some(answer("done")),
         cost: None,
         change,
@@ -242,7 +243,7 @@ pub(super) fn ends(change: Option<NewChange>) -> Finish {
         announce: Box::new(|leaves| Announcement {
             ops: vec![post("result", None, &named(leaves))],
             actions: Vec::new(),
-            take: false,
+            deliver_now: false,
         }),
     }
 }
@@ -266,16 +267,16 @@ pub(super) async fn turn(
         )
         .await
         .unwrap();
-    let finish = Finish {
+    let finish = TurnAnswer {
         answer: None,
         ..ends(change)
     };
-    let Finished { change, .. } = store
+    let FinishedTurn { change, .. } = store
         .finish_turn(
             &claim,
             turn,
             UserId(1),
-            move |_| End::Answered(Box::new(finish)),
+            move |_| TurnEnd::Answered(Box::new(finish)),
             at(second),
         )
         .await

@@ -1,10 +1,10 @@
 //! The inbox: messages that were accepted and still have to be answered. A message is accepted once, under whatever
 //! name it arrives again.
 
-use super::claim::{Claim, TakenUp, Work, Worker};
+use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
-use super::outbox::response;
-use super::writer::Promise;
+use super::outbox::response_url;
+use super::writer::Durability;
 use super::{Store, StoreError, claim, conversation, key, outbox};
 use crate::crash_point;
 use crate::model::{ConversationId, Inbound, InboxId, Op};
@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 /// The queue that a message waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum QueueKind {
     /// A turn of its conversation, one at a time and in order.
     Turn,
     /// Answered at once, beside a running turn.
@@ -22,7 +22,7 @@ pub enum Lane {
     Change,
 }
 
-impl Lane {
+impl QueueKind {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",
@@ -34,7 +34,7 @@ impl Lane {
 
 /// The outcome for a message that came in.
 #[derive(Clone, Debug)]
-pub enum Accepted {
+pub enum AcceptOutcome {
     /// The message is durable and will be answered.
     Stored {
         /// The row of the message.
@@ -42,14 +42,14 @@ pub enum Accepted {
         /// The conversation it belongs to.
         conversation: ConversationId,
         /// Unfinished messages of the turn lane before it, the one being worked on included.
-        ahead: u32,
+        queue_position: u32,
         /// The claim of its conversation, where a worker was given and nobody else works on it.
-        taken_up: Option<TakenUp>,
+        direct_claim: Option<DirectClaim>,
     },
     /// The message was accepted before, under one of its names.
     Duplicate,
     /// The message is not addressed to us, and its sender has no conversation there. Nothing was stored.
-    NotMeant,
+    NotAddressed,
     /// The queue is full. The message is refused for good if there was a refusal to enqueue, and may be delivered
     /// again if not.
     Full,
@@ -57,21 +57,21 @@ pub enum Accepted {
 
 /// Makes the notice to the sender of a message that is refused because too many wait: it is enqueued in the
 /// transaction that refuses, and the message counts as handled.
-pub type Refusal = Box<dyn FnOnce() -> Vec<Op> + Send>;
+pub type RefusalNotice = Box<dyn FnOnce() -> Vec<Op> + Send>;
 
 /// The number of messages that may wait before one is refused.
-pub struct Room {
+pub struct QueueLimits {
     /// Messages of one conversation and lane that wait behind the one that is worked on.
     pub of_conversation_max: usize,
     /// Messages of all conversations of a hook, unless `refusal` is given.
     pub of_hook_max: usize,
     /// The notice a person is sent instead. Without it nothing is stored, and the sender is to deliver again.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RefusalNotice>,
 }
 
 /// A command that was accepted and not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unanswered {
+pub struct UnansweredCommand {
     /// The row of the command.
     pub inbox: InboxId,
     /// The conversation it belongs to.
@@ -93,21 +93,21 @@ impl Store {
     pub async fn accept(
         &self,
         inbound: &Inbound,
-        lane: Lane,
-        room: Room,
-        worker: Option<&Worker>,
+        lane: QueueKind,
+        room: QueueLimits,
+        worker: Option<&TurnWorker>,
         at: Timestamp,
-    ) -> Result<Accepted, StoreError> {
+    ) -> Result<AcceptOutcome, StoreError> {
         let arrival = Arrival {
             inbound: inbound.clone(),
-            lane,
-            worker: worker.filter(|_| lane == Lane::Turn).cloned(),
+            queue_kind: lane,
+            worker: worker.filter(|_| lane == QueueKind::Turn).cloned(),
             at,
         };
         let pepper = self.pepper();
         let promise = match arrival.worker {
-            Some(_) => Promise::Soon,
-            None => Promise::Durable,
+            Some(_) => Durability::Deferred,
+            None => Durability::Synced,
         };
         let work = move |tx: &Transaction<'_>| accept(tx, &arrival, room, pepper);
         self.inner.writer.write(promise, work, |_| ()).await
@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// Commands that were accepted and not answered, oldest first: what a crash left over.
-    pub async fn unanswered(&self) -> Result<Vec<Unanswered>, StoreError> {
+    pub async fn unanswered(&self) -> Result<Vec<UnansweredCommand>, StoreError> {
         self.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id, conversation, inbound, accepted_at, effect IS NOT NULL, crashes FROM inbox
@@ -143,7 +143,7 @@ impl Store {
             while let Some(row) = rows.next()? {
                 let inbound = text("message", row, 2).and_then(|text| parse("message", &text));
                 let accepted_at = time(row.get(3)?);
-                commands.push(Unanswered {
+                commands.push(UnansweredCommand {
                     inbox: InboxId(row.get(0)?),
                     conversation: ConversationId(row.get(1)?),
                     accepted_at: accepted_at.clone().unwrap_or_default(),
@@ -161,33 +161,33 @@ impl Store {
 /// A message that comes in.
 struct Arrival {
     inbound: Inbound,
-    lane: Lane,
-    worker: Option<Worker>,
+    queue_kind: QueueKind,
+    worker: Option<TurnWorker>,
     at: Timestamp,
 }
 
 fn accept(
     tx: &Transaction<'_>,
     arrival: &Arrival,
-    room: Room,
+    room: QueueLimits,
     pepper: [u8; 32],
-) -> Result<Accepted, StoreError> {
+) -> Result<AcceptOutcome, StoreError> {
     let Arrival {
         inbound,
-        lane,
+        queue_kind: lane,
         worker,
         at,
     } = arrival;
     let (lane, worker, at) = (*lane, worker.as_ref(), *at);
     if was_delivered(tx, &inbound.delivery)? {
-        return Ok(Accepted::Duplicate);
+        return Ok(AcceptOutcome::Duplicate);
     }
     let Some(conversation) = conversation::find(tx, &inbound.key())? else {
         if !inbound.is_addressed() {
-            return Ok(Accepted::NotMeant);
+            return Ok(AcceptOutcome::NotAddressed);
         }
         if room.refusal.is_none() && is_hook_full(tx, inbound, room.of_hook_max)? {
-            return Ok(Accepted::Full);
+            return Ok(AcceptOutcome::Full);
         }
         let worker = match worker {
             Some(worker) if claim::may_have_more(tx, &json(&inbound.sender)?, worker)? => Some(worker),
@@ -196,42 +196,42 @@ fn accept(
         let conversation = conversation::create(tx, inbound, lane, worker, pepper, at)?;
         let inbox = insert(tx, arrival, conversation.id)?;
         let id = conversation.id;
-        let taken_up = worker.map(|_| TakenUp {
+        let taken_up = worker.map(|_| DirectClaim {
             claim: Claim::first(id),
-            work: Some(Box::new(Work::first(inbox, inbound, conversation))),
+            work: Some(Box::new(ClaimedWork::first(inbox, inbound, conversation))),
         });
-        return Ok(Accepted::Stored {
+        return Ok(AcceptOutcome::Stored {
             inbox,
             conversation: id,
-            ahead: 0,
-            taken_up,
+            queue_position: 0,
+            direct_claim: taken_up,
         });
     };
     // A command or a press on a button makes a conversation in which its sender has said nothing to us yet.
-    if !inbound.is_addressed() && !conversation::was_spoken_to(tx, conversation)? {
-        return Ok(Accepted::NotMeant);
+    if !inbound.is_addressed() && !conversation::has_turn_message(tx, conversation)? {
+        return Ok(AcceptOutcome::NotAddressed);
     }
     if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > room.of_conversation_max {
         if let Some(refusal) = room.refusal {
             remember_delivery(tx, &inbound.delivery, at)?;
             outbox::enqueue(tx, &refusal(), at)?;
         }
-        return Ok(Accepted::Full);
+        return Ok(AcceptOutcome::Full);
     }
     let ahead = waiting(tx, conversation)?;
-    if lane == Lane::Turn {
+    if lane == QueueKind::Turn {
         conversation::add_pending(tx, conversation, at)?;
     }
     let inbox = insert(tx, arrival, conversation)?;
     let taken_up = match worker {
-        Some(worker) if ahead == 0 => claim::take_up(tx, conversation, (inbox, inbound), worker)?,
+        Some(worker) if ahead == 0 => claim::claim_new(tx, conversation, (inbox, inbound), worker)?,
         Some(_) | None => None,
     };
-    Ok(Accepted::Stored {
+    Ok(AcceptOutcome::Stored {
         inbox,
         conversation,
-        ahead,
-        taken_up,
+        queue_position: ahead,
+        direct_claim: taken_up,
     })
 }
 
@@ -241,7 +241,10 @@ fn insert(
     conversation: ConversationId,
 ) -> Result<InboxId, StoreError> {
     let Arrival {
-        inbound, lane, at, ..
+        inbound,
+        queue_kind: lane,
+        at,
+        ..
     } = arrival;
     crash_point::before("B2");
     remember_delivery(tx, &inbound.delivery, *at)?;
@@ -257,7 +260,7 @@ fn insert(
     crash_point::before("B3");
     let inbox = InboxId(tx.last_insert_rowid());
     if let Some(url) = &inbound.response_url {
-        response::keep(tx, &inbox.answers(), url, *at)?;
+        response_url::store_url(tx, &inbox.op_id_prefix(), url, *at)?;
     }
     Ok(inbox)
 }
@@ -265,7 +268,7 @@ fn insert(
 /// True if as many events of this hook as may be have no answer yet.
 fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<bool, StoreError> {
     let (user, place) = (&inbound.sender, &inbound.place);
-    let (after, before) = key::neighbours(user, &place.account, &place.chat)?;
+    let (after, before) = key::chat_key_range(user, &place.account, &place.chat)?;
     let waiting = tx
         .prepare_cached(
             "SELECT COUNT(*) FROM conversation INDEXED BY conversation_due WHERE pending > 0 AND key > ?1 AND key < ?2",
@@ -275,7 +278,11 @@ fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<b
 }
 
 /// Messages of a lane that are not finished.
-fn unfinished(tx: &Transaction<'_>, conversation: ConversationId, lane: Lane) -> Result<u32, StoreError> {
+fn unfinished(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    lane: QueueKind,
+) -> Result<u32, StoreError> {
     let count = tx
         .prepare_cached(
             "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
@@ -286,7 +293,7 @@ fn unfinished(tx: &Transaction<'_>, conversation: ConversationId, lane: Lane) ->
 
 /// Counts the waiting messages as [`Store::waiting`] does, in another read or write.
 pub(super) fn waiting(tx: &Transaction<'_>, conversation: ConversationId) -> Result<u32, StoreError> {
-    unfinished(tx, conversation, Lane::Turn)
+    unfinished(tx, conversation, QueueKind::Turn)
 }
 
 /// True if a message was taken under one of these names.
@@ -316,17 +323,17 @@ pub(super) fn remember_delivery(
 }
 
 /// A message that waits, and what it says if that can be read.
-pub(super) type Waiting = (InboxId, Result<Inbound, StoreError>);
+pub(super) type WaitingMessage = (InboxId, Result<Inbound, StoreError>);
 
 /// The oldest unfinished message of the turn lane.
 pub(super) fn next(
     tx: &Transaction<'_>,
     conversation: ConversationId,
-) -> Result<Option<Waiting>, StoreError> {
+) -> Result<Option<WaitingMessage>, StoreError> {
     let mut oldest = tx.prepare_cached(
         "SELECT id, inbound FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT 1",
     )?;
-    let mut rows = oldest.query(params![conversation.0, Lane::Turn.as_str()])?;
+    let mut rows = oldest.query(params![conversation.0, QueueKind::Turn.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let inbound = text("message", row, 1).and_then(|text| parse("message", &text));
     Ok(Some((InboxId(row.get(0)?), inbound)))
@@ -375,7 +382,7 @@ pub(super) fn finish(
         .prepare_cached(
             "UPDATE inbox SET done_at = ?3, inbound = '' WHERE id = ?1 AND conversation = ?2 AND lane = ?4 AND done_at IS NULL",
         )?
-        .execute(params![inbox.0, conversation.0, millis(at), Lane::Turn.as_str()])?;
+        .execute(params![inbox.0, conversation.0, millis(at), QueueKind::Turn.as_str()])?;
     if done == 1 {
         conversation::remove_pending(tx, conversation)?;
     }
@@ -385,8 +392,8 @@ pub(super) fn finish(
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use super::{Accepted, Lane, Room, Unanswered};
-    use crate::model::{InboxId, Kind, Platform};
+    use super::{AcceptOutcome, QueueKind, QueueLimits, UnansweredCommand};
+    use crate::model::{InboundKind, InboxId, Platform};
     use crate::store::fixture::{accept, at, claim, find, fresh, place, post, room, says};
 
     /// T15
@@ -402,9 +409,15 @@ mod tests {
         ] {
             for _ in 0..10 {
                 let again = store
-                    .accept(&says("U1", "hello", names), Lane::Turn, room(20), None, at(1))
+                    .accept(
+                        &says("U1", "hello", names),
+                        QueueKind::Turn,
+                        room(20),
+                        None,
+                        at(1),
+                    )
                     .await;
-                assert!(matches!(again, Ok(Accepted::Duplicate)), "{names:?}");
+                assert!(matches!(again, Ok(AcceptOutcome::Duplicate)), "{names:?}");
             }
         }
         // A refused duplicate takes none of its other names.
@@ -420,41 +433,56 @@ mod tests {
         }
         let late = says("U1", "late", &["late"]);
         for _ in 0..2 {
-            let refused = store.accept(&late, Lane::Turn, room(2), None, at(1)).await;
-            assert!(matches!(refused, Ok(Accepted::Full)));
+            let refused = store.accept(&late, QueueKind::Turn, room(2), None, at(1)).await;
+            assert!(matches!(refused, Ok(AcceptOutcome::Full)));
         }
         let other = store
-            .accept(&says("U2", "x", &["other"]), Lane::Turn, room(2), None, at(1))
+            .accept(
+                &says("U2", "x", &["other"]),
+                QueueKind::Turn,
+                room(2),
+                None,
+                at(1),
+            )
             .await;
-        assert!(matches!(other, Ok(Accepted::Stored { ahead: 0, .. })));
         assert!(matches!(
-            store.accept(&late, Lane::Turn, room(3), None, at(2)).await,
-            Ok(Accepted::Stored { ahead: 3, .. })
+            other,
+            Ok(AcceptOutcome::Stored {
+                queue_position: 0,
+                ..
+            })
+        ));
+        assert!(matches!(
+            store.accept(&late, QueueKind::Turn, room(3), None, at(2)).await,
+            Ok(AcceptOutcome::Stored {
+                queue_position: 3,
+                ..
+            })
         ));
     }
 
     /// P2
     #[tokio::test]
-    async fn a_person_is_told_of_a_full_conversation_in_the_transaction_that_refuses() {
+    async fn the_notice_of_a_full_conversation_is_stored_with_the_refusal() {
         let (_directory, store) = fresh();
         accept(&store, &says("U1", "x", &["m"]), 0).await;
         accept(&store, &says("U1", "x", &["n"]), 0).await;
         let late = says("U1", "late", &["late"]);
-        let refused = || Room {
+        let refused = || QueueLimits {
             refusal: Some(Box::new(|| vec![post("refused", None, "Too many wait.")])),
             ..room(1)
         };
-        let answer = store.accept(&late, Lane::Turn, refused(), None, at(1)).await;
-        assert!(matches!(answer, Ok(Accepted::Full)));
-        let again = store.accept(&late, Lane::Turn, refused(), None, at(2)).await;
-        assert!(matches!(again, Ok(Accepted::Duplicate)));
-        let due = store.due("slack", at(2), 10).await.unwrap();
+        let answer = store.accept(&late, QueueKind::Turn, refused(), None, at(1)).await;
+        assert!(matches!(answer, Ok(AcceptOutcome::Full)));
+        let again = store.accept(&late, QueueKind::Turn, refused(), None, at(2)).await;
+        assert!(matches!(again, Ok(AcceptOutcome::Duplicate)));
+        let due = store.lease_due("slack", at(2), 10).await.unwrap();
         assert_eq!(due.len(), 1);
         assert_eq!(due[0].op, post("refused", None, "Too many wait."));
     }
 
     #[tokio::test]
-    async fn a_hook_has_room_for_so_many_events_in_all_its_conversations() {
+    async fn the_queue_of_a_hook_is_bounded_across_all_its_conversations() {
         let (_directory, store) = fresh();
         let event = |hook: &str, number: i64| {
             let mut event = says(hook, "x", &[&format!("{hook}{number}")]);
@@ -462,24 +490,28 @@ mod tests {
             event.place.thread = Some(number.to_string());
             event
         };
-        let two = || Room {
+        let two = || QueueLimits {
             of_hook_max: 2,
             ..room(20)
         };
         for number in 0..4 {
             let event = event("a", number);
-            let accepted = store.accept(&event, Lane::Turn, two(), None, at(number));
-            let is_taken = matches!(accepted.await, Ok(Accepted::Stored { .. }));
+            let accepted = store.accept(&event, QueueKind::Turn, two(), None, at(number));
+            let is_taken = matches!(accepted.await, Ok(AcceptOutcome::Stored { .. }));
             assert_eq!(is_taken, number < 2, "{number}");
         }
-        let other = store.accept(&event("b", 0), Lane::Turn, two(), None, at(5)).await;
-        assert!(matches!(other, Ok(Accepted::Stored { .. })));
+        let other = store
+            .accept(&event("b", 0), QueueKind::Turn, two(), None, at(5))
+            .await;
+        assert!(matches!(other, Ok(AcceptOutcome::Stored { .. })));
         let first = claim(&store, "w").await.unwrap();
         let message = store.next_message(&first).await.unwrap().unwrap();
         store.dismiss(&first, message, Vec::new(), at(6)).await.unwrap();
         // What was refused may come again.
-        let again = store.accept(&event("a", 2), Lane::Turn, two(), None, at(7)).await;
-        assert!(matches!(again, Ok(Accepted::Stored { .. })));
+        let again = store
+            .accept(&event("a", 2), QueueKind::Turn, two(), None, at(7))
+            .await;
+        assert!(matches!(again, Ok(AcceptOutcome::Stored { .. })));
     }
 
     /// SDK-10
@@ -494,10 +526,10 @@ mod tests {
         elsewhere.place = place(None);
         elsewhere.delivery = vec!["4".into()];
         let nowhere = store
-            .accept(&elsewhere, Lane::Command, room(20), None, at(9))
+            .accept(&elsewhere, QueueKind::Command, room(20), None, at(9))
             .await
             .unwrap();
-        let Accepted::Stored {
+        let AcceptOutcome::Stored {
             conversation: fourth, ..
         } = nowhere
         else {
@@ -517,25 +549,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_addressed_counts_only_in_a_conversation_of_its_sender() {
+    async fn an_unaddressed_message_is_stored_only_in_a_conversation_of_its_sender() {
         let (_directory, store) = fresh();
         let mut chatter = says("U1", "lunch?", &["1"]);
-        let Kind::Text { addressed, .. } = &mut chatter.kind else {
+        let InboundKind::Text { addressed, .. } = &mut chatter.kind else {
             panic!("{chatter:?}")
         };
         *addressed = false;
-        let said = || store.accept(&chatter, Lane::Turn, room(20), None, at(0));
-        assert!(matches!(said().await, Ok(Accepted::NotMeant)));
+        let said = || store.accept(&chatter, QueueKind::Turn, room(20), None, at(0));
+        assert!(matches!(said().await, Ok(AcceptOutcome::NotAddressed)));
         assert_eq!(find(&store, &chatter).await, None);
         accept(&store, &says("U2", "hello", &["2"]), 0).await;
-        assert!(matches!(said().await, Ok(Accepted::NotMeant)));
+        assert!(matches!(said().await, Ok(AcceptOutcome::NotAddressed)));
         // A command asks for nothing else.
         let command = says("U1", "status", &["4"]);
-        let stored = store.accept(&command, Lane::Command, room(20), None, at(0)).await;
-        assert!(matches!(stored, Ok(Accepted::Stored { .. })));
-        assert!(matches!(said().await, Ok(Accepted::NotMeant)));
+        let stored = store
+            .accept(&command, QueueKind::Command, room(20), None, at(0))
+            .await;
+        assert!(matches!(stored, Ok(AcceptOutcome::Stored { .. })));
+        assert!(matches!(said().await, Ok(AcceptOutcome::NotAddressed)));
         accept(&store, &says("U1", "hello", &["3"]), 0).await;
-        assert!(matches!(said().await, Ok(Accepted::Stored { ahead: 1, .. })));
+        assert!(matches!(
+            said().await,
+            Ok(AcceptOutcome::Stored {
+                queue_position: 1,
+                ..
+            })
+        ));
     }
 
     /// R18: a row that cannot be read is told as such, beside the others.
@@ -545,7 +585,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             let said = says("U1", "status", &[name]);
             store
-                .accept(&said, Lane::Command, room(20), None, at(0))
+                .accept(&said, QueueKind::Command, room(20), None, at(0))
                 .await
                 .unwrap();
         }
@@ -558,20 +598,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_left_over_until_it_is_answered_and_answers_once() {
+    async fn a_command_stays_pending_until_it_is_answered_and_is_answered_once() {
         let (_directory, store) = fresh();
         let inbound = says("U1", "status", &["c"]);
         let accepted = store
-            .accept(&inbound, Lane::Command, room(20), None, at(0))
+            .accept(&inbound, QueueKind::Command, room(20), None, at(0))
             .await
             .unwrap();
-        let Accepted::Stored {
+        let AcceptOutcome::Stored {
             inbox, conversation, ..
         } = accepted
         else {
             panic!("{accepted:?}")
         };
-        let left = Unanswered {
+        let left = UnansweredCommand {
             inbox,
             conversation,
             accepted_at: at(0),
@@ -582,15 +622,15 @@ mod tests {
         assert_eq!(store.unanswered().await, Ok(vec![left]));
         assert_eq!(store.inbound(inbox).await, Ok(inbound));
         store
-            .command_done(inbox, vec![post("a", None, "ok")], at(1))
+            .finish_command(inbox, vec![post("a", None, "ok")], at(1))
             .await
             .unwrap();
         store
-            .command_done(inbox, vec![post("b", None, "ok")], at(1))
+            .finish_command(inbox, vec![post("b", None, "ok")], at(1))
             .await
             .unwrap();
         assert_eq!(store.unanswered().await, Ok(Vec::new()));
-        assert_eq!(store.unsent("slack").await, Ok(1));
+        assert_eq!(store.unsent_count("slack").await, Ok(1));
         // It never was something to take a turn for.
         assert_eq!(claim(&store, "w").await, None);
     }

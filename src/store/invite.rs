@@ -28,7 +28,7 @@ pub(crate) enum Redemption {
     /// The message was handled before.
     Duplicate,
     /// The account is admitted already; the invite is still good.
-    AlreadyIn,
+    AlreadyAdmitted,
     /// No such invite is still good for this account.
     Invalid,
     /// Admitted, as this user.
@@ -72,29 +72,29 @@ pub(crate) fn insert(
 
 /// The outcome that an attempt to use an invite would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prospect {
+pub(crate) enum RedemptionPreview {
     /// The message was handled before.
     Duplicate,
     /// The attempt would fail: no such invite is good for this account. No row is stored of such an attempt, however
     /// many there are.
-    Nothing,
+    Invalid,
     /// The attempt would have a result to store.
-    Something,
+    HasResult,
 }
 
 /// Looks what an attempt would come to, and changes nothing.
-pub(crate) fn prospect(
+pub(crate) fn preview_redemption(
     tx: &Transaction<'_>,
     hash: [u8; 32],
     sender: &Sender,
     delivery: &[String],
     at: Timestamp,
-) -> Result<Prospect, StoreError> {
+) -> Result<RedemptionPreview, StoreError> {
     if inbox::was_delivered(tx, delivery)? {
-        return Ok(Prospect::Duplicate);
+        return Ok(RedemptionPreview::Duplicate);
     }
     if let Some((_, false)) = people::user_of(tx, sender)? {
-        return Ok(Prospect::Something);
+        return Ok(RedemptionPreview::HasResult);
     }
     let is_good = tx
         .prepare_cached(
@@ -109,12 +109,12 @@ pub(crate) fn prospect(
             millis(at).saturating_add(CLOCK_DIFFERENCE_MS_MAX)
         ])?;
     Ok(match is_good {
-        true => Prospect::Something,
-        false => Prospect::Nothing,
+        true => RedemptionPreview::HasResult,
+        false => RedemptionPreview::Invalid,
     })
 }
 
-/// Returns true if there is an invite that [`burn`] would make worthless.
+/// Returns true if there is an invite that [`revoke`] would make worthless.
 pub(crate) fn is_live(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT 1 FROM invite WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2",
@@ -136,7 +136,7 @@ pub(crate) fn redeem(
     }
     inbox::remember_delivery(tx, delivery, at)?;
     if let Some((_, false)) = people::user_of(tx, sender)? {
-        return Ok(Redemption::AlreadyIn);
+        return Ok(Redemption::AlreadyAdmitted);
     }
     type Row = (String, String, String, String, String);
     let spent: Option<Row> = tx
@@ -181,7 +181,7 @@ pub(crate) fn expire(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreErr
 }
 
 /// Makes an invite worthless; false if it was already, or never existed.
-pub(crate) fn burn(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
+pub(crate) fn revoke(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
     let name: Option<String> = tx
         .prepare_cached(
             "UPDATE invite SET burned_at = ?2, expires_at = ?2

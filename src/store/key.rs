@@ -2,8 +2,8 @@
 //! of one person in one chat are neighbours in the index of the key, and no other index is needed for them.
 
 use super::StoreError;
-use super::column::{json, parse};
-use crate::model::{Account, ConversationKey, Place, Platform, Sender};
+use super::column::{self, json};
+use crate::model::{Account, ChatPlace, ConversationKey, Platform, Sender};
 
 /// The two texts between which the keys of all hooks are, and no others.
 pub(super) const HOOKS: (&str, &str) = ("[\"hook\",", "[\"hook\"-");
@@ -23,16 +23,16 @@ pub(super) fn text(key: &ConversationKey) -> Result<String, StoreError> {
 }
 
 /// The key of a column.
-pub(super) fn of(text: &str) -> Result<ConversationKey, StoreError> {
+pub(super) fn from_text(text: &str) -> Result<ConversationKey, StoreError> {
     type Parts = (Platform, String, String, Platform, String, String, Option<String>);
-    let (platform, account, id, at, installation, chat, thread): Parts = parse("conversation", text)?;
+    let (platform, account, id, at, installation, chat, thread): Parts = column::parse("conversation", text)?;
     Ok(ConversationKey {
         user: Sender {
             platform,
             account,
             id,
         },
-        place: Place {
+        place: ChatPlace {
             account: Account {
                 platform: at,
                 id: installation,
@@ -44,7 +44,7 @@ pub(super) fn of(text: &str) -> Result<ConversationKey, StoreError> {
 }
 
 /// Returns the two texts between which all keys of this person in this chat are, and no others.
-pub(super) fn neighbours(
+pub(super) fn chat_key_range(
     user: &Sender,
     account: &Account,
     chat: &str,
@@ -66,8 +66,8 @@ pub(super) fn neighbours(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{neighbours, of, text};
-    use crate::model::{Account, ConversationKey, Place, Platform, Sender};
+    use super::{chat_key_range, from_text, text};
+    use crate::model::{Account, ChatPlace, ConversationKey, Platform, Sender};
 
     fn key(user: &str, chat: &str, thread: Option<&str>) -> ConversationKey {
         ConversationKey {
@@ -76,7 +76,7 @@ mod tests {
                 account: "T1".to_owned(),
                 id: user.to_owned(),
             },
-            place: Place {
+            place: ChatPlace {
                 account: Account {
                     platform: Platform::Slack,
                     id: "T0".to_owned(),
@@ -91,7 +91,7 @@ mod tests {
     fn a_key_is_read_as_it_was_written_whatever_is_in_it() {
         for odd in ["U1", "", "\"", "a\",\"b", "]", "\\", "\u{0}", "İ", "x,"] {
             for key in [key(odd, "C1", None), key("U1", odd, Some(odd))] {
-                assert_eq!(of(&text(&key).unwrap()).unwrap(), key);
+                assert_eq!(from_text(&text(&key).unwrap()).unwrap(), key);
             }
         }
     }
@@ -102,7 +102,7 @@ mod tests {
         for user in odd {
             for chat in odd {
                 let mine = key(user, chat, None);
-                let (after, before) = neighbours(&mine.user, &mine.place.account, chat).unwrap();
+                let (after, before) = chat_key_range(&mine.user, &mine.place.account, chat).unwrap();
                 for other in odd {
                     for thread in [None, Some(""), Some("1795300000.000001"), Some("]")] {
                         for theirs in [key(other, chat, thread), key(user, other, thread)] {

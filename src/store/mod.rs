@@ -6,21 +6,21 @@ mod action;
 mod audit;
 mod card;
 mod change;
-mod check;
+mod integrity;
 mod claim;
 mod column;
 mod command;
 mod condition;
 mod conversation;
 mod directory_lock;
-mod doors;
+mod ingress_activity;
 mod edits;
 mod inbox;
 pub(crate) mod invite;
 mod key;
 mod last_start;
-mod log;
-mod look;
+mod checkpoint;
+mod self_check;
 mod migration;
 mod open;
 mod outbox;
@@ -32,41 +32,49 @@ mod retention;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;
-pub(crate) mod stranger;
+pub(crate) mod unknown_sender;
 mod syncer;
 mod turn;
 mod usage;
 mod writer;
 
-pub use action::{NewAction, Taken};
+pub use action::{NewAction, PressOutcome};
 pub(crate) use audit::audit_in;
-pub use audit::{AUDIT_KINDS, AuditFound, AuditLine, AuditPerson, AuditSearch, AuditState};
-pub use card::Shown;
-pub use change::{NewChange, Numbered};
-pub use claim::{Claim, Claimable, Claimed, TakenUp, Work, Worker};
-pub(crate) use command::once;
-pub use command::{Cleared, Decide, Discarded, Left, Rest, Stopped, Undone};
+pub use audit::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch, AuditState};
+pub use card::CardOutcome;
+pub use change::{NewChange, NumberedChange};
+pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};
+pub(crate) use command::apply_once;
+pub use command::{
+    ClearOutcome, DiscardOutcome, GrantDecision, RemainderOutcome, StopOutcome, UndoOutcome, UndoRemainder,
+};
 pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;
-pub use doors::{Doors, TurnedAway, look_at_doors};
-pub use edits::Edits;
-pub use inbox::{Accepted, Lane, Refusal, Room, Unanswered};
+pub use edits::FileEdits;
+pub use inbox::{AcceptOutcome, QueueKind, QueueLimits, RefusalNotice, UnansweredCommand};
+pub use ingress_activity::{IngressActivity, RejectedRequest, read_ingress_activity};
 pub use open::OpenError;
 pub(crate) use outbox::enqueue as enqueue_in;
-pub use outbox::{Admission, Again, Attempt, DeadLetter, Due, Letters, POSTPONED_MAX, Postponed};
-pub use privacy::{GroupAccess, look_at_directory, prepare_directory};
+pub use outbox::{
+    Admission, AttemptWeight, DeadLetter, DeadLetterFilter, DueOperation, POSTPONED_MAX, Postponement,
+    RetryMode,
+};
+pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use recovery::Crashes;
-pub use retention::{Bytes, DataKind, Position, Prune, Slice, Stored};
-pub use turn::{Announce, Announcement, Begin, Begun, End, Finish, Finished, Leaves, TurnSummary};
+pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
+pub use turn::{
+    Announcement, AnnouncementBuilder, FinishedTurn, StartedTurn, StoredChange, TurnAnswer, TurnEnd,
+    TurnStart, TurnSummary,
+};
 pub use usage::{Cost, UsageReport};
 
 use condition::Reporter;
-use reader::Reader;
+use reader::ReadPool;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use writer::{Promise, Writer};
+use writer::{Durability, WriteQueue};
 
 /// An error of the store, by what the caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,8 +156,8 @@ pub struct Store {
 struct Inner {
     // Declared in the order they must go: readers, then the writer whose close is the checkpoint,
     // then the lock.
-    reader: Reader,
-    writer: Writer,
+    reader: ReadPool,
+    writer: WriteQueue,
     reporter: Reporter,
     pepper: [u8; 32],
     directory: PathBuf,
@@ -173,12 +181,12 @@ impl Store {
         Self::start(open::open(directory)?)
     }
 
-    fn start(opened: open::Opened) -> Result<Self, OpenError> {
+    fn start(opened: open::OpenedStore) -> Result<Self, OpenError> {
         let reporter = Reporter::default();
         Ok(Self {
             inner: Arc::new(Inner {
-                reader: Reader::start(opened.readers, reporter.clone())?,
-                writer: Writer::start(opened.writer, &opened.log, reporter.clone())?,
+                reader: ReadPool::start(opened.readers, reporter.clone())?,
+                writer: WriteQueue::start(opened.writer, &opened.log, reporter.clone())?,
                 reporter,
                 pepper: opened.pepper,
                 directory: opened.directory,
@@ -202,29 +210,29 @@ impl Store {
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(Promise::Durable, work, |_| ()).await
+        self.inner.writer.write(Durability::Synced, work, |_| ()).await
     }
 
     /// Like [`Store::write`], and does not wait for the disk: a power failure may undo it, the end of the
     /// process does not, and nothing written later survives without it.
-    pub(crate) async fn write_ordered<T: Send + 'static>(
+    pub(crate) async fn write_unsynced<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(Promise::Ordered, work, |_| ()).await
+        self.inner.writer.write(Durability::Unsynced, work, |_| ()).await
     }
 
-    /// Like [`Store::write_ordered`], and it is made durable a moment later, whatever else is written.
-    pub(crate) async fn write_soon<T: Send + 'static>(
+    /// Like [`Store::write_unsynced`], and it is made durable a moment later, whatever else is written.
+    pub(crate) async fn write_deferred<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(Promise::Soon, work, |_| ()).await
+        self.inner.writer.write(Durability::Deferred, work, |_| ()).await
     }
 
     /// Waits until what is promised to be durable soon, and was written before, is.
-    pub async fn durable(&self) -> Result<(), StoreError> {
-        self.inner.writer.durable().await
+    pub async fn wait_durable(&self) -> Result<(), StoreError> {
+        self.inner.writer.wait_durable().await
     }
 
     /// Like [`Store::write`], and runs `after` between the commit and the answer, in commit order:
@@ -234,7 +242,7 @@ impl Store {
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
         after: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(Promise::Durable, work, after).await
+        self.inner.writer.write(Durability::Synced, work, after).await
     }
 
     /// Runs `work` on a connection that cannot write, over one snapshot.

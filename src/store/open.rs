@@ -1,8 +1,8 @@
 //! Taking possession of a data directory: lock, file, settings, schema. Never replaces a database
 //! that is damaged or missing by an empty one, and looks at what is there before it touches it.
 
-use super::check::{Checked, Torn, check, torn};
 use super::directory_lock::DirectoryLock;
+use super::integrity::{IntegrityCheck, TornLog, check, find_torn_pages};
 use super::last_start::{self, LastStart};
 use super::{migration, recovery};
 use crate::crash_point;
@@ -132,7 +132,7 @@ pub enum OpenError {
 }
 
 /// The parts a store is made of.
-pub(super) struct Opened {
+pub(super) struct OpenedStore {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
@@ -145,12 +145,12 @@ pub(super) struct Opened {
 }
 
 /// Takes possession of `directory`.
-pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
+pub(super) fn open(directory: &Path) -> Result<OpenedStore, OpenError> {
     open_within(directory, CHECK_MAX)
 }
 
 /// Takes possession of `directory`, with so much time for a look at the whole database.
-pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opened, OpenError> {
+pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<OpenedStore, OpenError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -161,7 +161,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     let file = directory.join(DATABASE);
     create_file(directory, &file, pepper.is_some())?;
     let last = LastStart::read(directory).map_err(|err| directory_error(directory, &err))?;
-    look_at_log(directory, last.as_ref())?;
+    check_log(directory, last.as_ref())?;
     let mut writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // Until all is well: a connection that closes would move its log into the database.
     let untouched = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
@@ -170,16 +170,16 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     if writer.is_readonly("main").unwrap_or(true) {
         return Err(OpenError::ReadOnly(file));
     }
-    let schema = look_at_schema(&file, &writer)?;
-    let is_checked = look_at_pages(&file, &mut writer, check_max)?;
+    let schema = check_schema(&file, &writer)?;
+    let is_checked = check_pages(&file, &mut writer, check_max)?;
     if schema > 0 {
-        look_at_age(directory, &file, &writer, last.as_ref())?;
+        check_age(directory, &file, &writer, last.as_ref())?;
         if pepper.is_none() && is_keyed(&writer).map_err(of_file)? {
             return Err(OpenError::Pepper(directory.join(PEPPER)));
         }
     }
     writer.set_db_config(untouched, false).map_err(of_file)?;
-    settle(&writer).map_err(of_file)?;
+    configure(&writer).map_err(of_file)?;
     crash_point::before("B26");
     migration::migrate(&mut writer).map_err(|err| OpenError::Migration(err.to_string()))?;
     crash_point::after("B26");
@@ -192,7 +192,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
         // A lower number there, or none, is as good: it tells less.
         tracing::warn!(%error, "this start could not be noted; an older database would not be told from this one");
     }
-    Ok(Opened {
+    Ok(OpenedStore {
         writer,
         readers: readers(&file)?,
         pepper,
@@ -215,7 +215,7 @@ pub(super) fn database(directory: &Path) -> PathBuf {
 
 /// A connection that leaves no trace, whoever works on the database meanwhile; nothing where there is none to look at.
 /// A reader that finds a log usually makes an index of it, which the next start would take for the word of a process.
-pub(super) fn connect_to_look(directory: &Path) -> Result<Option<Connection>, OpenError> {
+pub(super) fn connect_without_trace(directory: &Path) -> Result<Option<Connection>, OpenError> {
     let file = directory.join(DATABASE);
     let is_there = |name: &str| directory.join(name).exists();
     let how = match (is_there(DATABASE), is_there(LOG), is_there(INDEX)) {
@@ -231,7 +231,7 @@ pub(super) fn connect_to_look(directory: &Path) -> Result<Option<Connection>, Op
     connection
         .set_db_config(untouched, true)
         .map_err(|err| database_error(&file, err))?;
-    let schema = look_at_schema(&file, &connection)?;
+    let schema = check_schema(&file, &connection)?;
     Ok((schema > 0).then_some(connection))
 }
 
@@ -362,7 +362,7 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
     open().map_err(|err| database_error(file, err))
 }
 
-fn settle(connection: &Connection) -> rusqlite::Result<()> {
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // Of a new file only. A commit writes every page it touches: a dozen for a message, whatever their size.
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
@@ -377,13 +377,13 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Checks that the commits of the last process are in the log, if the machine has run since.
-fn look_at_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenError> {
+fn check_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenError> {
     if !last.is_some_and(LastStart::is_of_this_boot) {
         return Ok(());
     }
     let (log, index) = (directory.join(LOG), directory.join(INDEX));
-    match torn(&log, &index).map_err(|err| directory_error(directory, &err))? {
-        Some(Torn { found, committed }) => Err(OpenError::Torn {
+    match find_torn_pages(&log, &index).map_err(|err| directory_error(directory, &err))? {
+        Some(TornLog { found, committed }) => Err(OpenError::Torn {
             log,
             index,
             found,
@@ -394,13 +394,13 @@ fn look_at_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenErr
 }
 
 /// Checks that the pages of the database fit together, as far as there is time to look. True if all were looked at.
-fn look_at_pages(file: &Path, connection: &mut Connection, time_max: Duration) -> Result<bool, OpenError> {
+fn check_pages(file: &Path, connection: &mut Connection, time_max: Duration) -> Result<bool, OpenError> {
     let began = Instant::now();
     let checked = check(connection, move || began.elapsed() < time_max);
     match checked.map_err(|err| database_error(file, err))? {
-        Checked::Whole => Ok(true),
-        Checked::Cut => Ok(false),
-        Checked::Damaged(why) => Err(OpenError::Damaged {
+        IntegrityCheck::Intact => Ok(true),
+        IntegrityCheck::Incomplete => Ok(false),
+        IntegrityCheck::Damaged(why) => Err(OpenError::Damaged {
             file: file.to_owned(),
             why,
         }),
@@ -408,7 +408,7 @@ fn look_at_pages(file: &Path, connection: &mut Connection, time_max: Duration) -
 }
 
 /// Checks that the database is not older than the last start.
-fn look_at_age(
+fn check_age(
     directory: &Path,
     file: &Path,
     connection: &Connection,
@@ -433,7 +433,7 @@ fn is_keyed(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 // Reads before anything is written: a file we should not touch stays as it is. Says which schema it is.
-fn look_at_schema(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
+fn check_schema(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
     let read = |sql: &str| {
         connection
             .query_row(sql, [], |row| row.get::<_, i64>(0))
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_private() {
+    fn the_data_directory_and_its_files_are_private() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("a/data");
         let _store = Store::open(&directory).unwrap();

@@ -1,24 +1,24 @@
 //! The outbox: operations that go out, in order per chat and thread. An operation is enqueued once under its id,
 //! handed out until its outcome is reported, and never handed out twice at a time.
 
-mod letters;
-pub(super) mod response;
-mod taking;
+mod dead_letters;
+pub(super) mod response_url;
+mod lease;
 mod unreadable;
 
 use super::column::{json, millis, parse, time};
-use super::writer::Promise;
+use super::writer::Durability;
 use super::{Store, StoreError};
 use crate::crash_point;
 use crate::model::{Action, MessageRef, Op};
+pub use dead_letters::{DeadLetter, DeadLetterFilter};
 use jiff::Timestamp;
-pub use letters::{DeadLetter, Letters};
+pub use lease::POSTPONED_MAX;
+use lease::{HEADS, LeasedOperations, heads_due, is_due, lease_due, lease_next};
+pub(super) use lease::{InFlightLock, lease_enqueued};
 use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-pub use taking::POSTPONED_MAX;
-pub(super) use taking::{Busy, take_enqueued};
-use taking::{HEADS, Taken, heads_due, is_due, take_due, take_next};
 use tracing::warn;
 
 /// State of an operation that is not handed out yet. One that must not show twice is marked before it is.
@@ -26,22 +26,22 @@ const WAITING: &str = "waiting";
 /// State of an operation that is not handed out yet, and marked already: it may be sent.
 const READY: &str = "ready";
 /// State of an operation that is not handed out now, and perhaps sent before: it is looked for first.
-const DOUBTFUL: &str = "doubtful";
+const AMBIGUOUS: &str = "doubtful";
 /// State of a doubtful operation that an operator asked for: it is sent where nobody can tell whether it was.
-const AGAIN: &str = "again";
+const FORCED: &str = "again";
 /// State of an operation that was handed out after it was waiting or ready.
 const SENDING: &str = "sending";
 /// State of an operation that was handed out after it was doubtful.
-const LOOKING: &str = "looking";
+const LOOKING_UP: &str = "looking";
 /// State of an operation that was handed out after an operator asked for it.
 const REPEATING: &str = "repeating";
 
 /// Operations of one chat and thread that are handed out at once.
-const TAKEN_MAX: u32 = 8;
+const LEASED_MAX: u32 = 8;
 
 /// An operation to deliver now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueOperation {
     /// The operation to carry out. Never an [`Action::Fill`].
     pub op: Op,
     /// Number of earlier attempts.
@@ -49,9 +49,9 @@ pub struct Due {
     /// The time it was enqueued.
     pub enqueued: Timestamp,
     /// The time since which the operation may have been sent, where it must not show twice.
-    pub doubtful_since: Option<Timestamp>,
+    pub ambiguous_since: Option<Timestamp>,
     /// True if an operator asked for it: it is sent where nobody can tell whether it was.
-    pub is_insisted: bool,
+    pub is_forced: bool,
 }
 
 /// Chooses among what is due, as a platform's limits allow.
@@ -79,18 +79,18 @@ impl Admission for Unlimited {
 
 /// The way in which an operation is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryMode {
     /// The operation was not delivered: it is sent.
-    Sent,
+    Send,
     /// The operation may have been delivered: it is looked for.
-    LookedFor,
+    LookUp,
     /// The operation may have been delivered, and an operator asked for it.
-    Insisted,
+    Forced,
 }
 
 /// The weight of a try towards the limit after which an operation is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum AttemptWeight {
     /// The try counts.
     Counted,
     /// The try says nothing about the operation, and does not count.
@@ -99,15 +99,15 @@ pub enum Attempt {
 
 /// An operation that is not settled, and what comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Postponed {
+pub struct Postponement {
     /// The way in which it is tried again.
-    pub again: Again,
+    pub retry_mode: RetryMode,
     /// The time it is due.
     pub due_at: Timestamp,
     /// The reason why it was not delivered.
     pub why: String,
     /// The weight of the last try.
-    pub attempt: Attempt,
+    pub attempt: AttemptWeight,
 }
 
 impl Store {
@@ -119,30 +119,35 @@ impl Store {
 
     /// Takes what is due: at most one operation per chat and thread, the oldest, and only if nothing
     /// of that chat and thread is being sent. Each must be reported on with [`Store::delivered`],
-    /// [`Store::postpone`], [`Store::failed`], [`Store::ambiguous`], [`Store::replaced`] or [`Store::give_back`],
+    /// [`Store::postpone`], [`Store::record_failed`], [`Store::record_ambiguous`], [`Store::record_replaced`] or [`Store::release_operation`],
     /// again if that fails; until it is stored it is not handed out again. If the process ends before, all of it
     /// is, and what may show twice (posts, notices, files) as doubtful.
     /// Wait for the answer: operations handed out to a caller that is gone stay taken.
-    pub async fn due(&self, channel: &str, at: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
-        let (due, _) = self.due_admitted(channel, at, limit, Unlimited).await?;
+    pub async fn lease_due(
+        &self,
+        channel: &str,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueOperation>, StoreError> {
+        let (due, _) = self.lease_due_admitted(channel, at, limit, Unlimited).await?;
         Ok(due)
     }
 
-    /// Like [`Store::due`], of what is admitted; answers with the admission as it is then.
-    pub async fn due_admitted<A: Admission>(
+    /// Like [`Store::lease_due`], of what is admitted; answers with the admission as it is then.
+    pub async fn lease_due_admitted<A: Admission>(
         &self,
         channel: &str,
         at: Timestamp,
         limit: usize,
         admission: A,
-    ) -> Result<(Vec<Due>, A), StoreError> {
-        if let Some(taken) = self.due_unmarked(channel, at, limit, admission.clone()).await? {
+    ) -> Result<(Vec<DueOperation>, A), StoreError> {
+        if let Some(taken) = self.lease_unmarked(channel, at, limit, admission.clone()).await? {
             return Ok(taken);
         }
         let channel = channel.to_owned();
-        self.write_taking(move |tx, busy| {
+        self.write_leasing(move |tx, busy| {
             let mut admission = admission;
-            let due = take_due(tx, &channel, at, limit, busy, &mut admission)?;
+            let due = lease_due(tx, &channel, at, limit, busy, &mut admission)?;
             Ok((due, admission))
         })
         .await
@@ -150,47 +155,47 @@ impl Store {
 
     /// Runs a write that takes operations, which are in flight from then on; if nothing comes of it,
     /// they are not.
-    pub(super) async fn write_taking<T: Send + 'static>(
+    pub(super) async fn write_leasing<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (value, _marked) = self.taking(Promise::Durable, work).await?;
+        let (value, _marked) = self.lease_in_write(Durability::Synced, work).await?;
         Ok(value)
     }
 
-    async fn taking<T: Send + 'static>(
+    async fn lease_in_write<T: Send + 'static>(
         &self,
-        promise: Promise,
-        work: impl FnOnce(&Transaction<'_>, &mut Busy<'_>) -> Result<T, StoreError> + Send + 'static,
+        promise: Durability,
+        work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<(T, bool), StoreError> {
         let in_flight = Arc::clone(&self.inner.in_flight);
-        let taken = Arc::new(Mutex::new(Taken::default()));
+        let taken = Arc::new(Mutex::new(LeasedOperations::default()));
         let taking = Arc::clone(&taken);
         let work = move |tx: &Transaction<'_>| {
             // Marked while the write runs, so that the next one sees it even in the same commit.
-            let mut busy = Busy {
+            let mut busy = InFlightLock {
                 in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
-                taken: taking.lock().unwrap_or_else(PoisonError::into_inner),
+                leased: taking.lock().unwrap_or_else(PoisonError::into_inner),
             };
             work(tx, &mut busy)
         };
         let result = self.inner.writer.write(promise, work, |_| ()).await;
         let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         if result.is_err() {
-            taken.ops.iter().for_each(|op| self.reported(op));
+            taken.ops.iter().for_each(|op| self.end_lease(op));
         }
         Ok((result?, taken.is_marked))
     }
 
     /// Takes what is due if none of it has to be marked as being sent: then nothing is written, and
     /// nobody waits for a disk.
-    async fn due_unmarked<A: Admission>(
+    async fn lease_unmarked<A: Admission>(
         &self,
         channel: &str,
         at: Timestamp,
         limit: usize,
         admission: A,
-    ) -> Result<Option<(Vec<Due>, A)>, StoreError> {
+    ) -> Result<Option<(Vec<DueOperation>, A)>, StoreError> {
         let channel = channel.to_owned();
         let in_flight = Arc::clone(&self.inner.in_flight);
         self.read(move |tx| {
@@ -214,46 +219,48 @@ impl Store {
 
     /// Records that an operation was delivered, and became `message` if it is a post. When the power fails within a
     /// moment, a post is doubtful.
-    pub async fn delivered(
+    pub async fn record_delivered(
         &self,
         op: &str,
         message: Option<MessageRef>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let id = op.to_owned();
-        let result = self.write_soon(move |tx| delivered(tx, &id, message, at)).await;
-        self.reported_if(&result, op);
+        let result = self
+            .write_deferred(move |tx| mark_delivered(tx, &id, message, at))
+            .await;
+        self.end_lease_if(&result, op);
         result
     }
 
     /// Like [`Store::delivered`] for operations of one chat and thread, and takes what is due next there, as
-    /// [`Store::due`] would, in the same commit: one operation, or some that may be repeated, to be delivered
+    /// [`Store::lease_due`] would, in the same commit: one operation, or some that may be repeated, to be delivered
     /// one after another. What must not show twice comes alone, and when it is durable that it is being
     /// sent.
-    pub async fn delivered_and_next(
+    pub async fn record_delivered_and_lease(
         &self,
         sent: Vec<(Op, Option<MessageRef>)>,
         at: Timestamp,
-    ) -> Result<Vec<Due>, StoreError> {
+    ) -> Result<Vec<DueOperation>, StoreError> {
         let Some((op, _)) = sent.last() else {
             return Ok(Vec::new());
         };
-        let (channel, lane) = (op.channel.clone(), lane(op)?);
+        let (channel, lane) = (op.channel.clone(), thread_key(op)?);
         let ids: Vec<String> = sent.iter().map(|(op, _)| op.id.clone()).collect();
-        let work = move |tx: &Transaction<'_>, busy: &mut Busy<'_>| {
+        let work = move |tx: &Transaction<'_>, busy: &mut InFlightLock<'_>| {
             for (op, message) in sent {
-                delivered(tx, &op.id, message, at)?;
+                mark_delivered(tx, &op.id, message, at)?;
             }
-            take_next(tx, (&channel, &lane), TAKEN_MAX, at, busy)
+            lease_next(tx, (&channel, &lane), LEASED_MAX, at, busy)
         };
         crash_point::before("B10");
-        let next = self.taking(Promise::Soon, work).await;
+        let next = self.lease_in_write(Durability::Deferred, work).await;
         crash_point::after("B10");
         let (due, is_marked) = next?;
-        ids.iter().for_each(|id| self.reported(id));
-        if is_marked && let Err(error) = self.durable().await {
+        ids.iter().for_each(|id| self.end_lease(id));
+        if is_marked && let Err(error) = self.wait_durable().await {
             // They stay as they are marked: nobody knows whether that is on disk.
-            due.iter().for_each(|due| self.reported(&due.op.id));
+            due.iter().for_each(|due| self.end_lease(&due.op.id));
             warn!(%error, "what is due next is not sent before it is durable that it may be");
             return Ok(Vec::new());
         }
@@ -261,10 +268,10 @@ impl Store {
     }
 
     /// Returns an operation that was taken and not tried: it is due as it was.
-    pub async fn give_back(&self, due: &Due) -> Result<(), StoreError> {
+    pub async fn release_operation(&self, due: &DueOperation) -> Result<(), StoreError> {
         let id = due.op.id.clone();
         if !due.op.action.may_show_twice() {
-            self.reported(&id);
+            self.end_lease(&id);
             return Ok(());
         }
         let result = self
@@ -279,19 +286,19 @@ impl Store {
                 Ok(())
             })
             .await;
-        self.reported_if(&result, &due.op.id);
+        self.end_lease_if(&result, &due.op.id);
         result
     }
 
     /// Removes operations from those in flight whose holder has ended without a report: they are due again, and what
     /// may show twice is looked for first.
-    pub fn let_go(&self, ops: &[String]) {
-        ops.iter().for_each(|op| self.reported(op));
+    pub fn abandon_leases(&self, ops: &[String]) {
+        ops.iter().for_each(|op| self.end_lease(op));
     }
 
     /// Sets operations that were ready and not handed out back to waiting: whoever delivered in this channel has
     /// ended in order.
-    pub async fn unready(&self, channel: &str) -> Result<(), StoreError> {
+    pub async fn reset_ready(&self, channel: &str) -> Result<(), StoreError> {
         let channel = channel.to_owned();
         self.write(move |tx| {
             tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE channel = ?1 AND state = 'ready'")?
@@ -303,18 +310,18 @@ impl Store {
 
     /// Postpones an operation that is not settled; its lane waits until it is due again. A file has left its thread,
     /// so nothing waits for it.
-    pub async fn postpone(&self, op: &str, postponed: Postponed) -> Result<(), StoreError> {
+    pub async fn postpone(&self, op: &str, postponed: Postponement) -> Result<(), StoreError> {
         let id = op.to_owned();
-        let Postponed {
-            again,
+        let Postponement {
+            retry_mode: again,
             due_at,
             why,
             attempt,
         } = postponed;
         let state = match again {
-            Again::Sent => WAITING,
-            Again::LookedFor => DOUBTFUL,
-            Again::Insisted => AGAIN,
+            RetryMode::Send => WAITING,
+            RetryMode::LookUp => AMBIGUOUS,
+            RetryMode::Forced => FORCED,
         };
         let result = self
             .write(move |tx| {
@@ -328,18 +335,18 @@ impl Store {
                     state,
                     millis(due_at),
                     why,
-                    attempt == Attempt::Counted
+                    attempt == AttemptWeight::Counted
                 ])?;
                 Ok(())
             })
             .await;
-        self.reported_if(&result, op);
+        self.end_lease_if(&result, op);
         result
     }
 
     /// Gives up an operation that was not delivered and never will be. Its lane goes on; the notice that people get
     /// instead is enqueued.
-    pub async fn failed(
+    pub async fn record_failed(
         &self,
         op: &str,
         why: &str,
@@ -347,12 +354,12 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let instead = instead.into_iter().collect();
-        self.settle(op, "failed", why, instead, at).await
+        self.finish_operation(op, "failed", why, instead, at).await
     }
 
     /// Gives up an operation that may or may not have been delivered, must not show twice, and of which nobody can
     /// tell: it is not sent again. Its lane goes on; the notice that people get about it is enqueued.
-    pub async fn ambiguous(
+    pub async fn record_ambiguous(
         &self,
         op: &str,
         why: &str,
@@ -360,12 +367,12 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let instead = instead.into_iter().collect();
-        self.settle(op, "ambiguous", why, instead, at).await
+        self.finish_operation(op, "ambiguous", why, instead, at).await
     }
 
     /// Settles a line that is filled later and may show already: its fill is posted instead.
-    pub async fn replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.settle(op, "replaced", why, Vec::new(), at).await
+    pub async fn record_replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.finish_operation(op, "replaced", why, Vec::new(), at).await
     }
 
     /// The message that a post became.
@@ -374,7 +381,7 @@ impl Store {
         self.read(move |tx| message_of(tx, &op)).await
     }
 
-    /// Returns the time at which [`Store::due`] has something for this channel next, as far as is known now.
+    /// Returns the time at which [`Store::lease_due`] has something for this channel next, as far as is known now.
     pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
         self.next_due_unless(channel, |_, _| false).await
     }
@@ -413,7 +420,7 @@ impl Store {
     }
 
     /// Operations of a channel that are not settled yet.
-    pub async fn unsent(&self, channel: &str) -> Result<u64, StoreError> {
+    pub async fn unsent_count(&self, channel: &str) -> Result<u64, StoreError> {
         let channel = channel.to_owned();
         self.read(move |tx| {
             let unsent = tx
@@ -425,7 +432,7 @@ impl Store {
     }
 
     /// Operations of a channel that were given up: refused by the platform, tried too often, or of unknown outcome.
-    pub async fn given_up(&self, channel: &str) -> Result<u64, StoreError> {
+    pub async fn given_up_count(&self, channel: &str) -> Result<u64, StoreError> {
         let channel = channel.to_owned();
         self.read(move |tx| {
             let given_up = tx
@@ -438,7 +445,7 @@ impl Store {
         .await
     }
 
-    async fn settle(
+    async fn finish_operation(
         &self,
         op: &str,
         state: &'static str,
@@ -458,10 +465,10 @@ impl Store {
                 if settled > 0 {
                     enqueue(tx, &instead, at)?;
                 }
-                response::drop_if_answered(tx, &id)
+                response_url::drop_if_answered(tx, &id)
             })
             .await;
-        self.reported_if(&result, op);
+        self.end_lease_if(&result, op);
         result
     }
 
@@ -473,13 +480,13 @@ impl Store {
     }
 
     /// Removes an operation from those in flight, once its outcome is on record.
-    fn reported_if(&self, stored: &Result<(), StoreError>, op: &str) {
+    fn end_lease_if(&self, stored: &Result<(), StoreError>, op: &str) {
         if stored.is_ok() {
-            self.reported(op);
+            self.end_lease(op);
         }
     }
 
-    fn reported(&self, op: &str) {
+    fn end_lease(&self, op: &str) {
         self.in_flight().remove(op);
     }
 }
@@ -514,7 +521,7 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
         return Ok(());
     }
     if let Some(url) = &op.response_url {
-        response::keep(tx, response::answered(&op.id), url, at)?;
+        response_url::store_url(tx, response_url::answered(&op.id), url, at)?;
     }
     tx.prepare_cached(
         "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
@@ -523,7 +530,7 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
     .execute(params![
         op.id,
         op.channel,
-        lane(op)?,
+        thread_key(op)?,
         json(op)?,
         state,
         millis(at)
@@ -532,11 +539,11 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
 }
 
 /// The chat and thread whose operations go out one after another.
-fn lane(op: &Op) -> Result<String, StoreError> {
+fn thread_key(op: &Op) -> Result<String, StoreError> {
     json(&(&op.place.chat, &op.place.thread))
 }
 
-fn delivered(
+fn mark_delivered(
     tx: &Transaction<'_>,
     id: &str,
     message: Option<MessageRef>,
@@ -547,7 +554,7 @@ fn delivered(
             "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
         )?
         .execute(params![id, millis(at)])?;
-        return response::drop_if_answered(tx, id);
+        return response_url::drop_if_answered(tx, id);
     };
     let message = json(&message)?;
     let body: Option<String> = tx
@@ -557,7 +564,7 @@ fn delivered(
         )?
         .query_row(params![id, millis(at), message], |row| row.get(0))
         .optional()?;
-    response::drop_if_answered(tx, id)?;
+    response_url::drop_if_answered(tx, id)?;
     match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
         Some(Op {
             action: Action::Fill { post, .. },

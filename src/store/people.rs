@@ -34,7 +34,7 @@ pub(crate) struct Newcomer {
 
 /// The operator or administrator who admits a person.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum By<'a> {
+pub(crate) enum AdmittedBy<'a> {
     Operator,
     Administrator { user: UserId, name: &'a str },
 }
@@ -42,7 +42,7 @@ pub(crate) enum By<'a> {
 /// The outcome for a newcomer. It is kept with the message that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Entrance {
+pub(crate) enum AdmissionOutcome {
     /// The person is admitted, as this user.
     Admitted(UserId),
     /// The person was admitted already.
@@ -96,7 +96,7 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
 }
 
 /// Returns the grants of a person; `None` once they were revoked.
-pub(crate) fn standing(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
+pub(crate) fn current_grants(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT role, repositories, environments FROM users LEFT JOIN user_grant ON user_grant.user_id = users.id
          WHERE users.id = ?1 AND users.revoked_at IS NULL ORDER BY user_grant.id",
@@ -171,24 +171,24 @@ pub(crate) fn add_person(
 pub(crate) fn admit(
     tx: &Transaction<'_>,
     new: &Newcomer,
-    by: By<'_>,
+    by: AdmittedBy<'_>,
     at: Timestamp,
-) -> Result<Entrance, StoreError> {
+) -> Result<AdmissionOutcome, StoreError> {
     if let Some((user, is_revoked)) = user_of(tx, &new.sender)? {
         let name = person(tx, user)?.name;
         match (is_revoked, by) {
-            (false, _) => return Ok(Entrance::Before { name }),
-            (true, By::Administrator { .. }) => return Ok(Entrance::Revoked { name }),
-            (true, By::Operator) => {}
+            (false, _) => return Ok(AdmissionOutcome::Before { name }),
+            (true, AdmittedBy::Administrator { .. }) => return Ok(AdmissionOutcome::Revoked { name }),
+            (true, AdmittedBy::Operator) => {}
         }
     }
     let of = |account: &Account| account.platform == new.sender.platform && account.id == new.sender.account;
     if !new.connected.iter().any(of) && !was_seen(tx, &new.sender)? {
-        return Ok(Entrance::Nowhere);
+        return Ok(AdmissionOutcome::Nowhere);
     }
     let (by, by_user) = match by {
-        By::Operator => ("operator", None),
-        By::Administrator { user, name } => (name, Some(user)),
+        AdmittedBy::Operator => ("operator", None),
+        AdmittedBy::Administrator { user, name } => (name, Some(user)),
     };
     let user = add_person(tx, &new.name, by, &new.sender, &new.grant, at)?;
     let data = serde_json::json!({
@@ -200,7 +200,7 @@ pub(crate) fn admit(
         "user": user,
     });
     audit_in(tx, "user.created", data, at)?;
-    Ok(Entrance::Admitted(user))
+    Ok(AdmissionOutcome::Admitted(user))
 }
 
 /// True if an account was turned away here, or others of its workspace or bot were admitted.

@@ -24,7 +24,7 @@ pub enum GroupAccess {
 
 impl GroupAccess {
     /// Returns what `data.group_access` says.
-    pub fn of(is_accepted: bool) -> Self {
+    pub fn from_setting(is_accepted: bool) -> Self {
         match is_accepted {
             true => Self::Accepted,
             false => Self::Refused,
@@ -43,7 +43,7 @@ pub fn prepare_directory(directory: &Path, group: GroupAccess) -> Result<(), Ope
 }
 
 /// Returns the mode of a data directory that nobody else can read; `None` where there is none yet. Changes nothing.
-pub fn look_at_directory(directory: &Path, group: GroupAccess) -> Result<Option<u32>, OpenError> {
+pub fn check_directory(directory: &Path, group: GroupAccess) -> Result<Option<u32>, OpenError> {
     match mode_of(directory) {
         Ok(mode) => checked(directory, mode, group).map(Some),
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
@@ -100,7 +100,7 @@ fn advice(directory: &Path, mode: u32) -> String {
 #[allow(clippy::unwrap_used)]
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests {
-    use super::{GroupAccess, look_at_directory, prepare_directory};
+    use super::{GroupAccess, check_directory, prepare_directory};
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
@@ -135,7 +135,7 @@ mod tests {
                 (GroupAccess::Accepted, with_group),
             ] {
                 let said = prepare_directory(&data, group).map_err(|err| err.to_string());
-                let looked = look_at_directory(&data, group).map_err(|err| err.to_string());
+                let looked = check_directory(&data, group).map_err(|err| err.to_string());
                 assert_eq!(said.is_err(), refused, "{bits:o} {group:?}: {said:?}");
                 assert_eq!(looked.is_err(), refused, "{bits:o} {group:?}");
                 if let Err(why) = said {
@@ -152,13 +152,13 @@ mod tests {
     fn an_empty_directory_is_judged_like_any_other() {
         let room = tempfile::tempdir().unwrap();
         open_to(room.path(), 0o755);
-        assert!(look_at_directory(room.path(), GroupAccess::Refused).is_err());
+        assert!(check_directory(room.path(), GroupAccess::Refused).is_err());
         assert!(prepare_directory(room.path(), GroupAccess::Refused).is_err());
         assert_eq!(mode(room.path()), 0o755);
         open_to(room.path(), 0o770);
         prepare_directory(room.path(), GroupAccess::Accepted).unwrap();
         let missing = room.path().join("none");
-        assert_eq!(look_at_directory(&missing, GroupAccess::Refused).unwrap(), None);
+        assert_eq!(check_directory(&missing, GroupAccess::Refused).unwrap(), None);
         assert!(!missing.exists());
     }
 }

@@ -12,16 +12,16 @@ use tracing::error;
 /// Reads that wait before callers do.
 const WAITING_MAX: usize = 1_024;
 
-type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+type ReadJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The queue in front of the threads.
-pub(super) struct Reader {
-    queue: Option<mpsc::Sender<Work>>,
+pub(super) struct ReadPool {
+    queue: Option<mpsc::Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
     reporter: Reporter,
 }
 
-impl Reader {
+impl ReadPool {
     pub(super) fn start(connections: Vec<Connection>, reporter: Reporter) -> Result<Self, OpenError> {
         let (queue, works) = mpsc::channel(WAITING_MAX);
         let works = Arc::new(Mutex::new(works));
@@ -45,7 +45,7 @@ impl Reader {
     ) -> Result<T, StoreError> {
         let (reply, answered) = oneshot::channel();
         let reporter = self.reporter.clone();
-        let work: Work = Box::new(move |connection| {
+        let work: ReadJob = Box::new(move |connection| {
             let result = connection
                 .transaction_with_behavior(TransactionBehavior::Deferred)
                 .map_err(StoreError::from)
@@ -65,7 +65,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for ReadPool {
     fn drop(&mut self) {
         self.queue = None;
         for thread in self.threads.drain(..) {
@@ -76,7 +76,7 @@ impl Drop for Reader {
     }
 }
 
-fn run(mut connection: Connection, works: &Mutex<mpsc::Receiver<Work>>) {
+fn run(mut connection: Connection, works: &Mutex<mpsc::Receiver<ReadJob>>) {
     loop {
         // One thread waits for work at a time; the lock is free again before the work runs.
         let work = works

@@ -60,7 +60,7 @@ impl Store {
     /// Says that this process works on the messages from now on: should it end otherwise than by
     /// [`Store::end_work`], what was in work then is blamed.
     pub async fn begin_work(&self) -> Result<(), StoreError> {
-        self.write_ordered(|tx| Ok(set_working(tx, true)?)).await
+        self.write_unsynced(|tx| Ok(set_working(tx, true)?)).await
     }
 
     /// Says that this process works on nothing any more, and gives back every claim.

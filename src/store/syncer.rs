@@ -17,22 +17,22 @@ const DELAY: Duration = Duration::from_millis(20);
 /// Pause between two attempts to open the log.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Longest time the log may be impossible to open before those who wait are told that nothing is durable yet.
-const PATIENCE: Duration = Duration::from_secs(2);
+const OPEN_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The thread that syncs. It ends when this is dropped.
 pub(super) struct Syncer {
-    shared: Arc<Shared>,
+    shared: Arc<SyncShared>,
     reporter: Reporter,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SyncShared {
+    state: Mutex<SyncState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct SyncState {
     /// Commits that did not wait for the disk, and how many of them are durable by now.
     committed: u64,
     durable: u64,
@@ -47,7 +47,7 @@ impl Syncer {
     /// Syncs this file, the log of the database, which is there.
     pub(super) fn start(log: &Path, reporter: Reporter) -> Result<Self, OpenError> {
         let resources = |err: std::io::Error| OpenError::Resources(err.to_string());
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SyncShared>::default();
         let mut log = LogFile::at(log);
         // Now, while there are descriptors: it is not opened again.
         log.current().map_err(resources)?;
@@ -65,20 +65,20 @@ impl Syncer {
     }
 
     /// Counts a commit that did not wait for the disk.
-    pub(super) fn later(&self) {
+    pub(super) fn note_commit(&self) {
         self.shared.state().committed += 1;
         self.shared.changed.notify_one();
     }
 
     /// Notes that a commit waited for the disk, and took along all before it.
-    pub(super) fn done(&self) {
+    pub(super) fn note_synced_commit(&self) {
         let mut state = self.shared.state();
         state.durable = state.committed;
-        state.tell_those_who_wait();
+        state.notify_waiting();
     }
 
     /// Waits until all that was committed before is durable.
-    pub(super) async fn durable(&self) -> Result<(), StoreError> {
+    pub(super) async fn wait_durable(&self) -> Result<(), StoreError> {
         let durable = {
             let mut state = self.shared.state();
             if state.failed {
@@ -129,22 +129,22 @@ impl Drop for Syncer {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SyncShared {
+    fn state(&self) -> MutexGuard<'_, SyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fail(&self) {
         let mut state = self.state();
         state.failed = true;
-        state.tell_those_who_wait();
+        state.notify_waiting();
     }
 
     /// Waits until there is something to sync, and either somebody waits for it or the moment is over. False at
     /// the end.
     fn wait_for_work(&self) -> bool {
-        let idle = |state: &mut State| !state.is_pending() && !state.closed;
-        let patient = |state: &mut State| state.is_pending() && state.waiting.is_empty() && !state.closed;
+        let idle = |state: &mut SyncState| !state.is_pending() && !state.closed;
+        let patient = |state: &mut SyncState| state.is_pending() && state.waiting.is_empty() && !state.closed;
         loop {
             let state = self.changed.wait_while(self.state(), idle);
             let state = state.unwrap_or_else(PoisonError::into_inner);
@@ -159,12 +159,12 @@ impl Shared {
     }
 }
 
-impl State {
+impl SyncState {
     fn is_pending(&self) -> bool {
         self.durable < self.committed
     }
 
-    fn tell_those_who_wait(&mut self) {
+    fn notify_waiting(&mut self) {
         let (durable, failed) = (self.durable, self.failed);
         for (_, waiting) in self
             .waiting
@@ -180,11 +180,11 @@ impl State {
 /// sync that failed before.
 struct LogFile {
     path: PathBuf,
-    kept: Option<(File, Metadata)>,
+    file: Option<(File, Metadata)>,
 }
 
 /// The result of a sync.
-enum Synced {
+enum SyncResult {
     Done,
     /// The sync was not tried. The files are as they were.
     NotYet(std::io::Error),
@@ -196,18 +196,18 @@ impl LogFile {
     fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            kept: None,
+            file: None,
         }
     }
 
-    fn sync(&mut self) -> Synced {
+    fn sync(&mut self) -> SyncResult {
         match self.current() {
-            Err(error) => Synced::NotYet(error),
+            Err(error) => SyncResult::NotYet(error),
             // The database was closed, with everything in it.
-            Ok(None) => Synced::Done,
+            Ok(None) => SyncResult::Done,
             Ok(Some(file)) => match file.sync_data() {
-                Ok(()) => Synced::Done,
-                Err(error) => Synced::Failed(error),
+                Ok(()) => SyncResult::Done,
+                Err(error) => SyncResult::Failed(error),
             },
         }
     }
@@ -216,16 +216,16 @@ impl LogFile {
     #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
     fn current(&mut self) -> std::io::Result<Option<&File>> {
         match std::fs::metadata(&self.path) {
-            Ok(there) if self.kept.as_ref().is_some_and(|(_, kept)| is_same(kept, &there)) => {}
+            Ok(there) if self.file.as_ref().is_some_and(|(_, kept)| is_same(kept, &there)) => {}
             Ok(_) => {
                 let file = File::open(&self.path)?;
                 let metadata = file.metadata()?;
-                self.kept = Some((file, metadata));
+                self.file = Some((file, metadata));
             }
-            Err(error) if error.kind() == ErrorKind::NotFound || self.kept.is_some() => {}
+            Err(error) if error.kind() == ErrorKind::NotFound || self.file.is_some() => {}
             Err(error) => return Err(error),
         }
-        Ok(self.kept.as_ref().map(|(file, _)| file))
+        Ok(self.file.as_ref().map(|(file, _)| file))
     }
 }
 
@@ -233,30 +233,30 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-fn run(shared: &Shared, log: &mut LogFile, reporter: &Reporter) {
+fn run(shared: &SyncShared, log: &mut LogFile, reporter: &Reporter) {
     let mut not_since: Option<Instant> = None;
     while shared.wait_for_work() {
         // What is committed from here on is for the next time.
         let committed = shared.state().committed;
         match log.sync() {
-            Synced::Done if !reporter.is_broken() => {
+            SyncResult::Done if !reporter.is_broken() => {
                 not_since = None;
                 let mut state = shared.state();
                 state.durable = state.durable.max(committed);
-                state.tell_those_who_wait();
+                state.notify_waiting();
             }
-            Synced::Done => return shared.fail(),
-            Synced::Failed(error) => {
+            SyncResult::Done => return shared.fail(),
+            SyncResult::Failed(error) => {
                 reporter.broken(&format!("what was committed could not be synced: {error}"));
                 return shared.fail();
             }
-            Synced::NotYet(error) => {
+            SyncResult::NotYet(error) => {
                 if not_since.is_none() {
                     tracing::warn!(%error, "the log could not be opened to sync it; it is tried again");
                 }
                 let mut state = shared.state();
                 let waited = not_since.get_or_insert_with(Instant::now).elapsed();
-                if waited >= PATIENCE || state.closed {
+                if waited >= OPEN_WAIT_MAX || state.closed {
                     // It is durable for nobody yet. Whoever asks again waits again.
                     state.waiting.clear();
                 }
@@ -273,7 +273,7 @@ fn run(shared: &Shared, log: &mut LogFile, reporter: &Reporter) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::disallowed_methods)]
 mod tests {
-    use super::{LogFile, Reporter, Shared, Syncer, run};
+    use super::{LogFile, Reporter, SyncShared, Syncer, run};
     use crate::store::StoreError;
     use std::path::Path;
     use std::sync::Arc;
@@ -282,8 +282,8 @@ mod tests {
     const UNSYNCED: &str = "/proc/self/stat";
 
     /// Runs the thread at the end of its store, with one commit that did not wait if `pending`.
-    fn synced(pending: bool, log: &Path) -> (Shared, Reporter) {
-        let (shared, reporter) = (Shared::default(), Reporter::default());
+    fn synced(pending: bool, log: &Path) -> (SyncShared, Reporter) {
+        let (shared, reporter) = (SyncShared::default(), Reporter::default());
         shared.state().committed = u64::from(pending);
         shared.state().closed = true;
         run(&shared, &mut LogFile::at(log), &reporter);
@@ -292,7 +292,7 @@ mod tests {
 
     /// R14
     #[test]
-    fn a_log_that_cannot_be_synced_is_told_and_one_that_is_gone_is_not() {
+    fn a_failed_log_sync_breaks_the_store_and_a_missing_log_does_not() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         assert!(!synced(true, &log).0.state().failed);
@@ -308,7 +308,7 @@ mod tests {
 
     /// A missing log, and one that nobody could open, say nothing about the disk.
     #[test]
-    fn a_log_that_cannot_be_opened_is_no_disk_that_failed() {
+    fn a_log_that_cannot_be_opened_does_not_break_the_store() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         std::fs::write(&log, "x").unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn another_log_in_its_place_is_the_one_that_is_synced() {
+    fn a_replaced_log_file_is_the_one_that_is_synced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         std::fs::write(&path, "one").unwrap();
@@ -335,26 +335,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_told_when_it_is_durable_and_when_it_never_will_be() {
+    async fn waiters_learn_when_a_commit_is_durable_or_never_will_be() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         std::fs::write(&log, "x").unwrap();
         let syncer = Syncer::start(&log, Reporter::default()).unwrap();
-        assert!(syncer.durable().await.is_ok());
+        assert!(syncer.wait_durable().await.is_ok());
         for _ in 0..3 {
-            syncer.later();
-            assert!(syncer.durable().await.is_ok());
+            syncer.note_commit();
+            assert!(syncer.wait_durable().await.is_ok());
             assert!(!syncer.shared.state().is_pending());
         }
         let reporter = Reporter::default();
         let syncer = Syncer::start(Path::new(UNSYNCED), reporter.clone()).unwrap();
-        syncer.later();
-        let told = syncer.durable().await.unwrap_err();
+        syncer.note_commit();
+        let told = syncer.wait_durable().await.unwrap_err();
         assert!(matches!(told, StoreError::Broken(_)), "{told}");
         assert!(reporter.is_broken());
         // Nothing after it is called durable either.
-        syncer.later();
-        assert_eq!(syncer.durable().await, Err(told));
+        syncer.note_commit();
+        assert_eq!(syncer.wait_durable().await, Err(told));
     }
 
     /// R14: a sync of somebody else that failed is no better than one of its own.
@@ -366,8 +366,8 @@ mod tests {
         let reporter = Reporter::default();
         let syncer = Syncer::start(&log, reporter.clone()).unwrap();
         reporter.broken("a checkpoint could not be synced");
-        syncer.later();
-        assert!(syncer.durable().await.is_err());
+        syncer.note_commit();
+        assert!(syncer.wait_durable().await.is_err());
     }
 
     #[tokio::test]
@@ -377,8 +377,8 @@ mod tests {
             shared: Arc::default(),
             reporter: Reporter::default(),
         };
-        syncer.later();
-        let (told, ()) = tokio::join!(syncer.durable(), async { syncer.done() });
+        syncer.note_commit();
+        let (told, ()) = tokio::join!(syncer.wait_durable(), async { syncer.note_synced_commit() });
         assert!(told.is_ok());
     }
 }

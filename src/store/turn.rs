@@ -3,23 +3,25 @@
 
 use super::audit::audit_in;
 use super::claim::{Claim, check_fence};
-use super::column::{count, json, millis, of_word, parse, time, word};
-use super::edits::Edits;
-use super::outbox::{Busy, Due};
+use super::column::{count, json, millis, parse, parse_word, time, word};
+use super::edits::FileEdits;
+use super::outbox::{DueOperation, InFlightLock};
 use super::people::{self, GrantRow};
 use super::usage::Cost;
 use super::{
-    NewAction, NewChange, Numbered, Store, StoreError, action, change, command, conversation, edits, inbox,
-    outbox, usage,
+    NewAction, NewChange, NumberedChange, Store, StoreError, action, change, command, conversation, edits,
+    inbox, outbox, usage,
 };
 use crate::crash_point;
-use crate::model::{Change, ConversationId, InboxId, Op, Source, Step, TurnId, Usage, UserId, Verdict};
+use crate::model::{
+    Change, ConversationId, InboxId, Op, Step, TurnId, Usage, UserId, Verdict, VerdictSource,
+};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
 /// The beginning of a turn, stored in one transaction.
-pub struct Begin {
+pub struct TurnStart {
     /// The text that the model reads as the person's words.
     pub user_text: String,
     /// The repository and base commit the workspace is bound to, where they are not what they were.
@@ -32,7 +34,7 @@ pub struct Begin {
 
 /// A turn that began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct StartedTurn {
     /// The row of the turn.
     pub turn: TurnId,
     /// True if its message has a card: it had to wait, or was taken up before.
@@ -42,7 +44,7 @@ pub struct Begun {
 }
 
 #[cfg(test)]
-impl Begin {
+impl TurnStart {
     /// A turn that shows nothing while it runs, in the workspace as it is bound.
     pub fn quiet(user_text: impl Into<String>) -> Self {
         Self {
@@ -55,34 +57,34 @@ impl Begin {
 }
 
 /// The end of a turn, decided in the transaction that ends it, by what its person may do at that moment.
-pub enum End {
+pub enum TurnEnd {
     /// The turn is answered.
-    Answered(Box<Finish>),
+    Answered(Box<TurnAnswer>),
     /// The person is out: only the cost of the turn is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
 }
 
 /// The end of a turn, as it is in the store.
 #[derive(Debug, PartialEq)]
-pub struct Finished {
+pub struct FinishedTurn {
     /// The verdict on the turn.
     pub verdict: Verdict,
     /// The source of the verdict.
-    pub source: Source,
+    pub source: VerdictSource,
     /// True if its answer was kept: the person was not out.
     pub is_answered: bool,
     /// The change it prepared.
     pub change: Option<Change>,
     /// Operations that are due at once, if the caller said that it delivers them.
-    pub due: Option<Vec<Due>>,
+    pub due: Option<Vec<DueOperation>>,
 }
 
 /// An answer, with all that becomes durable with it.
-pub struct Finish {
+pub struct TurnAnswer {
     /// The verdict on the turn.
     pub verdict: Verdict,
     /// The source of the verdict.
-    pub source: Source,
+    pub source: VerdictSource,
     /// The final answer: the model's, or one of ours after a stop, a limit, an error. Ignored when the
     /// last recorded step is one.
     pub answer: Option<Step>,
@@ -99,22 +101,22 @@ pub struct Finish {
     pub summary: Value,
     /// Makes the announcement of what the turn leaves. Runs inside the transaction: it computes, and waits for
     /// nothing.
-    pub announce: Announce,
+    pub announce: AnnouncementBuilder,
 }
 
 /// The part of a change that a turn leaves in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaves<'a> {
+pub enum StoredChange<'a> {
     /// The turn leaves no change, or one that is withheld.
     Nothing,
     /// The workspace is as its base again: the change of this name, `CHG-42 rev 2`, was open and is closed.
     Closed(&'a str),
     /// A change.
-    Change(&'a Numbered),
+    Change(&'a NumberedChange),
 }
 
 /// Says what goes out, given what a turn leaves.
-pub type Announce = Box<dyn FnOnce(Leaves<'_>) -> Announcement + Send>;
+pub type AnnouncementBuilder = Box<dyn FnOnce(StoredChange<'_>) -> Announcement + Send>;
 
 /// The operations and buttons that go out together: with the end of a turn, or while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,7 +126,7 @@ pub struct Announcement {
     /// The buttons they carry.
     pub actions: Vec<NewAction>,
     /// True if the caller delivers at once what it is answered; see [`Store::due`].
-    pub take: bool,
+    pub deliver_now: bool,
 }
 
 /// A turn as `/status` and `session show` tell it.
@@ -141,7 +143,7 @@ pub struct TurnSummary {
     /// The verdict on it.
     pub verdict: Option<Verdict>,
     /// The source of the verdict.
-    pub source: Option<Source>,
+    pub source: Option<VerdictSource>,
     /// The facts given with its end.
     pub summary: Value,
     /// Model calls with their results.
@@ -158,15 +160,15 @@ impl Store {
         &self,
         claim: &Claim,
         inbox: InboxId,
-        begin: Begin,
+        begin: TurnStart,
         at: Timestamp,
-    ) -> Result<Begun, StoreError> {
+    ) -> Result<StartedTurn, StoreError> {
         let claim = *claim;
-        self.write_soon(move |tx| {
+        self.write_deferred(move |tx| {
             check_fence(tx, claim)?;
             inbox::check_unfinished(tx, claim.conversation, inbox)?;
             if begin.forgets {
-                conversation::forget_said(tx, claim.conversation)?;
+                conversation::clear_history(tx, claim.conversation)?;
             }
             if let Some((repository, base)) = &begin.bind {
                 conversation::bind(tx, claim.conversation, repository, base)?;
@@ -179,7 +181,7 @@ impl Store {
                 claim.conversation.0,
                 millis(at),
                 word(&Verdict::Error)?,
-                word(&Source::Harness)?
+                word(&VerdictSource::Harness)?
             ])?;
             let edits = edits::snapshot(tx, claim.conversation)?;
             tx.prepare_cached(
@@ -198,7 +200,7 @@ impl Store {
                 Some(card) => outbox::is_known(tx, card)?,
                 None => false,
             };
-            Ok(Begun {
+            Ok(StartedTurn {
                 turn,
                 has_card,
                 is_stopped: inbox::is_stopped(tx, inbox)?,
@@ -215,7 +217,7 @@ impl Store {
         turn: TurnId,
         step: &Step,
         cost: &Cost,
-        edits: Option<&Edits>,
+        edits: Option<&FileEdits>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (claim, step, cost, edits) = (*claim, step.clone(), cost.clone(), edits.cloned());
@@ -261,7 +263,7 @@ impl Store {
                     turn.0,
                     millis(at),
                     word(&Verdict::Cancelled)?,
-                    word(&Source::Harness)?
+                    word(&VerdictSource::Harness)?
                 ])?;
             Ok(())
         })
@@ -276,23 +278,23 @@ impl Store {
         claim: &Claim,
         turn: TurnId,
         user: UserId,
-        decide: impl FnOnce(Option<&[GrantRow]>) -> End + Send + 'static,
+        decide: impl FnOnce(Option<&[GrantRow]>) -> TurnEnd + Send + 'static,
         at: Timestamp,
-    ) -> Result<Finished, StoreError> {
+    ) -> Result<FinishedTurn, StoreError> {
         let claim = *claim;
-        self.write_taking(move |tx, busy| {
-            let standing = people::standing(tx, user)?;
+        self.write_leasing(move |tx, busy| {
+            let standing = people::current_grants(tx, user)?;
             match decide(standing.as_deref()) {
-                End::Answered(finish) => finish_turn(tx, claim, turn, *finish, at, busy),
-                End::Refused(ops, cost) => {
+                TurnEnd::Answered(finish) => finish_turn(tx, claim, turn, *finish, at, busy),
+                TurnEnd::Refused(ops, cost) => {
                     let inbox = check_open(tx, claim, turn)?;
                     if let Some(cost) = &cost {
                         usage::record(tx, claim.conversation, turn, cost, at)?;
                     }
                     dismiss(tx, claim, inbox, &ops, at)?;
-                    Ok(Finished {
+                    Ok(FinishedTurn {
                         verdict: Verdict::Error,
-                        source: Source::Harness,
+                        source: VerdictSource::Harness,
                         is_answered: false,
                         change: None,
                         due: None,
@@ -382,7 +384,7 @@ fn take_back_cut(
         inbox.0,
         millis(at),
         word(&Verdict::Error)?,
-        word(&Source::Harness)?
+        word(&VerdictSource::Harness)?
     ])?;
     let data = serde_json::json!({
         "conversation": id,
@@ -403,15 +405,15 @@ fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary,
         finished_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
         verdict: row
             .get::<_, Option<String>>(4)?
-            .map(|text| of_word("verdict", text))
+            .map(|text| parse_word("verdict", text))
             .transpose()?,
         source: row
             .get::<_, Option<String>>(5)?
-            .map(|text| of_word("source", text))
+            .map(|text| parse_word("source", text))
             .transpose()?,
         summary: text.map_or(Ok(Value::Null), |text| parse("summary", &text))?,
         steps: count(row.get(7)?),
-        usage: usage::of_turn(tx, turn)?,
+        usage: usage::turn_usage(tx, turn)?,
     })
 }
 
@@ -419,10 +421,10 @@ fn finish_turn(
     tx: &Transaction<'_>,
     claim: Claim,
     turn: TurnId,
-    finish: Finish,
+    finish: TurnAnswer,
     at: Timestamp,
-    busy: &mut Busy<'_>,
-) -> Result<Finished, StoreError> {
+    busy: &mut InFlightLock<'_>,
+) -> Result<FinishedTurn, StoreError> {
     let inbox = check_open(tx, claim, turn)?;
     if let Some(answer) = &finish.answer
         && !is_answered(tx, turn)?
@@ -457,9 +459,9 @@ fn finish_turn(
     };
     inbox::finish(tx, claim.conversation, inbox, at)?;
     let leaves = match (&change, &closed) {
-        (Some(numbered), _) => Leaves::Change(numbered),
-        (None, Some(name)) => Leaves::Closed(name),
-        (None, None) => Leaves::Nothing,
+        (Some(numbered), _) => StoredChange::Change(numbered),
+        (None, Some(name)) => StoredChange::Closed(name),
+        (None, None) => StoredChange::Nothing,
     };
     let due = announce(tx, &(finish.announce)(leaves), at, busy)?;
     let data = serde_json::json!({
@@ -472,7 +474,7 @@ fn finish_turn(
         "withheld": finish.withheld.is_some(),
     });
     audit_in(tx, "turn.finished", data, at)?;
-    Ok(Finished {
+    Ok(FinishedTurn {
         verdict: finish.verdict,
         source: finish.source,
         is_answered: true,
@@ -494,16 +496,16 @@ pub(super) fn announce(
     tx: &Transaction<'_>,
     announcement: &Announcement,
     at: Timestamp,
-    busy: &mut Busy<'_>,
-) -> Result<Option<Vec<Due>>, StoreError> {
+    busy: &mut InFlightLock<'_>,
+) -> Result<Option<Vec<DueOperation>>, StoreError> {
     action::insert(tx, &announcement.actions)?;
     let ops = &announcement.ops;
-    if !announcement.take {
+    if !announcement.deliver_now {
         outbox::enqueue(tx, ops, at)?;
         return Ok(None);
     }
     outbox::enqueue_ready(tx, ops, at)?;
-    outbox::take_enqueued(tx, ops, at, busy).map(Some)
+    outbox::lease_enqueued(tx, ops, at, busy).map(Some)
 }
 
 fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! The usage of models, by person.
 
 use super::claim::{Claim, check_fence};
-use super::column::{count, millis, of_count};
+use super::column::{count, count_column, millis};
 use super::{Store, StoreError};
 use crate::model::{ConversationId, InboxId, TurnId, Usage, UserId};
 use jiff::Timestamp;
@@ -39,7 +39,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (claim, cost) = (*claim, cost.clone());
-        self.write_soon(move |tx| {
+        self.write_deferred(move |tx| {
             check_fence(tx, claim)?;
             record(tx, claim.conversation, turn, &cost, at)
         })
@@ -87,17 +87,17 @@ pub(super) fn record(
         conversation.0,
         cost.provider,
         cost.model,
-        of_count(cost.usage.input),
-        of_count(cost.usage.output),
-        of_count(cost.usage.cache_read),
-        of_count(cost.usage.cache_write),
+        count_column(cost.usage.input),
+        count_column(cost.usage.output),
+        count_column(cost.usage.cache_read),
+        count_column(cost.usage.cache_write),
         millis(at),
     ])?;
     Ok(())
 }
 
 /// The tokens of a turn.
-pub(super) fn of_turn(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
+pub(super) fn turn_usage(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
     let usage = tx
         .prepare_cached(
             "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
@@ -108,7 +108,7 @@ pub(super) fn of_turn(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, Store
 }
 
 /// The tokens of all turns of a message.
-pub(super) fn of_message(tx: &Transaction<'_>, inbox: InboxId) -> Result<Usage, StoreError> {
+pub(super) fn message_usage(tx: &Transaction<'_>, inbox: InboxId) -> Result<Usage, StoreError> {
     let usage = tx
         .prepare_cached(
             "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),

@@ -1,9 +1,9 @@
 //! The one thread that writes. What waits is committed together, and nobody is answered before the
 //! commit that holds their work.
 
+use super::checkpoint::WalCheckpointer;
 use super::condition::Reporter;
 use super::last_start::LastStart;
-use super::log::Log;
 use super::open::BUSY_MAX;
 use super::syncer::Syncer;
 use super::{OpenError, StoreError};
@@ -26,25 +26,25 @@ const BUSY_MIN: Duration = Duration::from_millis(10);
 
 /// The durability that a caller is promised with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Promise {
+pub(super) enum Durability {
     /// The write survives a power failure.
-    Durable,
+    Synced,
     /// The write survives the end of the process, and a power failure from a moment later on: for the outcome of
     /// something that was done already, where nothing waits for it that must not be done twice.
-    Soon,
+    Deferred,
     /// The write survives the end of the process, and a power failure once anything durable came after it: for what
     /// can be found out again, such as who works on a conversation.
-    Ordered,
+    Unsynced,
 }
 
-struct Work {
-    run: Box<dyn FnOnce(&Transaction<'_>) -> Pending + Send>,
-    promise: Promise,
+struct WriteJob {
+    run: Box<dyn FnOnce(&Transaction<'_>) -> PendingReply + Send>,
+    durability: Durability,
     queued: Instant,
 }
 
 /// A work that ran and whose caller waits for the commit.
-struct Pending {
+struct PendingReply {
     failed: bool,
     /// The error, if the work found out that the store is broken.
     broken: Option<StoreError>,
@@ -52,25 +52,26 @@ struct Pending {
 }
 
 /// The queue in front of the thread.
-pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Work>>,
+pub(super) struct WriteQueue {
+    queue: Option<mpsc::Sender<WriteJob>>,
     thread: Option<JoinHandle<()>>,
     syncer: Arc<Syncer>,
     reporter: Reporter,
 }
 
-impl Writer {
+impl WriteQueue {
     pub(super) fn start(
         mut connection: Connection,
         file: &Path,
         reporter: Reporter,
     ) -> Result<Self, OpenError> {
         let syncer = Arc::new(Syncer::start(file, reporter.clone())?);
-        let log = Log::of(&mut connection).map_err(|err| OpenError::Resources(err.to_string()))?;
+        let log =
+            WalCheckpointer::attach(&mut connection).map_err(|err| OpenError::Resources(err.to_string()))?;
         let (queue, works) = mpsc::channel(WAITING_MAX);
-        let mut thread = Committing {
+        let mut thread = Committer {
             connection,
-            log,
+            checkpointer: log,
             syncer: Arc::clone(&syncer),
             reporter: reporter.clone(),
             directory: file.parent().map(Path::to_owned).unwrap_or_default(),
@@ -94,8 +95,8 @@ impl Writer {
     }
 
     /// Waits until everything that was to be durable soon, and was answered before, is.
-    pub(super) async fn durable(&self) -> Result<(), StoreError> {
-        self.syncer.durable().await
+    pub(super) async fn wait_durable(&self) -> Result<(), StoreError> {
+        self.syncer.wait_durable().await
     }
 
     /// True if nothing waits for the disk.
@@ -106,14 +107,14 @@ impl Writer {
 
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        promise: Promise,
+        promise: Durability,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
         after: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answered) = oneshot::channel();
         let run = move |transaction: &Transaction<'_>| {
             let result = work(transaction);
-            Pending {
+            PendingReply {
                 failed: result.is_err(),
                 broken: result.as_ref().err().filter(|error| error.is_broken()).cloned(),
                 answer: Box::new(move |committed| {
@@ -129,9 +130,9 @@ impl Writer {
                 }),
             }
         };
-        let work = Work {
+        let work = WriteJob {
             run: Box::new(run),
-            promise,
+            durability: promise,
             queued: Instant::now(),
         };
         let queue = self.queue.as_ref().ok_or_else(|| self.closed())?;
@@ -147,7 +148,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriteQueue {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take()
@@ -160,9 +161,9 @@ impl Drop for Writer {
 }
 
 /// The state of the thread that writes.
-struct Committing {
+struct Committer {
     connection: Connection,
-    log: Log,
+    checkpointer: WalCheckpointer,
     syncer: Arc<Syncer>,
     reporter: Reporter,
     directory: PathBuf,
@@ -170,8 +171,8 @@ struct Committing {
     synced: bool,
 }
 
-impl Committing {
-    fn run(&mut self, mut works: mpsc::Receiver<Work>) {
+impl Committer {
+    fn run(&mut self, mut works: mpsc::Receiver<WriteJob>) {
         while let Some(first) = works.blocking_recv() {
             let mut group = vec![first];
             while group.len() < GROUP_MAX
@@ -186,7 +187,7 @@ impl Committing {
                 self.commit(group);
             }
             if !self.reporter.is_broken()
-                && let Err(error) = self.log.settle(&self.connection)
+                && let Err(error) = self.checkpointer.checkpoint(&self.connection)
             {
                 self.reporter.failed(&error);
             }
@@ -197,20 +198,20 @@ impl Committing {
     }
 
     /// Runs a group and answers it.
-    fn commit(&mut self, group: Vec<Work>) {
-        let soon = group.iter().any(|work| work.promise == Promise::Soon);
+    fn commit(&mut self, group: Vec<WriteJob>) {
+        let soon = group.iter().any(|work| work.durability == Durability::Deferred);
         let mut done = Vec::with_capacity(group.len());
         let outcome = self
-            .promise(&group)
+            .set_sync_level(&group)
             .and_then(|()| attempt(&self.connection, group, &mut done));
-        let has_written = self.log.has_grown();
+        let has_written = self.checkpointer.has_grown();
         match &outcome {
             // Told before anybody is answered: who is told of a commit may ask whether it is durable. One that
             // changed nothing has synced nothing, not even what was committed before it.
             Ok(()) => match (self.synced, soon) {
                 _ if !has_written => {}
-                (true, _) => self.syncer.done(),
-                (false, true) => self.syncer.later(),
+                (true, _) => self.syncer.note_synced_commit(),
+                (false, true) => self.syncer.note_commit(),
                 (false, false) => {}
             },
             Err(error) => self.reporter.failed(error),
@@ -224,8 +225,8 @@ impl Committing {
 
     /// Makes the next commit wait for the disk, or not: one that syncs takes along all before it. Whoever waited in
     /// the queue waits for the lock of another program so much less.
-    fn promise(&mut self, group: &[Work]) -> Result<(), StoreError> {
-        let wanted = group.iter().any(|work| work.promise == Promise::Durable);
+    fn set_sync_level(&mut self, group: &[WriteJob]) -> Result<(), StoreError> {
+        let wanted = group.iter().any(|work| work.durability == Durability::Synced);
         if self.synced != wanted {
             let level = if wanted { "FULL" } else { "NORMAL" };
             self.connection.pragma_update(None, "synchronous", level)?;
@@ -259,7 +260,11 @@ impl Committing {
     }
 }
 
-fn attempt(connection: &Connection, group: Vec<Work>, done: &mut Vec<Pending>) -> Result<(), StoreError> {
+fn attempt(
+    connection: &Connection,
+    group: Vec<WriteJob>,
+    done: &mut Vec<PendingReply>,
+) -> Result<(), StoreError> {
     // By reference, so that one can be begun anew after another.
     let begin = || Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
     let mut transaction = begin()?;
@@ -301,10 +306,10 @@ fn attempt(connection: &Connection, group: Vec<Work>, done: &mut Vec<Pending>) -
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use super::{Committing, Pending, Promise, Work};
+    use super::{Committer, Durability, PendingReply, WriteJob};
+    use crate::store::checkpoint::WalCheckpointer;
     use crate::store::condition::{Condition, Reporter};
     use crate::store::fixture::{at, fresh};
-    use crate::store::log::Log;
     use crate::store::syncer::Syncer;
     use crate::store::{Store, StoreError};
     use rusqlite::{Connection, Transaction};
@@ -336,46 +341,46 @@ mod tests {
     fn a_commit_that_changes_nothing_makes_nothing_durable() {
         let directory = tempfile::tempdir().unwrap();
         let mut connection = crate::store::open::open(directory.path()).unwrap().writer;
-        let log = Log::of(&mut connection).unwrap();
-        let mut committing = Committing {
+        let log = WalCheckpointer::attach(&mut connection).unwrap();
+        let mut committing = Committer {
             connection,
-            log,
+            checkpointer: log,
             // Without its thread nothing else makes anything durable.
             syncer: Arc::new(Syncer::without_thread()),
             reporter: Reporter::default(),
             directory: directory.path().to_owned(),
             synced: true,
         };
-        let mut commit = |promise, sql: &'static str| {
-            let run = move |tx: &Transaction<'_>| Pending {
+        let mut commit = |durability, sql: &'static str| {
+            let run = move |tx: &Transaction<'_>| PendingReply {
                 failed: tx.execute_batch(sql).is_err(),
                 broken: None,
                 answer: Box::new(|committed| committed.unwrap()),
             };
-            committing.commit(vec![Work {
+            committing.commit(vec![WriteJob {
                 run: Box::new(run),
-                promise,
+                durability,
                 queued: Instant::now(),
             }]);
             committing.syncer.is_durable()
         };
         assert!(!commit(
-            Promise::Soon,
+            Durability::Deferred,
             "INSERT INTO delivery (name, at) VALUES ('a', 0)"
         ));
         // A message that came before, one that is not meant for us, one that fails.
-        assert!(!commit(Promise::Durable, "SELECT 1"));
+        assert!(!commit(Durability::Synced, "SELECT 1"));
         assert!(!commit(
-            Promise::Durable,
+            Durability::Synced,
             "DELETE FROM delivery WHERE name = 'none'"
         ));
-        assert!(!commit(Promise::Durable, "INSERT INTO nowhere VALUES (1)"));
+        assert!(!commit(Durability::Synced, "INSERT INTO nowhere VALUES (1)"));
         assert!(commit(
-            Promise::Durable,
+            Durability::Synced,
             "INSERT INTO delivery (name, at) VALUES ('b', 0)"
         ));
         // Nor is there anything to wait for where nothing was changed.
-        assert!(commit(Promise::Soon, "SELECT 1"));
+        assert!(commit(Durability::Deferred, "SELECT 1"));
     }
 
     /// P1, I1
@@ -475,7 +480,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_is_unavailable_and_passes() {
+    async fn a_full_disk_makes_the_store_unavailable_until_there_is_space() {
         let (_directory, store) = fresh();
         let pages = |count: i64| {
             move |tx: &rusqlite::Transaction<'_>| {
@@ -493,7 +498,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_foreign_lock_is_unavailable_and_passes() {
+    async fn a_lock_of_another_program_makes_the_store_unavailable_until_released() {
         let (directory, store) = fresh();
         let other = Connection::open(directory.path().join("drydock.db")).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -520,7 +525,7 @@ mod tests {
             store.write(|tx| Ok(tx.execute(INSERT, ["after"])?)).await,
             Err(expected.clone())
         );
-        assert_eq!(store.durable().await, Err(expected));
+        assert_eq!(store.wait_durable().await, Err(expected));
         assert!(matches!(*store.condition().borrow(), Condition::Broken(_)));
         drop(store);
         // The log is left as it is.
@@ -547,12 +552,12 @@ mod tests {
 
     /// R14, R36: said as soon as a write fails, and taken back once there is room for a message again.
     #[tokio::test]
-    async fn a_full_disk_is_told_until_there_is_room_again() {
+    async fn a_full_disk_is_reported_until_there_is_space_again() {
         let (_directory, store) = fresh();
         let seen = store.condition();
         let pages =
             |count: i64| move |tx: &Transaction<'_>| Ok(tx.pragma_update(None, "max_page_count", count)?);
-        store.look(at(0)).await.unwrap();
+        store.probe_writes(at(0)).await.unwrap();
         assert_eq!(*seen.borrow(), Condition::Sound);
         store.write(pages(1)).await.unwrap();
         let blob = vec![7_u8; 1_000_000];
@@ -563,16 +568,19 @@ mod tests {
         assert_eq!(*seen.borrow(), Condition::Unavailable(full.into()));
         // A write that needs no room passes, and does not mean that there is some.
         assert_eq!(store.write(|_| Ok(())).await, Ok(()));
-        assert_eq!(store.look(at(1)).await, Err(StoreError::Unavailable(full.into())));
+        assert_eq!(
+            store.probe_writes(at(1)).await,
+            Err(StoreError::Unavailable(full.into()))
+        );
         assert_eq!(*seen.borrow(), Condition::Unavailable(full.into()));
         store.write(pages(1_000_000)).await.unwrap();
-        assert_eq!(store.look(at(2)).await, Ok(()));
+        assert_eq!(store.probe_writes(at(2)).await, Ok(()));
         assert_eq!(*seen.borrow(), Condition::Sound);
     }
 
     /// R15: whoever waited in the queue behind another does not wait for the lock as long again.
     #[tokio::test]
-    async fn a_foreign_lock_keeps_nobody_waiting_for_more_than_two_seconds() {
+    async fn a_lock_of_another_program_delays_no_write_by_more_than_two_seconds() {
         let (directory, store) = fresh();
         let other = Connection::open(directory.path().join("drydock.db")).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -594,12 +602,12 @@ mod tests {
         let locked = "another program holds a lock on the database";
         assert_eq!(*seen.borrow(), Condition::Unavailable(locked.into()));
         other.execute_batch("ROLLBACK").unwrap();
-        assert_eq!(store.look(at(0)).await, Ok(()));
+        assert_eq!(store.probe_writes(at(0)).await, Ok(()));
         assert_eq!(*seen.borrow(), Condition::Sound);
     }
 
     #[tokio::test]
-    async fn caches_hear_of_writes_in_commit_order() {
+    async fn caches_are_updated_in_commit_order() {
         let (_directory, store) = fresh();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let writes = (0..100).map(|number| {
@@ -621,13 +629,13 @@ mod tests {
         };
         let (normal, full) = (1, 2);
         assert_eq!(store.write(level).await, Ok(full));
-        assert_eq!(store.write_ordered(level).await, Ok(normal));
-        assert_eq!(store.write_soon(level).await, Ok(normal));
+        assert_eq!(store.write_unsynced(level).await, Ok(normal));
+        assert_eq!(store.write_deferred(level).await, Ok(normal));
         assert_eq!(store.write(level).await, Ok(full));
         // In one group the strictest promise counts.
         let (held, open) = hold(&store).await;
         let opener = async { open.send(()).unwrap() };
-        let (ordered, durable, ()) = tokio::join!(store.write_ordered(level), store.write(level), opener);
+        let (ordered, durable, ()) = tokio::join!(store.write_unsynced(level), store.write(level), opener);
         assert_eq!((ordered, durable), (Ok(full), Ok(full)));
         assert_eq!(held.await.unwrap(), Ok(()));
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The bounds of a sandbox worker.
-pub(crate) struct Bounds {
+pub(crate) struct WorkerLimits {
     /// Bytes of memory beyond what the process has now.
     pub(crate) memory_bytes_max: u64,
     /// Seconds of processor time.
@@ -11,7 +11,7 @@ pub(crate) struct Bounds {
 }
 
 /// A program that is not ours, and its bounds.
-pub(crate) struct Foreign<'a> {
+pub(crate) struct ExternalProgram<'a> {
     pub(crate) program: &'a Path,
     /// The only directory the program sees.
     pub(crate) directory: &'a Path,

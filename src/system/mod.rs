@@ -31,9 +31,9 @@ compile_error!("Drydock runs on Linux and macOS. Windows: use WSL 2.");
 mod bounds;
 
 pub use allocator::map_large_blocks;
-pub(crate) use bounds::{Bounds, Foreign};
+pub(crate) use bounds::{ExternalProgram, WorkerLimits};
 pub use chosen::LayerName;
 pub(crate) use chosen::{
-    Entering, PATH_ONLY, boot, close_to_others, confine_foreign, on_open_directory, open_beneath,
-    resident_bytes, this_program, without_large_pages,
+    PATH_ONLY, PendingConfinement, boot, close_to_others, confine_external_program, on_open_directory,
+    open_beneath, resident_bytes, this_program, without_large_pages,
 };

@@ -1,6 +1,6 @@
 //! Names of clusters, and which of them may mean the same one. Each name is read as a pattern once, however many environments have it.
 
-use super::place::Cluster;
+use super::destination::Cluster;
 use regex::RegexBuilder;
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ const NAME_BYTES_MAX: usize = 1 << 10;
 
 /// The relation of two places by their clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(super) enum ClusterRelation {
     /// The two clusters are, or may be, the same.
     Same,
     /// At least one of the two names no cluster: whoever applies it chooses.
-    Open,
+    Unset,
     /// The two clusters are different.
     Other,
 }
@@ -33,15 +33,15 @@ pub(super) enum NotCompared {
 
 /// The names of clusters, and which of them may mean the same.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    known: HashMap<String, usize>,
+pub(super) struct ClusterNames {
+    indices: HashMap<String, usize>,
     /// The likeness of each name to each other one.
-    alike: Vec<bool>,
+    may_match: Vec<bool>,
 }
 
-impl Names {
+impl ClusterNames {
     /// Compares the names of these clusters, which are different ones.
-    pub(super) fn of<'a>(
+    pub(super) fn compare<'a>(
         clusters: impl Iterator<Item = &'a Cluster>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Self, NotCompared> {
@@ -55,15 +55,15 @@ impl Names {
         names.sort_unstable();
         names.dedup();
         Ok(Self {
-            alike: alike(&names, stopped).ok_or(NotCompared::Stopped)?,
-            known: names.iter().map(|name| (*name).to_owned()).zip(0..).collect(),
+            may_match: compare_all(&names, stopped).ok_or(NotCompared::Stopped)?,
+            indices: names.iter().map(|name| (*name).to_owned()).zip(0..).collect(),
         })
     }
 
     /// Tells if two of the clusters may be one.
-    pub(super) fn relation(&self, one: &Cluster, other: &Cluster) -> Relation {
-        if one.is_open() || other.is_open() {
-            return Relation::Open;
+    pub(super) fn relation(&self, one: &Cluster, other: &Cluster) -> ClusterRelation {
+        if one.is_unset() || other.is_unset() {
+            return ClusterRelation::Unset;
         }
         let meet = |one: &[String], other: &[String]| {
             one.iter()
@@ -77,24 +77,24 @@ impl Names {
             || named_differently(one, other)
             || named_differently(other, one)
         {
-            true => Relation::Same,
-            false => Relation::Other,
+            true => ClusterRelation::Same,
+            false => ClusterRelation::Other,
         }
     }
 
     /// Tells if two names may be of one cluster. Those that were not compared may.
     fn may_be_one(&self, one: &str, other: &str) -> bool {
-        let place = self.known.get(one).zip(self.known.get(other));
-        let found = place.and_then(|(one, other)| self.alike.get(one * self.known.len() + other));
+        let place = self.indices.get(one).zip(self.indices.get(other));
+        let found = place.and_then(|(one, other)| self.may_match.get(one * self.indices.len() + other));
         found.copied().unwrap_or(true)
     }
 }
 
 /// Compares each with each; `None` when that was stopped. Tanka reads them as regular expressions: it is enough that
 /// one may mean the other.
-fn alike(names: &[&str], stopped: &dyn Fn() -> bool) -> Option<Vec<bool>> {
+fn compare_all(names: &[&str], stopped: &dyn Fn() -> bool) -> Option<Vec<bool>> {
     let count = names.len();
-    let normal: Vec<String> = names.iter().map(|name| normal(name)).collect();
+    let normal: Vec<String> = names.iter().map(|name| normalize(name)).collect();
     let is_pattern: Vec<bool> = names.iter().map(|name| is_pattern(name)).collect();
     let mut alike = vec![false; count * count];
     for (one, name) in names.iter().enumerate() {
@@ -127,7 +127,7 @@ fn is_pattern(name: &str) -> bool {
     name.contains(['*', '+', '?', '(', ')', '[', ']', '{', '}', '|', '^', '$', '\\'])
 }
 
-fn normal(cluster: &str) -> String {
+fn normalize(cluster: &str) -> String {
     let cluster = cluster.to_lowercase();
     let cluster = cluster.trim_end_matches('/');
     let usual = cluster
@@ -143,7 +143,7 @@ fn normal(cluster: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Cluster, NAMES_MAX, Names, NotCompared, Relation};
+    use super::{Cluster, ClusterNames, ClusterRelation, NAMES_MAX, NotCompared};
     use std::cell::Cell;
 
     fn server(name: &str) -> Cluster {
@@ -160,10 +160,10 @@ mod tests {
             server("https://prod"),
             server("https://dev"),
         ];
-        let names = Names::of(clusters.iter(), &|| false).unwrap();
-        assert_eq!(names.relation(&clusters[0], &clusters[1]), Relation::Same);
-        assert_eq!(names.relation(&clusters[1], &clusters[0]), Relation::Same);
-        assert_eq!(names.relation(&clusters[1], &clusters[2]), Relation::Other);
+        let names = ClusterNames::compare(clusters.iter(), &|| false).unwrap();
+        assert_eq!(names.relation(&clusters[0], &clusters[1]), ClusterRelation::Same);
+        assert_eq!(names.relation(&clusters[1], &clusters[0]), ClusterRelation::Same);
+        assert_eq!(names.relation(&clusters[1], &clusters[2]), ClusterRelation::Other);
     }
 
     #[test]
@@ -171,14 +171,14 @@ mod tests {
         let clusters: Vec<Cluster> = (0..=NAMES_MAX)
             .map(|number| server(&number.to_string()))
             .collect();
-        let refused = Names::of(clusters.iter(), &|| false).unwrap_err();
+        let refused = ClusterNames::compare(clusters.iter(), &|| false).unwrap_err();
         assert_eq!(refused, NotCompared::TooMany);
         let looks = Cell::new(0);
         let stopped = || {
             looks.set(looks.get() + 1);
             looks.get() > 3
         };
-        let stopped = Names::of(clusters[..200].iter(), &stopped).unwrap_err();
+        let stopped = ClusterNames::compare(clusters[..200].iter(), &stopped).unwrap_err();
         assert_eq!((stopped, looks.get()), (NotCompared::Stopped, 4));
     }
 }

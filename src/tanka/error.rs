@@ -2,7 +2,7 @@
 //! them.
 
 use crate::jsonnet::EvalError;
-use crate::jsonnet::yaml::{Profile, document};
+use crate::jsonnet::yaml::{GoYamlVersion, document};
 use crate::model::{PathError, one_line, quoted};
 use crate::workspace::TreeError;
 use serde_json::Value;
@@ -112,9 +112,9 @@ pub enum TankaError {
     /// The given text is neither a path of the tree nor the name of an environment.
     #[error(
         "found no matching environments; run 'drydock tanka env list .' to view available options.\n{}",
-        not_there(.path)
+        not_found_message(.path)
     )]
-    NotThere {
+    NotFound {
         /// The given path or name.
         path: String,
     },
@@ -157,7 +157,7 @@ pub enum TankaError {
     ArgumentName(String),
     /// A failure of Drydock itself.
     #[error("rendering broke down: {0}")]
-    Broken(String),
+    Internal(String),
 }
 
 /// The reason a value is not taken for a Kubernetes object.
@@ -208,7 +208,7 @@ impl TankaError {
 }
 
 /// Says of a path or name that nothing is there.
-pub(crate) fn not_there(path: &str) -> String {
+pub(crate) fn not_found_message(path: &str) -> String {
     format!(
         "{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
         quoted(path)
@@ -228,7 +228,7 @@ fn extracting(environment: Option<&str>) -> String {
 }
 
 fn containing(object: Option<&Value>) -> String {
-    object.map_or_else(|| "{}\n".to_owned(), |object| document(Profile::V3, object))
+    object.map_or_else(|| "{}\n".to_owned(), |object| document(GoYamlVersion::V3, object))
 }
 
 fn listed(fields: &BTreeMap<String, String>) -> String {
@@ -239,7 +239,7 @@ fn listed(fields: &BTreeMap<String, String>) -> String {
 }
 
 fn indented(object: &Value) -> String {
-    let text = document(Profile::V2, object);
+    let text = document(GoYamlVersion::V2, object);
     let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
     lines.join("\n")
 }

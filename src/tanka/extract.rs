@@ -13,9 +13,9 @@ const HIDDEN_FIELD: &str = "__ksonnet";
 /// of an object.
 pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
     let mut paths = Vec::new();
-    match look(&value, &mut Vec::new(), &mut paths) {
+    match find_objects(&value, &mut Vec::new(), &mut paths) {
         Ok(()) => {}
-        Err(Stop::Primitive(at)) => {
+        Err(ExtractError::Primitive(at)) => {
             return Err(TankaError::Primitive {
                 environment: None,
                 at,
@@ -23,10 +23,10 @@ pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
                 object: None,
             });
         }
-        Err(Stop::Error(err)) => return Err(err),
+        Err(ExtractError::Error(err)) => return Err(err),
     }
     let mut objects = Vec::with_capacity(paths.len());
-    take(value, &mut objects);
+    take_objects(value, &mut objects);
     let found = paths.into_iter().zip(objects);
     Ok(found.map(|(path, value)| Object { path, value }).collect())
 }
@@ -49,7 +49,7 @@ pub(super) fn open_lists(objects: Vec<Object>) -> Result<Vec<Object>, TankaError
                     Map::new()
                 }
             };
-            match verify::complete(&members) {
+            match verify::check_required_fields(&members) {
                 Ok(()) => Ok(Object {
                     path,
                     value: Value::Object(members),
@@ -72,20 +72,20 @@ fn incomplete(at: String, fields: BTreeMap<String, String>, members: Map<String,
     }
 }
 
-enum Stop {
+enum ExtractError {
     /// A scalar, in no object so far; where its parent is.
     Primitive(String),
     Error(TankaError),
 }
 
 /// Finds the objects, or says why what is there is none. Nesting is bounded by the reader of the value.
-fn look(value: &Value, trace: &mut Vec<String>, paths: &mut Vec<String>) -> Result<(), Stop> {
+fn find_objects(value: &Value, trace: &mut Vec<String>, paths: &mut Vec<String>) -> Result<(), ExtractError> {
     match value {
-        Value::Object(members) => look_into(members, trace, paths),
+        Value::Object(members) => find_in_members(members, trace, paths),
         Value::Array(items) => {
             for (position, item) in items.iter().enumerate() {
                 trace.push(format!("[{position}]"));
-                look(item, trace, paths)?;
+                find_objects(item, trace, paths)?;
                 trace.pop();
             }
             Ok(())
@@ -94,44 +94,48 @@ fn look(value: &Value, trace: &mut Vec<String>, paths: &mut Vec<String>) -> Resu
             let parent = trace
                 .split_last()
                 .map_or_else(Default::default, |(_, parent)| parent);
-            Err(Stop::Primitive(path_of(parent)))
+            Err(ExtractError::Primitive(path_of(parent)))
         }
     }
 }
 
-fn look_into(
+fn find_in_members(
     members: &Map<String, Value>,
     trace: &mut Vec<String>,
     paths: &mut Vec<String>,
-) -> Result<(), Stop> {
-    let Err(reason) = verify::claim(members) else {
+) -> Result<(), ExtractError> {
+    let Err(reason) = verify::check_type_meta(members) else {
         let path = path_of(trace);
-        return match verify::complete(members) {
+        return match verify::check_required_fields(members) {
             Ok(()) => {
                 paths.push(path);
                 Ok(())
             }
-            Err(fields) => Err(Stop::Error(incomplete(path, fields, without_hidden(members)))),
+            Err(fields) => Err(ExtractError::Error(incomplete(
+                path,
+                fields,
+                without_hidden(members),
+            ))),
         };
     };
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
     for (key, member) in sorted
         .into_iter()
-        .filter(|(key, member)| is_looked_into(key, member))
+        .filter(|(key, member)| is_searched(key, member))
     {
         trace.push(key.clone());
-        match look(member, trace, paths) {
+        match find_objects(member, trace, paths) {
             Ok(()) => {}
-            Err(Stop::Primitive(at)) => {
-                return Err(Stop::Error(TankaError::Primitive {
+            Err(ExtractError::Primitive(at)) => {
+                return Err(ExtractError::Error(TankaError::Primitive {
                     environment: None,
                     at,
                     reason,
                     object: Some(Box::new(Value::Object(without_hidden(members)))),
                 }));
             }
-            Err(stop @ Stop::Error(_)) => return Err(stop),
+            Err(stop @ ExtractError::Error(_)) => return Err(stop),
         }
         trace.pop();
     }
@@ -139,9 +143,9 @@ fn look_into(
 }
 
 /// Takes the objects that were found, in the same order.
-fn take(value: Value, found: &mut Vec<Value>) {
+fn take_objects(value: Value, found: &mut Vec<Value>) {
     match value {
-        Value::Object(mut members) if verify::claim(&members).is_ok() => {
+        Value::Object(mut members) if verify::check_type_meta(&members).is_ok() => {
             members.remove(HIDDEN_FIELD);
             found.push(Value::Object(members));
         }
@@ -150,15 +154,15 @@ fn take(value: Value, found: &mut Vec<Value>) {
             sorted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
             let looked_into = sorted
                 .into_iter()
-                .filter(|(key, member)| is_looked_into(key, member));
-            looked_into.for_each(|(_, member)| take(member, found));
+                .filter(|(key, member)| is_searched(key, member));
+            looked_into.for_each(|(_, member)| take_objects(member, found));
         }
-        Value::Array(items) => items.into_iter().for_each(|item| take(item, found)),
+        Value::Array(items) => items.into_iter().for_each(|item| take_objects(item, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn is_looked_into(key: &str, member: &Value) -> bool {
+fn is_searched(key: &str, member: &Value) -> bool {
     !member.is_null() && key != HIDDEN_FIELD
 }
 

@@ -18,7 +18,7 @@ pub(super) fn value(environment: &Environment) -> Result<String, TankaError> {
         [] => FIELDS.to_vec(),
         given => given.iter().map(String::as_str).collect(),
     };
-    let settings = serde_json::to_value(environment).map_err(|err| TankaError::Broken(err.to_string()))?;
+    let settings = serde_json::to_value(environment).map_err(|err| TankaError::Internal(err.to_string()))?;
     let values = fields.into_iter().map(|field| {
         let path = field.strip_prefix('.').unwrap_or(field);
         text_at(&settings, path).ok_or_else(|| TankaError::LabelField(field.to_owned()))

@@ -1,7 +1,7 @@
 //! The place of an environment: the project it is in, the file it starts with, and the directories its imports are searched in.
 
 use super::TankaError;
-use super::listing::{Listing, Lookup, Names, join, parent, relative};
+use super::listing::{Listing, TreeLookup, TreeNames, join, parent, relative};
 use crate::model::RepoPath;
 use crate::workspace::Tree;
 
@@ -23,8 +23,8 @@ pub struct Layout {
 impl Layout {
     /// Finds the environment a file or directory belongs to: `environments/dev`, anything below it, or
     /// a Jsonnet file to be evaluated instead of `main.jsonnet`.
-    pub fn find(names: &dyn Names, path: &str) -> Result<Self, TankaError> {
-        let path = normal(path)?;
+    pub fn find(names: &dyn TreeNames, path: &str) -> Result<Self, TankaError> {
+        let path = normalize_path(path)?;
         let (start, file) = if names.is_file(&path) {
             let file = path.rsplit('/').next().unwrap_or(&path);
             (parent(&path).unwrap_or(""), file)
@@ -32,7 +32,7 @@ impl Layout {
             (path.as_str(), MAIN_FILE)
         };
         let root = root_of(names, start).ok_or(TankaError::NoRoot)?;
-        let base = upwards(start, root)
+        let base = ancestors(start, root)
             .find(|directory| names.has_entry(directory, file))
             .ok_or_else(|| TankaError::NoBase {
                 file: file.to_owned(),
@@ -56,11 +56,11 @@ impl Layout {
 
     /// True for a static environment of a tree: its settings are in a file of their own.
     pub fn is_static(&self, tree: &dyn Tree) -> bool {
-        Lookup(tree).has_entry(&self.base, SPEC_FILE)
+        TreeLookup(tree).has_entry(&self.base, SPEC_FILE)
     }
 
     /// The settings of a static environment; `None` for one that is written inline.
-    pub fn spec_file(&self, names: &dyn Names) -> Result<Option<RepoPath>, TankaError> {
+    pub fn spec_file(&self, names: &dyn TreeNames) -> Result<Option<RepoPath>, TankaError> {
         if !names.has_entry(&self.base, SPEC_FILE) {
             return Ok(None);
         }
@@ -79,8 +79,8 @@ impl Layout {
 }
 
 /// The directory that is meant by a path: itself, or that of a file.
-pub(super) fn start(names: &dyn Names, path: &str) -> Result<String, TankaError> {
-    let path = normal(path)?;
+pub(super) fn start_directory(names: &dyn TreeNames, path: &str) -> Result<String, TankaError> {
+    let path = normalize_path(path)?;
     match names.is_file(&path) {
         true => Ok(parent(&path).unwrap_or("").to_owned()),
         false => Ok(path),
@@ -89,7 +89,7 @@ pub(super) fn start(names: &dyn Names, path: &str) -> Result<String, TankaError>
 
 /// Returns every entry point below a directory, without those of vendored packages. `listing` has the files below it at least.
 pub(super) fn entrypoints(
-    names: &dyn Names,
+    names: &dyn TreeNames,
     listing: &Listing,
     start: &str,
 ) -> Result<Vec<RepoPath>, TankaError> {
@@ -108,7 +108,7 @@ pub(super) fn entrypoints(
 }
 
 /// A path as people write it, without what stands for nothing. The repository is `""`.
-pub(super) fn normal(path: &str) -> Result<String, TankaError> {
+pub(super) fn normalize_path(path: &str) -> Result<String, TankaError> {
     let path = path.trim_end_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
     if path.is_empty() || path == "." {
@@ -118,10 +118,10 @@ pub(super) fn normal(path: &str) -> Result<String, TankaError> {
 }
 
 /// The nearest directory with the first marker, or else with the second.
-fn root_of<'a>(names: &dyn Names, start: &'a str) -> Option<&'a str> {
+fn root_of<'a>(names: &dyn TreeNames, start: &'a str) -> Option<&'a str> {
     ROOT_MARKERS
         .iter()
-        .find_map(|marker| upwards(start, "").find(|directory| names.has_entry(directory, marker)))
+        .find_map(|marker| ancestors(start, "").find(|directory| names.has_entry(directory, marker)))
 }
 
 fn has_root_below(listing: &Listing, start: &str) -> bool {
@@ -132,7 +132,7 @@ fn has_root_below(listing: &Listing, start: &str) -> bool {
 }
 
 /// A directory and the ones above it, up to `last`.
-fn upwards<'a>(start: &'a str, last: &'a str) -> impl Iterator<Item = &'a str> {
+fn ancestors<'a>(start: &'a str, last: &'a str) -> impl Iterator<Item = &'a str> {
     std::iter::successors(Some(start), move |directory| {
         if *directory == last {
             return None;
@@ -144,7 +144,7 @@ fn upwards<'a>(start: &'a str, last: &'a str) -> impl Iterator<Item = &'a str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Layout, entrypoints, start};
+    use super::{Layout, entrypoints, start_directory};
     use crate::tanka::testing::listing;
     use crate::tanka::{Listing, TankaError};
 
@@ -225,7 +225,7 @@ mod tests {
     fn vendored_packages_have_no_environments_of_ours() {
         let names = |directory: &str| -> Vec<String> {
             let project = project();
-            let start = start(&project, directory).unwrap();
+            let start = start_directory(&project, directory).unwrap();
             let paths = entrypoints(&project, &project, &start).unwrap();
             paths.iter().map(|path| path.as_str().to_owned()).collect()
         };

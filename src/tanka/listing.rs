@@ -1,11 +1,11 @@
 //! The names of a tree's files, as directories are looked up in them: in a list of all, or one by one.
 
 use crate::model::RepoPath;
-use crate::workspace::{Entry, Tree, TreeError};
+use crate::workspace::{Tree, TreeEntry, TreeError};
 use std::sync::Arc;
 
 /// Names of files and directories. The root is `""`, and always exists.
-pub trait Names: Sync {
+pub trait TreeNames: Sync {
     /// Returns true if there is such a file.
     fn is_file(&self, path: &str) -> bool;
 
@@ -19,7 +19,7 @@ pub trait Names: Sync {
     }
 }
 
-impl Names for Listing {
+impl TreeNames for Listing {
     fn is_file(&self, path: &str) -> bool {
         Listing::is_file(self, path)
     }
@@ -32,22 +32,22 @@ impl Names for Listing {
 /// The names of a tree, each looked up when it is asked for: what lies around costs nothing. Files that git ignores
 /// are there as well.
 #[derive(Clone, Copy)]
-pub(super) struct Lookup<'a>(pub(super) &'a dyn Tree);
+pub(super) struct TreeLookup<'a>(pub(super) &'a dyn Tree);
 
-impl Lookup<'_> {
-    fn entry(&self, path: &str) -> Option<Entry> {
+impl TreeLookup<'_> {
+    fn entry(&self, path: &str) -> Option<TreeEntry> {
         // What cannot be looked at is not there, as in a list.
         self.0.entry(&RepoPath::parse(path).ok()?).ok()?
     }
 }
 
-impl Names for Lookup<'_> {
+impl TreeNames for TreeLookup<'_> {
     fn is_file(&self, path: &str) -> bool {
-        matches!(self.entry(path), Some(Entry::File | Entry::Symlink(_)))
+        matches!(self.entry(path), Some(TreeEntry::File | TreeEntry::Symlink(_)))
     }
 
     fn is_directory(&self, path: &str) -> bool {
-        path.is_empty() || self.entry(path) == Some(Entry::Directory)
+        path.is_empty() || self.entry(path) == Some(TreeEntry::Directory)
     }
 }
 
@@ -62,8 +62,8 @@ impl Listing {
     }
 
     /// Lists all files of a tree, also those that git ignores. Reads the tree and may block.
-    pub fn whole(tree: &dyn Tree) -> Result<Self, TreeError> {
-        Ok(Self(tree.everything()?))
+    pub fn read(tree: &dyn Tree) -> Result<Self, TreeError> {
+        Ok(Self(tree.all_files()?))
     }
 
     /// Returns true if there is such a file.
@@ -98,31 +98,31 @@ impl Listing {
 }
 
 /// The names of a tree where the files below one directory are listed: those above it are looked up.
-pub(super) struct Around<'a> {
+pub(super) struct PartialListing<'a> {
     pub(super) tree: &'a dyn Tree,
     pub(super) start: &'a str,
     pub(super) below: &'a Listing,
 }
 
-impl Around<'_> {
+impl PartialListing<'_> {
     fn is_listed(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.start);
         self.start.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
     }
 }
 
-impl Names for Around<'_> {
+impl TreeNames for PartialListing<'_> {
     fn is_file(&self, path: &str) -> bool {
         match self.is_listed(path) {
             true => self.below.is_file(path),
-            false => Lookup(self.tree).is_file(path),
+            false => TreeLookup(self.tree).is_file(path),
         }
     }
 
     fn is_directory(&self, path: &str) -> bool {
         match self.is_listed(path) {
             true => self.below.is_directory(path),
-            false => Lookup(self.tree).is_directory(path),
+            false => TreeLookup(self.tree).is_directory(path),
         }
     }
 }
@@ -160,7 +160,7 @@ pub(super) fn relative<'a>(directory: &str, path: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Listing, Names as _, parent, relative};
+    use super::{Listing, TreeNames as _, parent, relative};
     use crate::model::RepoPath;
     use std::sync::Arc;
 

@@ -11,16 +11,16 @@ pub mod importers;
 mod label;
 mod layout;
 mod listing;
-mod neighbourhood;
+mod destination_index;
 mod object;
-mod on_demand;
+mod lazy_evaluator;
 mod order;
 mod owner;
-mod place;
+mod destination;
 mod process;
 mod reader;
 mod renderer;
-mod room;
+mod memory_permit;
 mod script;
 mod selector;
 pub mod settings;
@@ -33,25 +33,25 @@ mod version;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 pub(crate) mod testing;
 
+pub use destination::{Destination, ExistingEnvironment};
+pub use destination_index::{DestinationIndex, ReachedOwners};
 pub use environment::{Environment, ExpectedVersions, Metadata, ResourceDefaults, Spec};
-pub(crate) use error::not_there;
+pub(crate) use error::not_found_message;
 pub use error::{PrimitiveReason, TankaError};
 pub use filter::Filter;
 pub use layout::Layout;
-pub use listing::{Listing, Names};
-pub use neighbourhood::{Neighbourhood, Reached};
-pub use object::{Object, ObjectKey};
-pub use on_demand::OnDemand;
-pub use owner::{environment_of, needs_of};
-pub use place::{Place, Resident};
+pub use lazy_evaluator::LazyEvaluator;
+pub use listing::{Listing, TreeNames};
+pub use memory_permit::MemoryPermit;
+pub use object::{Object, ObjectIdentity};
+pub use owner::{environment_of, required_grants};
 pub use process::process;
 pub use reader::read;
 pub use renderer::{
-    EnvironmentFailure, EnvironmentList, Evaluate, Found, Member, Rendered, Renderer, Target, ValueHash,
-    Whole,
+    EntrypointEnvironment, EnvironmentFailure, EnvironmentList, Evaluate, ListedEnvironment,
+    RenderedEntrypoint, RenderedEnvironment, Renderer, Target, ValueHash,
 };
-pub use room::Room;
 pub use selector::Selector;
 pub use settings::SPEC_FILE;
-pub use spec::{Parsed, parse};
+pub use spec::{ParsedEnvironment, parse};
 pub use table::{json, table};

@@ -15,7 +15,7 @@ pub struct Object {
 /// The identity of an object in a cluster: its API group without the version, its kind, its namespace (empty when it has none) and its
 /// name, or else the prefix its name is generated from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct ObjectKey {
+pub struct ObjectIdentity {
     /// `apps`; empty for the core group.
     pub group: String,
     /// `Deployment`.
@@ -28,13 +28,13 @@ pub struct ObjectKey {
 
 impl Object {
     /// Returns the identity of the object.
-    pub fn key(&self) -> ObjectKey {
+    pub fn key(&self) -> ObjectIdentity {
         let version = self.api_version();
         let name = match self.name() {
             "" => self.generate_name(),
             name => name,
         };
-        ObjectKey {
+        ObjectIdentity {
             group: version.split_once('/').map_or("", |(group, _)| group).to_owned(),
             kind: self.kind().to_owned(),
             namespace: self.namespace().to_owned(),
@@ -72,7 +72,7 @@ impl Object {
     }
 }
 
-impl std::fmt::Display for ObjectKey {
+impl std::fmt::Display for ObjectIdentity {
     /// `apps/Deployment dev/web`, as people read it; the core group and no namespace are left out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.group.is_empty() {

@@ -41,10 +41,10 @@ const KINDS: [&str; 33] = [
 /// Sorts objects: kinds in a fixed order and the rest by name, then by namespace and name. Objects that
 /// Tanka leaves in any order are sorted by version and by where they were found.
 pub(super) fn sort(objects: &mut [Object]) {
-    objects.sort_by(|left, right| place(left).cmp(&place(right)));
+    objects.sort_by(|left, right| sort_key(left).cmp(&sort_key(right)));
 }
 
-fn place(object: &Object) -> impl Ord + '_ {
+fn sort_key(object: &Object) -> impl Ord + '_ {
     let kind = object.kind();
     let index = KINDS
         .iter()

@@ -1,6 +1,6 @@
 //! The environment that a file belongs to.
 
-use crate::model::{Need, RepoPath, quoted};
+use crate::model::{RepoPath, RequiredGrant, quoted};
 use std::collections::BTreeMap;
 
 /// A directory with one of these is an environment.
@@ -14,7 +14,10 @@ pub fn environment_of<'a>(path: &'a RepoPath, files: &[RepoPath]) -> Option<&'a 
 
 /// The grants that a change of these files takes, given the sorted files of its base: one for each environment, and
 /// one for what all environments share. What a package brings into a `vendor/` belongs to whoever that is of.
-pub fn needs_of<'a>(changed: impl Iterator<Item = &'a RepoPath>, base: &[RepoPath]) -> Vec<Need> {
+pub fn required_grants<'a>(
+    changed: impl Iterator<Item = &'a RepoPath>,
+    base: &[RepoPath],
+) -> Vec<RequiredGrant> {
     let mut needs = BTreeMap::new();
     for path in changed {
         let environment = nearest(above_vendor(path), base).map(str::to_owned);
@@ -23,7 +26,7 @@ pub fn needs_of<'a>(changed: impl Iterator<Item = &'a RepoPath>, base: &[RepoPat
     }
     let needs = needs
         .into_iter()
-        .map(|(environment, because)| Need { environment, because });
+        .map(|(environment, because)| RequiredGrant { environment, because });
     needs.collect()
 }
 
@@ -56,8 +59,8 @@ fn above_vendor(path: &RepoPath) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{environment_of, needs_of};
-    use crate::model::{Need, RepoPath};
+    use super::{environment_of, required_grants};
+    use crate::model::{RepoPath, RequiredGrant};
 
     fn paths<const N: usize>(all: [&str; N]) -> Vec<RepoPath> {
         all.map(|text| RepoPath::parse(text).unwrap()).into()
@@ -101,12 +104,12 @@ mod tests {
             "lib/k.libsonnet",
             "vendor/x/main.jsonnet",
         ]);
-        let need = |environment: Option<&str>, path: &str| Need {
+        let need = |environment: Option<&str>, path: &str| RequiredGrant {
             environment: environment.map(str::to_owned),
             because: format!("`{path}` is edited"),
         };
         assert_eq!(
-            needs_of(changed.iter(), &base),
+            required_grants(changed.iter(), &base),
             [
                 need(None, "lib/k.libsonnet"),
                 need(Some("environments/dev"), "environments/dev/a.libsonnet"),

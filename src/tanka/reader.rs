@@ -2,7 +2,7 @@
 //! ever had much: for one thread that is little, for every thread of a pool it was a gigabyte. It is given back when the
 //! thread ends, which it does once there was nothing to read for a moment.
 
-use super::room::LARGE_BYTES;
+use super::memory_permit::LARGE_BYTES;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ use tokio::sync::oneshot;
 use tracing::error;
 
 /// The time the thread waits for something to read before it ends.
-const REST_MAX: Duration = Duration::from_secs(1);
+const IDLE_MAX: Duration = Duration::from_secs(1);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-static READER: Reader = Reader(Mutex::new(None));
+static READER: ReaderThread = ReaderThread(Mutex::new(None));
 
 /// The way to the thread, while there is one.
-struct Reader(Mutex<Option<Sender<Work>>>);
+struct ReaderThread(Mutex<Option<Sender<Work>>>);
 
 /// Runs work on values whose texts have that many bytes where it keeps nobody waiting. The error says what broke down.
 pub async fn read<T: Send + 'static>(
@@ -33,19 +33,19 @@ pub async fn read<T: Send + 'static>(
     let (answer, answered) = oneshot::channel();
     let work = Box::new(move || drop(answer.send(work())));
     READER
-        .take(work)
+        .enqueue(work)
         .map_err(|error| format!("no thread for large values: {error}"))?;
     answered
         .await
         .map_err(|_| "reading a large value broke down".to_owned())
 }
 
-impl Reader {
+impl ReaderThread {
     fn queue(&self) -> MutexGuard<'_, Option<Sender<Work>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&'static self, work: Work) -> std::io::Result<()> {
+    fn enqueue(&'static self, work: Work) -> std::io::Result<()> {
         let mut queue = self.queue();
         let work = match queue.as_ref() {
             None => work,
@@ -57,16 +57,16 @@ impl Reader {
         };
         let (sender, works) = mpsc::channel();
         let thread = std::thread::Builder::new().name("large values".to_owned());
-        thread.spawn(move || self.work(&works))?;
+        thread.spawn(move || self.run_until_idle(&works))?;
         // It listens until this queue is given up.
         let _ = sender.send(work);
         *queue = Some(sender);
         Ok(())
     }
 
-    fn work(&self, works: &Receiver<Work>) {
+    fn run_until_idle(&self, works: &Receiver<Work>) {
         loop {
-            match works.recv_timeout(REST_MAX) {
+            match works.recv_timeout(IDLE_MAX) {
                 Ok(work) => run(work),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
@@ -95,7 +95,7 @@ fn run(work: Work) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::{LARGE_BYTES, REST_MAX, Reader, read};
+    use super::{IDLE_MAX, LARGE_BYTES, ReaderThread, read};
     use std::collections::BTreeSet;
     use std::sync::{Mutex, mpsc};
     use std::thread::{self, ThreadId};
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_that_breaks_down_tells_its_caller_and_those_behind_it_are_read() {
+    async fn a_panic_on_a_large_value_is_reported_and_queued_values_are_still_read() {
         let (go_on, held) = mpsc::channel::<()>();
         let first = read(LARGE_BYTES + 1, move || held.recv().is_ok());
         let broken = read::<()>(LARGE_BYTES + 1, || panic!("on purpose"));
@@ -130,21 +130,21 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_outlives_a_work_that_broke_down_and_one_that_rests_ends() {
-        static OWN: Reader = Reader(Mutex::new(None));
+    fn the_reader_thread_survives_a_panic_and_ends_when_idle() {
+        static OWN: ReaderThread = ReaderThread(Mutex::new(None));
         let ran_on = || {
             let (told, thread) = mpsc::channel::<ThreadId>();
             let work = Box::new(move || told.send(thread::current().id()).unwrap());
-            OWN.take(work).unwrap();
+            OWN.enqueue(work).unwrap();
             thread.recv().unwrap()
         };
         let first = ran_on();
         assert_eq!(ran_on(), first);
-        OWN.take(Box::new(|| panic!("on purpose"))).unwrap();
+        OWN.enqueue(Box::new(|| panic!("on purpose"))).unwrap();
         assert_eq!(ran_on(), first);
         let started = Instant::now();
         while OWN.queue().is_some() {
-            assert!(started.elapsed() < 60 * REST_MAX, "the thread never ends");
+            assert!(started.elapsed() < 60 * IDLE_MAX, "the thread never ends");
             thread::yield_now();
         }
         assert_ne!(ran_on(), first);

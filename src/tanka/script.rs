@@ -5,7 +5,7 @@ use super::TankaError;
 use super::layout::Layout;
 use super::listing::join;
 use super::renderer::Target;
-use crate::jsonnet::{Entry, Request, SecondOpinionWanted};
+use crate::jsonnet::{CrossCheckMode, EntryPoint, EvalRequest};
 use crate::model::RepoPath;
 use crate::workspace::Tree;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ else { names: [environment.metadata.name for environment in matching] }
 ";
 
 /// The part of an entry point that is evaluated.
-pub(super) enum Script<'a> {
+pub(super) enum EntrypointScript<'a> {
     /// The whole value.
     Whole,
     /// The environments without their objects.
@@ -60,39 +60,42 @@ pub(super) fn request(
     layout: &Layout,
     target: &Target,
     environment: Option<String>,
-    script: &Script<'_>,
-) -> Result<Request, TankaError> {
+    script: &EntrypointScript<'_>,
+) -> Result<EvalRequest, TankaError> {
     let mut ext_code = target.ext_code.clone();
     let environment = environment.unwrap_or_else(|| NO_ENVIRONMENT.to_owned());
     ext_code.insert(ENVIRONMENT_VARIABLE.to_owned(), environment);
     let body = match script {
-        Script::Whole => None,
-        Script::Environments => Some(format!("{ENVIRONMENTS}{WITHOUT_DATA}")),
-        Script::Named(name) => {
+        EntrypointScript::Whole => None,
+        EntrypointScript::Environments => Some(format!("{ENVIRONMENTS}{WITHOUT_DATA}")),
+        EntrypointScript::Named(name) => {
             ext_code.insert(NAME_VARIABLE.to_owned(), quoted(name)?);
             Some(format!("{ENVIRONMENTS}{OF_NAME}"))
         }
-        Script::Expression(path) if path.starts_with('[') => Some(format!("main{path}\n")),
-        Script::Expression(path) => Some(format!("main.{path}\n")),
+        EntrypointScript::Expression(path) if path.starts_with('[') => Some(format!("main{path}\n")),
+        EntrypointScript::Expression(path) => Some(format!("main.{path}\n")),
     };
     let (entry, tla_code) = match body {
-        None => (Entry::File(layout.entrypoint.clone()), target.tla_code.clone()),
+        None => (
+            EntryPoint::File(layout.entrypoint.clone()),
+            target.tla_code.clone(),
+        ),
         Some(body) => {
             let text = format!("{}{body}", main(layout, target, &mut ext_code)?);
             let name = RepoPath::parse(&join(&layout.base, ".drydock.jsonnet"))?;
-            (Entry::Snippet { name, text }, BTreeMap::new())
+            (EntryPoint::Snippet { name, text }, BTreeMap::new())
         }
     };
-    Ok(Request {
+    Ok(EvalRequest {
         tree,
         entry,
         jpath: layout.jpath(),
         ext_code,
         tla_code,
         max_stack: target.max_stack,
-        second_opinion: match script {
-            Script::Whole | Script::Named(_) => target.second_opinion,
-            Script::Environments | Script::Expression(_) => SecondOpinionWanted::No,
+        cross_check: match script {
+            EntrypointScript::Whole | EntrypointScript::Named(_) => target.cross_check,
+            EntrypointScript::Environments | EntrypointScript::Expression(_) => CrossCheckMode::Off,
         },
     })
 }
@@ -120,7 +123,7 @@ fn main(
 }
 
 fn quoted(text: &str) -> Result<String, TankaError> {
-    serde_json::to_string(text).map_err(|err| TankaError::Broken(err.to_string()))
+    serde_json::to_string(text).map_err(|err| TankaError::Internal(err.to_string()))
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -133,22 +136,22 @@ fn is_identifier(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Script, request};
-    use crate::jsonnet::{Entry, Request};
-    use crate::tanka::testing::{Files, listing};
+    use super::{EntrypointScript, request};
+    use crate::jsonnet::{EntryPoint, EvalRequest};
+    use crate::tanka::testing::{ReadOnlyTree, listing};
     use crate::tanka::{Layout, TankaError, Target};
 
-    fn asked(target: &Target, script: &Script<'_>) -> Result<Request, TankaError> {
+    fn asked(target: &Target, script: &EntrypointScript<'_>) -> Result<EvalRequest, TankaError> {
         let listing = listing(&["tkrc.yaml", "e/main.jsonnet"]);
         let layout = Layout::find(&listing, "e").unwrap();
-        request(Files::new(&[]), &layout, target, None, script)
+        request(ReadOnlyTree::new(&[]), &layout, target, None, script)
     }
 
     #[test]
     fn a_name_is_never_part_of_a_program() {
         let name = "x') + error ('";
-        let request = asked(&Target::at("e"), &Script::Named(name)).unwrap();
-        let Entry::Snippet { text, .. } = request.entry else {
+        let request = asked(&Target::from_path("e"), &EntrypointScript::Named(name)).unwrap();
+        let EntryPoint::Snippet { text, .. } = request.entry else {
             panic!("a script")
         };
         assert!(!text.contains("error ("), "{text}");
@@ -157,23 +160,23 @@ mod tests {
 
     #[test]
     fn arguments_are_passed_to_a_function_by_name() {
-        let mut target = Target::at("e");
+        let mut target = Target::from_path("e");
         target.tla_code.insert("n".to_owned(), "1 + 1".to_owned());
-        let request = asked(&target, &Script::Expression("['a'].b")).unwrap();
+        let request = asked(&target, &EntrypointScript::Expression("['a'].b")).unwrap();
         let text = "local entry = import \"main.jsonnet\";\n\
                     local main = if std.isFunction(entry) then entry(n=std.extVar('drydock.dev/argument/n')) else entry;\n\
                     main['a'].b\n";
-        assert!(matches!(request.entry, Entry::Snippet { text: asked, .. } if asked == text));
+        assert!(matches!(request.entry, EntryPoint::Snippet { text: asked, .. } if asked == text));
         assert_eq!(request.ext_code["drydock.dev/argument/n"], "1 + 1");
         target.tla_code.insert("a b".to_owned(), "1".to_owned());
-        let refused = asked(&target, &Script::Environments).map(|_| ());
+        let refused = asked(&target, &EntrypointScript::Environments).map(|_| ());
         assert!(matches!(refused, Err(TankaError::ArgumentName(name)) if name == "a b"));
     }
 
     #[test]
     fn without_a_script_the_file_itself_is_evaluated() {
-        let request = asked(&Target::at("e"), &Script::Whole).unwrap();
-        assert!(matches!(request.entry, Entry::File(path) if path.as_str() == "e/main.jsonnet"));
+        let request = asked(&Target::from_path("e"), &EntrypointScript::Whole).unwrap();
+        assert!(matches!(request.entry, EntryPoint::File(path) if path.as_str() == "e/main.jsonnet"));
         assert_eq!(request.jpath, ["vendor", "e/vendor", "lib", "e"]);
         assert!(request.ext_code["tanka.dev/environment"].starts_with("error \"Using tk.env"));
     }

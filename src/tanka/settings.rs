@@ -2,9 +2,9 @@
 //! between two. What Tanka might read in another way than we do is an error here.
 
 use super::TankaError;
+use super::destination::{Destination, ExistingEnvironment};
 use super::environment::Environment;
 use super::listing::Listing;
-use super::place::{Place, Resident};
 use super::spec;
 use crate::model::RepoPath;
 use crate::workspace::{Tree, TreeError};
@@ -21,9 +21,9 @@ pub const SPEC_FILE: &str = "spec.json";
 const VENDOR: &str = "vendor";
 
 /// The settings in a `spec.json`. The name of a static environment is where it is.
-pub fn of_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
+pub fn parse_spec_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
     check_file(content, at)?;
-    let mut environment = spec::parse_file(content, at)?.placed(at)?;
+    let mut environment = spec::parse_file(content, at)?.check_destination(at)?;
     environment.metadata.name.clear();
     environment.metadata.namespace.clear();
     Ok(environment)
@@ -50,7 +50,7 @@ pub(super) fn check_inline(value: &Value, at: &str) -> Result<(), TankaError> {
 
 /// The directory of a `spec.json`; `None` for any other file, and for one of a package: what is below `vendor/` is no
 /// environment of the repository.
-pub fn described_by(path: &RepoPath) -> Option<&str> {
+pub fn spec_directory(path: &RepoPath) -> Option<&str> {
     let directory = match path.as_str().rsplit_once('/') {
         Some((directory, SPEC_FILE)) => directory,
         None if path.as_str() == SPEC_FILE => "",
@@ -67,29 +67,32 @@ pub fn has_program(listing: &Listing, directory: &str) -> bool {
 }
 
 /// The places of all static environments of a tree but those in one directory. Reads files and may block.
-pub fn residents(tree: &dyn Tree, but: Option<&str>) -> Result<Vec<Resident>, TreeError> {
+pub fn existing_environments(
+    tree: &dyn Tree,
+    but: Option<&str>,
+) -> Result<Vec<ExistingEnvironment>, TreeError> {
     let listing = Listing::new(tree.files()?);
     let described = listing
         .below("")
         .iter()
-        .filter_map(|file| Some((file, described_by(file)?)))
+        .filter_map(|file| Some((file, spec_directory(file)?)))
         .filter(|(_, directory)| Some(*directory) != but && has_program(&listing, directory));
     let residents = described.map(|(file, directory)| {
         let content = tree.read(file).ok();
-        let settings = content.and_then(|file_read| of_file(&file_read.content, file.as_str()).ok());
-        Resident {
+        let settings = content.and_then(|file_read| parse_spec_file(&file_read.content, file.as_str()).ok());
+        ExistingEnvironment {
             owner: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
-            place: settings.map(|settings| Place::of(&settings)),
+            destination: settings.map(|settings| Destination::from_settings(&settings)),
         }
     });
     Ok(residents.collect())
 }
 
 /// A setting by its path: `spec.namespace`.
-pub type Setting = (String, Option<Value>, Option<Value>);
+pub type SettingDifference = (String, Option<Value>, Option<Value>);
 
 /// The settings that differ, by path, with what they were and are.
-pub fn differing(before: Option<&Environment>, after: Option<&Environment>) -> Vec<Setting> {
+pub fn changed_settings(before: Option<&Environment>, after: Option<&Environment>) -> Vec<SettingDifference> {
     let (mut before, after) = (leaves(before), leaves(after));
     let mut found = BTreeMap::new();
     for (path, value) in after {
@@ -217,7 +220,7 @@ impl<'de> Visitor<'de> for Unambiguous {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Setting, check_inline, differing, of_file};
+    use super::{SettingDifference, changed_settings, check_inline, parse_spec_file};
     use serde_json::{Value, json};
 
     #[test]
@@ -235,11 +238,16 @@ mod tests {
             ),
             (r#"{"namespace":"a","spec":{}}"#, "`tk` may not read them"),
         ] {
-            let error = of_file(text.as_bytes(), "e/spec.json").unwrap_err().to_string();
+            let error = parse_spec_file(text.as_bytes(), "e/spec.json")
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
         let labels = r#"{"metadata":{"labels":{"A":"1","a":"2"}},"spec":{"namespace":"a"}}"#;
-        assert_eq!(of_file(labels.as_bytes(), "e").unwrap().spec.namespace, "a");
+        assert_eq!(
+            parse_spec_file(labels.as_bytes(), "e").unwrap().spec.namespace,
+            "a"
+        );
         let inline = json!({ "spec": { "namespace": "a" }, "data": { "a": 1, "A": 2 } });
         assert!(check_inline(&inline, "e").is_ok());
         let doubled = json!({ "spec": { "namespace": "a", "Namespace": "b" } });
@@ -247,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_setting_by_setting() {
-        let read = |value: Value| of_file(value.to_string().as_bytes(), "e").unwrap();
+    fn differing_settings_are_listed_one_by_one() {
+        let read = |value: Value| parse_spec_file(value.to_string().as_bytes(), "e").unwrap();
         let before = read(
             json!({ "metadata": { "labels": { "team": "a", "tier": "1" } }, "spec": { "apiServer": "h" } }),
         );
@@ -256,13 +264,13 @@ mod tests {
             json!({ "metadata": { "labels": { "team": "b" } }, "spec": { "apiServer": "h", "namespace": "n",
             "contextNames": ["c"] } }),
         );
-        let expected: [Setting; 4] = [
+        let expected: [SettingDifference; 4] = [
             ("metadata.labels.team".into(), Some(json!("a")), Some(json!("b"))),
             ("metadata.labels.tier".into(), Some(json!("1")), None),
             ("spec.contextNames".into(), None, Some(json!(["c"]))),
             ("spec.namespace".into(), Some(json!("default")), Some(json!("n"))),
         ];
-        assert_eq!(differing(Some(&before), Some(&after)), expected);
-        assert!(differing(Some(&before), Some(&before)).is_empty());
+        assert_eq!(changed_settings(Some(&before), Some(&after)), expected);
+        assert!(changed_settings(Some(&before), Some(&before)).is_empty());
     }
 }

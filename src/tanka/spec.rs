@@ -10,19 +10,19 @@ static NULL: Value = Value::Null;
 
 /// Settings that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedEnvironment {
     /// The environment.
     pub environment: Environment,
     /// Hints at text that should be written differently.
     pub warnings: Vec<String>,
     /// True if it names its place in the first format, of which `tk` forgets a part.
-    pub(super) has_old_place: bool,
+    pub(super) has_deprecated_destination: bool,
 }
 
-impl Parsed {
+impl ParsedEnvironment {
     /// The environment, if `tk` takes it to live where we do.
-    pub(super) fn placed(self, at: &str) -> Result<Environment, TankaError> {
-        match self.has_old_place {
+    pub(super) fn check_destination(self, at: &str) -> Result<Environment, TankaError> {
+        match self.has_deprecated_destination {
             true => Err(TankaError::Spec {
                 path: at.to_owned(),
                 why: "`server` and `namespace` stand in `spec`: above it, `tk` may not read them".to_owned(),
@@ -36,7 +36,7 @@ impl Parsed {
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Reads an environment from JSON. `at` names it in errors.
-pub fn parse(value: &Value, at: &str) -> Result<Parsed, TankaError> {
+pub fn parse(value: &Value, at: &str) -> Result<ParsedEnvironment, TankaError> {
     let malformed = |why: String| TankaError::Spec {
         path: at.to_owned(),
         why,
@@ -46,7 +46,7 @@ pub fn parse(value: &Value, at: &str) -> Result<Parsed, TankaError> {
 }
 
 /// Reads a `spec.json`.
-pub(super) fn parse_file(content: &[u8], at: &str) -> Result<Parsed, TankaError> {
+pub(super) fn parse_file(content: &[u8], at: &str) -> Result<ParsedEnvironment, TankaError> {
     let malformed = |why: String| TankaError::Spec {
         path: at.to_owned(),
         why,
@@ -58,7 +58,7 @@ pub(super) fn parse_file(content: &[u8], at: &str) -> Result<Parsed, TankaError>
     parse(&value, at)
 }
 
-fn read(fields: &Fields<'_>) -> Result<Parsed, String> {
+fn read(fields: &Fields<'_>) -> Result<ParsedEnvironment, String> {
     let mut environment = Environment::default();
     fields.text("apiVersion", &mut environment.api_version)?;
     fields.text("kind", &mut environment.kind)?;
@@ -73,10 +73,10 @@ fn read(fields: &Fields<'_>) -> Result<Parsed, String> {
     if !server.is_empty() && !server.match_indices("://").any(|(position, _)| position > 0) {
         server.insert_str(0, "https://");
     }
-    Ok(Parsed {
+    Ok(ParsedEnvironment {
         environment,
         warnings,
-        has_old_place: ["server", "namespace"]
+        has_deprecated_destination: ["server", "namespace"]
             .iter()
             .any(|name| fields.get(name).is_some()),
     })

@@ -34,7 +34,7 @@ pub fn table(environments: &[Environment]) -> String {
 
 /// The environments as JSON on one line, fields in Tanka's order, with a line feed.
 pub fn json(environments: &[Environment]) -> Result<String, TankaError> {
-    let text = serde_json::to_string(environments).map_err(|err| TankaError::Broken(err.to_string()))?;
+    let text = serde_json::to_string(environments).map_err(|err| TankaError::Internal(err.to_string()))?;
     // These stand only inside texts, where Go writes them so that no browser takes them for markup.
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,9 +1,9 @@
 //! Shared test support: trees in memory, and an evaluator for programs that are plain JSON.
 
 use super::{Evaluate, Listing};
-use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
-use crate::workspace::{Entry as TreeEntry, Match, Tree, TreeError};
+use crate::jsonnet::{CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation};
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
+use crate::workspace::{Match, Tree, TreeEntry, TreeError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
@@ -23,9 +23,9 @@ pub(super) fn listing(files: &[&str]) -> Listing {
 
 /// A tree that only lists and reads. A content of `-> target` is a symlink.
 #[derive(Clone, Debug)]
-pub(crate) struct Files(BTreeMap<RepoPath, String>);
+pub(crate) struct ReadOnlyTree(BTreeMap<RepoPath, String>);
 
-impl Files {
+impl ReadOnlyTree {
     pub(crate) fn new(files: &[(&str, &str)]) -> Arc<Self> {
         let files = files
             .iter()
@@ -85,7 +85,7 @@ impl Files {
     }
 }
 
-impl Tree for Files {
+impl Tree for ReadOnlyTree {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
         let real = self.real(path)?;
         let found = RepoPath::parse(&real).ok();
@@ -106,12 +106,12 @@ impl Tree for Files {
         };
         Ok(FileVersion {
             content: Bytes::from(content.clone()),
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         })
     }
 
-    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
-        RepoPath::parse(&Files::real(self, path)?).map_err(|_| Files::read_only(path))
+    fn real_path(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        RepoPath::parse(&ReadOnlyTree::real(self, path)?).map_err(|_| ReadOnlyTree::read_only(path))
     }
 
     fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
@@ -130,7 +130,7 @@ impl Tree for Files {
         Err(Self::read_only(path))
     }
 
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
         let below = match directory {
             "" => String::new(),
             directory => format!("{directory}/"),
@@ -139,7 +139,7 @@ impl Tree for Files {
         Ok(files.cloned().collect())
     }
 
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         Err(Self::read_only(path))
     }
 
@@ -169,17 +169,23 @@ impl Tree for Files {
 /// Takes the `main.jsonnet` of the asked directory for JSON. A script is answered with the file's
 /// environment, if it is one.
 #[derive(Debug)]
-pub(crate) struct JsonFiles;
+pub(crate) struct JsonEvaluator;
 
 #[async_trait]
-impl Evaluate for JsonFiles {
-    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+impl Evaluate for JsonEvaluator {
+    async fn evaluate(
+        &self,
+        request: EvalRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluation, EvalError> {
         if cancel.is_cancelled() {
             return Err(EvalError::Cancelled);
         }
         let (entry, is_script) = match &request.entry {
-            Entry::File(entry) => (entry.clone(), false),
-            Entry::Snippet { name, .. } => (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true),
+            EntryPoint::File(entry) => (entry.clone(), false),
+            EntryPoint::Snippet { name, .. } => {
+                (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true)
+            }
         };
         let text = request.tree.read(&entry).unwrap().content;
         let value: Value = serde_json::from_slice(&text).map_err(|err| EvalError::Runtime {
@@ -191,12 +197,12 @@ impl Evaluate for JsonFiles {
             true => "[]".to_owned(),
             false => value.to_string(),
         };
-        Ok(Evaluated {
+        Ok(Evaluation {
             json: Bytes::from(json),
             imports: Arc::default(),
-            second_opinion: match request.second_opinion {
-                SecondOpinionWanted::Yes => SecondOpinion::Agrees,
-                SecondOpinionWanted::No | SecondOpinionWanted::Alone => SecondOpinion::NotAsked,
+            cross_check: match request.cross_check {
+                CrossCheckMode::On => CrossCheckResult::Agrees,
+                CrossCheckMode::Off | CrossCheckMode::SecondEngineOnly => CrossCheckResult::NotRun,
             },
         })
     }

@@ -8,7 +8,7 @@ const NO_TEXT: &str = "missing or not of string type";
 const NO_OBJECT: &str = "missing or not an object";
 
 /// Checks that an object says that it is a Kubernetes object.
-pub(super) fn claim(members: &Map<String, Value>) -> Result<(), PrimitiveReason> {
+pub(super) fn check_type_meta(members: &Map<String, Value>) -> Result<(), PrimitiveReason> {
     for attribute in ["apiVersion", "kind"] {
         match members.get(attribute) {
             None => return Err(PrimitiveReason::Missing(attribute)),
@@ -26,7 +26,7 @@ pub(super) fn claim(members: &Map<String, Value>) -> Result<(), PrimitiveReason>
 }
 
 /// Checks that an object has everything it needs, and names each wrong field with the reason.
-pub(super) fn complete(members: &Map<String, Value>) -> Result<(), BTreeMap<String, String>> {
+pub(super) fn check_required_fields(members: &Map<String, Value>) -> Result<(), BTreeMap<String, String>> {
     let fields = wrong_fields(members);
     match fields.is_empty() {
         true => Ok(()),

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Typed arguments of a tool.
-pub(super) trait Arguments: DeserializeOwned + JsonSchema + Send + 'static {
+pub(super) trait ToolArguments: DeserializeOwned + JsonSchema + Send + 'static {
     /// Other names models use, each with the parameter that is meant.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
 
@@ -26,13 +26,13 @@ pub(super) struct PathArgument(String);
 impl PathArgument {
     /// The path inside the repository. One that leads outside fits the schema, so the call is refused and not malformed:
     /// whoever asked for it is told.
-    pub(super) fn checked(&self) -> Result<RepoPath, ToolError> {
+    pub(super) fn parse(&self) -> Result<RepoPath, ToolError> {
         RepoPath::parse(&self.0).map_err(|err| ToolError::refused(err.to_string()))
     }
 }
 
 /// Binds what a model wrote to the arguments of `tool`, whose schema is `schema`.
-pub(super) fn bind<A: Arguments>(tool: &str, schema: &Value, arguments: Value) -> Result<A, ToolError> {
+pub(super) fn bind<A: ToolArguments>(tool: &str, schema: &Value, arguments: Value) -> Result<A, ToolError> {
     let malformed = |why: String| ToolError::Malformed(format!("{tool}: {why}"));
     let Value::Object(given) = arguments else {
         return Err(malformed(format!(
@@ -47,11 +47,11 @@ pub(super) fn bind<A: Arguments>(tool: &str, schema: &Value, arguments: Value) -
         }
     }
     let mut arguments = Value::Object(given);
-    fit(schema, &mut arguments, "").map_err(malformed)?;
+    coerce(schema, &mut arguments, "").map_err(malformed)?;
     serde_json::from_value(arguments).map_err(|err| malformed(err.to_string()))
 }
 
-fn rename<A: Arguments>(given: Map<String, Value>) -> Result<Map<String, Value>, String> {
+fn rename<A: ToolArguments>(given: Map<String, Value>) -> Result<Map<String, Value>, String> {
     let mut renamed = Map::new();
     let meant = |name: &str| {
         A::ALIASES
@@ -85,13 +85,13 @@ fn write_out(value: &mut Value) {
 
 /// Checks a value against its schema, and repairs what is clear: digits in quotes, null for a value
 /// that is left out, a number above its maximum. Recursion follows the schema, which is ours and finite.
-fn fit(schema: &Value, value: &mut Value, at: &str) -> Result<(), String> {
+fn coerce(schema: &Value, value: &mut Value, at: &str) -> Result<(), String> {
     let expected = schema["type"].as_str().unwrap_or_default();
     match (expected, &mut *value) {
-        ("object", Value::Object(fields)) => return fit_fields(schema, fields, at),
+        ("object", Value::Object(fields)) => return coerce_fields(schema, fields, at),
         ("array", Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
-                fit(&schema["items"], item, &format!("{at}/{index}"))?;
+                coerce(&schema["items"], item, &format!("{at}/{index}"))?;
             }
             return Ok(());
         }
@@ -113,7 +113,7 @@ fn fit(schema: &Value, value: &mut Value, at: &str) -> Result<(), String> {
     ))
 }
 
-fn fit_fields(schema: &Value, fields: &mut Map<String, Value>, at: &str) -> Result<(), String> {
+fn coerce_fields(schema: &Value, fields: &mut Map<String, Value>, at: &str) -> Result<(), String> {
     let empty = Map::new();
     let known = schema["properties"].as_object().unwrap_or(&empty);
     if let Some(unknown) = fields.keys().find(|name| !known.contains_key(*name)) {
@@ -129,7 +129,7 @@ fn fit_fields(schema: &Value, fields: &mut Map<String, Value>, at: &str) -> Resu
     }
     for (name, value) in fields {
         if let Some(schema) = known.get(name) {
-            fit(schema, value, &pointer(at, name))?;
+            coerce(schema, value, &pointer(at, name))?;
         }
     }
     Ok(())
@@ -214,7 +214,7 @@ fn pointer(at: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Arguments, bind};
+    use super::{ToolArguments, bind};
     use crate::tool::{ToolError, schema};
     use schemars::JsonSchema;
     use serde::Deserialize;
@@ -245,7 +245,7 @@ mod tests {
         3
     }
 
-    impl Arguments for Install {
+    impl ToolArguments for Install {
         const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
     }
 

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::testing::{every, guard};
+use super::testing::{all_tools, guard};
 use super::{Context, Toolbox};
 use crate::access::{Identity, Role, testing::identity};
-use crate::download::Watch;
+use crate::download::DownloadObserver;
 use crate::model::ToolCall;
-use crate::workspace::{Denied, Overlay, Repository, Workspace};
+use crate::workspace::{DeniedFiles, Overlay, Repository, Workspace};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-struct Bench {
+struct CallFixture {
     workspace: Workspace,
     identity: Identity,
     cancel: CancellationToken,
     _directory: tempfile::TempDir,
 }
 
-impl Bench {
+impl CallFixture {
     fn new(role: Role, environments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let git = directory.path().join("repo.git");
@@ -52,14 +52,14 @@ impl Bench {
             std::fs::write(git.join("refs/heads/main"), format!("{second}\n")).unwrap();
         }
         let repository =
-            Repository::local("infra", &git, Some("main"), &directory.path().join("bases")).unwrap();
+            Repository::open_local("infra", &git, Some("main"), &directory.path().join("bases")).unwrap();
         let base = repository.base(&second.to_string(), &|_| ()).unwrap();
         Self {
             workspace: Workspace {
                 repository,
                 base: Some(second.to_string()),
                 tree: Arc::new(Overlay::new(base, Default::default())),
-                guard: guard(Denied::default()),
+                guard: guard(DeniedFiles::default()),
             },
             identity: identity(role, environments),
             cancel: CancellationToken::new(),
@@ -68,14 +68,14 @@ impl Bench {
     }
 
     async fn call(&self, name: &str, arguments: Value) -> Result<String, String> {
-        let toolbox = Toolbox::new(every()).unwrap();
+        let toolbox = Toolbox::new(all_tools()).unwrap();
         let call = ToolCall {
             id: "call_1".to_owned(),
             name: name.to_owned(),
             arguments: arguments.to_string(),
         };
         let prepared = toolbox
-            .offered(&self.identity, "infra")
+            .for_identity(&self.identity, "infra")
             .prepare(&call, 65_536)
             .map_err(|err| err.to_string())?;
         let cx = Context {
@@ -85,7 +85,7 @@ impl Bench {
             environments_changed_max: 0,
             cancel: &self.cancel,
             writers: &TaskTracker::new(),
-            watch: &Watch::nobody(),
+            watch: &DownloadObserver::silent(),
         };
         let answer = prepared.tool.call(cx, prepared.arguments).await;
         answer.map_err(|err| err.to_string())
@@ -124,7 +124,7 @@ fn commit(objects: &gix::Repository, files: &[(&str, &str)], parents: &[ObjectId
 /// TK-27, TK-28, TK-29, TK-30, TK-31
 #[tokio::test]
 async fn an_editor_reads_changes_and_compares() {
-    let bench = Bench::new(Role::Editor, &["**"]);
+    let bench = CallFixture::new(Role::Editor, &["**"]);
     let main = "environments/dev/main.jsonnet";
     let told = |answer: Result<String, String>| answer.unwrap();
     assert_eq!(
@@ -178,7 +178,7 @@ async fn an_editor_reads_changes_and_compares() {
 /// TK-35, TK-36
 #[tokio::test]
 async fn history_is_read_from_the_base() {
-    let bench = Bench::new(Role::Viewer, &["**"]);
+    let bench = CallFixture::new(Role::Viewer, &["**"]);
     let log = bench.call("git_log", json!({})).await.unwrap();
     let base = bench.workspace.base.clone().unwrap();
     let hash: String = base.chars().take(12).collect();
@@ -204,7 +204,7 @@ async fn history_is_read_from_the_base() {
 
 #[tokio::test]
 async fn a_grant_is_checked_at_the_write_and_a_viewer_is_offered_none() {
-    let bench = Bench::new(Role::Editor, &["dev"]);
+    let bench = CallFixture::new(Role::Editor, &["dev"]);
     let write = |path: &str| json!({ "path": path, "content": "{}\n" });
     let dev = bench.call("file_write", write("environments/dev/x.json")).await;
     assert_eq!(
@@ -218,7 +218,7 @@ async fn a_grant_is_checked_at_the_write_and_a_viewer_is_offered_none() {
         prod.unwrap_err(),
         "`environments/prod` is not in your grant (dev)"
     );
-    let viewer = Bench::new(Role::Viewer, &["**"]);
+    let viewer = CallFixture::new(Role::Viewer, &["**"]);
     let refused = viewer.call("file_write", write("a")).await.unwrap_err();
     assert!(
         refused.starts_with("`file_write` is not available to this person"),
@@ -228,7 +228,7 @@ async fn a_grant_is_checked_at_the_write_and_a_viewer_is_offered_none() {
 
 #[tokio::test]
 async fn a_stopped_turn_calls_nothing() {
-    let bench = Bench::new(Role::Editor, &["**"]);
+    let bench = CallFixture::new(Role::Editor, &["**"]);
     bench.cancel.cancel();
     let written = bench
         .call("file_write", json!({ "path": "a", "content": "x" }))

@@ -1,9 +1,9 @@
 //! The frame of the tools that compare a workspace with its base, or judge a file by what uses it.
 
-use super::arguments::{Arguments, bind};
-use super::rendering::Rendering as _;
+use super::adapter::{escape_error, stopped};
+use super::arguments::{ToolArguments, bind};
+use super::rendering::RenderingTool as _;
 use super::tanka_show::TankaShow;
-use super::work::{readable, stopped};
 use super::{Context, Tool, ToolError, invisible, schema};
 use crate::compare::{CompareError, Comparer, Sides};
 use crate::model::Effect;
@@ -20,9 +20,9 @@ const SHOW: &str = TankaShow::NAME;
 
 /// One tool that compares. It only looks.
 #[async_trait]
-pub(super) trait Comparing: Send + Sync + 'static {
+pub(super) trait ComparingTool: Send + Sync + 'static {
     /// The arguments of the tool.
-    type Arguments: Arguments;
+    type Arguments: ToolArguments;
 
     /// The name of the tool.
     const NAME: &'static str;
@@ -38,14 +38,14 @@ pub(super) trait Comparing: Send + Sync + 'static {
     ) -> Result<String, ToolError>;
 }
 
-/// A [`Comparing`] as a [`Tool`].
-pub(super) struct FramedComparing<C> {
+/// A [`ComparingTool`] as a [`Tool`].
+pub(super) struct ComparingToolAdapter<C> {
     spec: ToolSpec,
     comparer: Arc<Comparer>,
     comparing: PhantomData<fn() -> C>,
 }
 
-impl<C: Comparing> FramedComparing<C> {
+impl<C: ComparingTool> ComparingToolAdapter<C> {
     /// Renders the schema.
     pub(super) fn new(comparer: Arc<Comparer>) -> Self {
         let spec = ToolSpec {
@@ -62,7 +62,7 @@ impl<C: Comparing> FramedComparing<C> {
 }
 
 #[async_trait]
-impl<C: Comparing> Tool for FramedComparing<C> {
+impl<C: ComparingTool> Tool for ComparingToolAdapter<C> {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
@@ -72,7 +72,7 @@ impl<C: Comparing> Tool for FramedComparing<C> {
     }
 
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
-        let arguments = bind::<C::Arguments>(C::NAME, &self.spec.schema, arguments).map_err(readable)?;
+        let arguments = bind::<C::Arguments>(C::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
         if cx.cancel.is_cancelled() {
             return Err(stopped());
         }
@@ -84,14 +84,14 @@ impl<C: Comparing> Tool for FramedComparing<C> {
         };
         match answer {
             Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
-            Err(err) => Err(readable(err)),
+            Err(err) => Err(escape_error(err)),
         }
     }
 }
 
 async fn sides(workspace: &Workspace) -> Result<Sides, ToolError> {
     let workspace = workspace.clone();
-    match tokio::task::spawn_blocking(move || Sides::of(&workspace)).await {
+    match tokio::task::spawn_blocking(move || Sides::from_workspace(&workspace)).await {
         Ok(sides) => Ok(sides?),
         Err(err) => Err(ToolError::Fatal(
             anyhow::Error::new(err).context("a tool broke down"),
@@ -118,11 +118,11 @@ pub(super) mod testing {
 
     #![allow(clippy::unwrap_used)]
 
-    use super::{Comparing, bind, readable, schema};
+    use super::{ComparingTool, bind, escape_error, schema};
     use crate::compare::{Comparer, Sides};
     use crate::model::{FileChange, RepoPath};
     use crate::redact::Redactor;
-    use crate::tanka::testing::{Files, JsonFiles};
+    use crate::tanka::testing::{JsonEvaluator, ReadOnlyTree};
     use crate::tool::ToolError;
     use crate::workspace::Tree;
     use serde_json::Value;
@@ -130,23 +130,27 @@ pub(super) mod testing {
     use std::sync::Arc;
     use tokio_util::sync::CancellationToken;
 
-    pub(crate) async fn call<C: Comparing>(
+    pub(crate) async fn call<C: ComparingTool>(
         base: &[(&str, &str)],
         workspace: &[(&str, &str)],
         arguments: Value,
     ) -> Result<String, ToolError> {
         let schema = schema::render::<C::Arguments>();
-        let arguments = bind::<C::Arguments>(C::NAME, &schema, arguments).map_err(readable)?;
+        let arguments = bind::<C::Arguments>(C::NAME, &schema, arguments).map_err(escape_error)?;
         let names: BTreeSet<&str> = base.iter().chain(workspace).map(|(name, _)| *name).collect();
-        let (base, workspace) = (Files::new(base), Files::new(workspace));
+        let (base, workspace) = (ReadOnlyTree::new(base), ReadOnlyTree::new(workspace));
         let changes = names.into_iter().map(|name| {
             let path = RepoPath::parse(name).unwrap();
             let (before, after) = (base.read(&path).ok(), workspace.read(&path).ok());
             FileChange { path, before, after }
         });
         let changes = changes.filter(|change| change.before != change.after).collect();
-        let comparer = Comparer::new(Arc::new(JsonFiles), Arc::new(Redactor::new([])), b"key".to_vec());
-        let sides = Sides::before(workspace, changes)?;
+        let comparer = Comparer::new(
+            Arc::new(JsonEvaluator),
+            Arc::new(Redactor::new([])),
+            b"key".to_vec(),
+        );
+        let sides = Sides::from_changes(workspace, changes)?;
         C::run(&Arc::new(comparer), sides, arguments, &CancellationToken::new()).await
     }
 }

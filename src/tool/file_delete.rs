@@ -1,9 +1,9 @@
 //! `file_delete`: one file less.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::desk::Desk;
-use super::work::Work;
+use super::adapter::ToolBody;
+use super::arguments::{PathArgument, ToolArguments};
+use super::write_policy::WritePolicy;
 use crate::model::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,20 +17,20 @@ pub(super) struct DeleteArguments {
     path: PathArgument,
 }
 
-impl Arguments for DeleteArguments {
+impl ToolArguments for DeleteArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 
-impl Work for FileDelete {
+impl ToolBody for FileDelete {
     type Arguments = DeleteArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_delete";
     const DESCRIPTION: &'static str = "Deletes one file from the workspace.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(desk: &Desk, arguments: DeleteArguments) -> Result<String, ToolError> {
-        let path = arguments.path.checked()?;
+    fn run(desk: &WritePolicy, arguments: DeleteArguments) -> Result<String, ToolError> {
+        let path = arguments.path.parse()?;
         desk.delete(&path)?;
         Ok(format!("deleted {path} ({})", desk.delta(&path)?))
     }
@@ -40,13 +40,13 @@ impl Work for FileDelete {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::FileDelete;
-    use crate::tool::testing::{answer, call, desk, failure, path, refuses_paths_outside};
+    use crate::tool::testing::{answer, call, failure, path, refuses_paths_outside, write_policy};
     use serde_json::json;
 
     /// TK-31
     #[test]
     fn a_file_is_deleted() {
-        let desk = desk(&[("a/b", "x\n"), ("c", "y\n")]);
+        let desk = write_policy(&[("a/b", "x\n"), ("c", "y\n")]);
         let said = answer::<FileDelete>(&desk, json!({ "path": "a/b" }));
         assert_eq!(
             said,
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn deleting_a_new_file_leaves_no_change() {
-        let desk = desk(&[("c", "y\n")]);
+        let desk = write_policy(&[("c", "y\n")]);
         desk.write(&path("new"), "x".to_owned(), "x").unwrap();
         assert_eq!(
             answer::<FileDelete>(&desk, json!({ "path": "new" })),

@@ -1,9 +1,9 @@
 //! `file_edit`: one place of a file, named by its text.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::desk::Desk;
-use super::work::Work;
+use super::adapter::ToolBody;
+use super::arguments::{PathArgument, ToolArguments};
+use super::write_policy::WritePolicy;
 use crate::model::{Effect, RepoPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,20 +24,20 @@ pub(super) struct EditArguments {
     new: String,
 }
 
-impl Arguments for EditArguments {
+impl ToolArguments for EditArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 
-impl Work for FileEdit {
+impl ToolBody for FileEdit {
     type Arguments = EditArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_edit";
     const DESCRIPTION: &'static str = "Replaces one piece of text in a file and leaves the rest as it is. The text must occur exactly once.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(desk: &Desk, arguments: EditArguments) -> Result<String, ToolError> {
-        let path = arguments.path.checked()?;
+    fn run(desk: &WritePolicy, arguments: EditArguments) -> Result<String, ToolError> {
+        let path = arguments.path.parse()?;
         let EditArguments { old, new, .. } = arguments;
         if old.is_empty() {
             return failed(
@@ -135,14 +135,14 @@ fn line_at(text: &str, position: usize) -> usize {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::FileEdit;
-    use crate::tool::testing::{answer, call, desk, failure, path, refuses_paths_outside};
+    use crate::tool::testing::{answer, call, failure, path, refuses_paths_outside, write_policy};
     use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
     use serde_json::json;
 
     const MAIN: &str = "{\n  a: { replicas: 1 },\n  b: { replicas: 1 },\n  c: 3,\n}\n";
 
     fn refused(content: &str, old: &str, new: &str) -> String {
-        let desk = desk(&[("main.jsonnet", content)]);
+        let desk = write_policy(&[("main.jsonnet", content)]);
         let refused = failure(call::<FileEdit>(
             &desk,
             json!({ "path": "main.jsonnet", "old": old, "new": new }),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_unique_text_is_replaced_and_nothing_else() {
-        let desk = desk(&[("main.jsonnet", MAIN)]);
+        let desk = write_policy(&[("main.jsonnet", MAIN)]);
         let said = answer::<FileEdit>(
             &desk,
             json!({ "path": "main.jsonnet", "old": "b: { replicas: 1 }", "new": "b: { replicas: 3 }" }),
@@ -216,13 +216,13 @@ mod tests {
     fn a_hidden_secret_is_neither_written_nor_in_the_way() {
         assert!(refused(MAIN, "c: 3", "c: '⟦secret:1⟧'").starts_with("the text contains `⟦secret:…⟧`"));
         // The file itself may hold such a text: only what the model writes is checked.
-        let desk = desk(&[("a", "⟦secret: is how a placeholder begins\nx\n")]);
+        let desk = write_policy(&[("a", "⟦secret: is how a placeholder begins\nx\n")]);
         answer::<FileEdit>(&desk, json!({ "path": "a", "old": "x", "new": "y" }));
     }
 
     #[test]
     fn a_binary_file_is_not_edited() {
-        let desk = desk(&[("a", b"x\0y")]);
+        let desk = write_policy(&[("a", b"x\0y")]);
         let refused = failure(call::<FileEdit>(
             &desk,
             json!({ "path": "a", "old": "x", "new": "z" }),
@@ -242,7 +242,7 @@ mod tests {
         #[test]
         fn any_unique_text_can_be_replaced_and_put_back(before in "[a-c ä\n]{0,20}", after in "[a-c ä\n]{0,20}") {
             let content = format!("{before}OLD{after}");
-            let desk = desk(&[("a", &content)]);
+            let desk = write_policy(&[("a", &content)]);
             answer::<FileEdit>(&desk, json!({ "path": "a", "old": "OLD", "new": "NÉW" }));
             prop_assert_eq!(desk.text(&path("a")).unwrap(), format!("{before}NÉW{after}"));
             answer::<FileEdit>(&desk, json!({ "path": "a", "old": "NÉW", "new": "OLD" }));
@@ -251,7 +251,7 @@ mod tests {
 
         #[test]
         fn a_hint_about_whitespace_never_splits_a_character(text in "\\PC{0,40}", old in "\\PC{1,10}") {
-            let desk = desk(&[("a", &text)]);
+            let desk = write_policy(&[("a", &text)]);
             let _ = call::<FileEdit>(&desk, json!({ "path": "a", "old": old, "new": "" }));
         }
     }

@@ -1,12 +1,12 @@
 //! `file_list`: the names of files that match a glob.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::desk::Desk;
-use super::pattern::Pattern;
-use super::text::Page;
-use super::work::Work;
-use crate::model::{Effect, RepoPath, counted};
+use super::adapter::ToolBody;
+use super::arguments::ToolArguments;
+use super::pattern::GlobPattern;
+use super::text::PageRange;
+use super::write_policy::WritePolicy;
+use crate::model::{Effect, RepoPath, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,7 +17,7 @@ pub(super) struct FileList;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListArguments {
+pub(super) struct FileListArguments {
     /// Glob over paths from the repository root, such as `**/*.jsonnet`; `**` crosses directories.
     glob_pattern: String,
     /// Files to skip before the page.
@@ -33,26 +33,26 @@ fn files_max() -> usize {
     FILES_MAX
 }
 
-impl Arguments for ListArguments {
+impl ToolArguments for FileListArguments {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("glob", "glob_pattern"), ("pattern", "glob_pattern")];
 }
 
-impl Work for FileList {
-    type Arguments = ListArguments;
-    type On = Desk;
+impl ToolBody for FileList {
+    type Arguments = FileListArguments;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_list";
     const DESCRIPTION: &'static str = "Lists files whose path matches a glob, sorted by path. Dot-files are left out unless the glob names one.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &Desk, arguments: ListArguments) -> Result<String, ToolError> {
-        let ListArguments {
+    fn run(desk: &WritePolicy, arguments: FileListArguments) -> Result<String, ToolError> {
+        let FileListArguments {
             glob_pattern: glob,
             offset,
             limit,
         } = arguments;
-        let pattern = Pattern::parse(&glob)?;
+        let pattern = GlobPattern::parse(&glob)?;
         let files = desk.tree.files()?;
         let listed: Vec<&RepoPath> = files.iter().filter(|path| pattern.lists(path)).collect();
         let total = listed.len();
@@ -60,13 +60,13 @@ impl Work for FileList {
             return Ok(no_match(&glob, &files));
         }
         if offset >= total {
-            let files = counted(total, "file matches", "files match");
+            let files = pluralize(total, "file matches", "files match");
             return Err(ToolError::Failed(format!(
                 "only {files} \"{glob}\"; use an offset below {total}"
             )));
         }
         let shown = limit.min(FILES_MAX).min(total - offset);
-        let page = Page { offset, shown, total };
+        let page = PageRange { offset, shown, total };
         let names = listed.into_iter().skip(offset).take(shown);
         let names: String = names.map(|path| format!("{path}\n")).collect();
         if !page.is_part() {
@@ -93,13 +93,13 @@ fn no_match(glob: &str, files: &[RepoPath]) -> String {
 #[cfg(test)]
 mod tests {
     use super::FileList;
-    use crate::tool::testing::{answer, call, desk, failure, refuses_globs_outside};
+    use crate::tool::testing::{answer, call, failure, refuses_globs_outside, write_policy};
     use serde_json::json;
 
     /// TK-29
     #[test]
     fn files_are_listed_by_path() {
-        let desk = desk(&[
+        let desk = write_policy(&[
             ("b/x.jsonnet", ""),
             ("a.jsonnet", ""),
             ("b/x.txt", ""),
@@ -122,7 +122,7 @@ mod tests {
     fn a_long_list_comes_in_pages_with_the_exact_header() {
         let names: Vec<String> = (1..=350).map(|number| format!("e/{number:03}.jsonnet")).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
-        let desk = desk(&files);
+        let desk = write_policy(&files);
         let first = answer::<FileList>(&desk, json!({ "glob_pattern": "**/*.jsonnet", "limit": 9_999 }));
         let header = "[1–200 of 350 files matching \"**/*.jsonnet\"] (150 more, use offset=200 to continue)";
         assert_eq!(first.lines().next(), Some(header));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn no_match_says_what_would_match() {
-        let desk = desk(&[("environments/dev/main.jsonnet", "")]);
+        let desk = write_policy(&[("environments/dev/main.jsonnet", "")]);
         assert_eq!(
             answer::<FileList>(&desk, json!({ "glob": "*.yaml" })),
             "no files match \"*.yaml\""
@@ -161,7 +161,7 @@ mod tests {
     /// T65
     #[test]
     fn a_file_name_hides_nothing() {
-        let desk = desk(&[("a\u{202e}txt.exe", "")]);
+        let desk = write_policy(&[("a\u{202e}txt.exe", "")]);
         assert_eq!(
             answer::<FileList>(&desk, json!({ "glob": "**" })),
             "⚠ contains 1 invisible character\na<U+202E>txt.exe\n"

@@ -1,11 +1,11 @@
 //! `file_read`: a page of a text file.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::desk::Desk;
-use super::text::{Page, bounded_line};
-use super::work::Work;
-use crate::model::{Effect, counted};
+use super::adapter::ToolBody;
+use super::arguments::{PathArgument, ToolArguments};
+use super::text::{PageRange, bounded_line};
+use super::write_policy::WritePolicy;
+use crate::model::{Effect, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -32,20 +32,20 @@ fn lines_max() -> usize {
     LINES_MAX
 }
 
-impl Arguments for ReadArguments {
+impl ToolArguments for ReadArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 
-impl Work for FileRead {
+impl ToolBody for FileRead {
     type Arguments = ReadArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_read";
     const DESCRIPTION: &'static str = "Reads a text file of the repository as the workspace has it now. Long files come in pages of 500 lines.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &Desk, arguments: ReadArguments) -> Result<String, ToolError> {
-        let path = arguments.path.checked()?;
+    fn run(desk: &WritePolicy, arguments: ReadArguments) -> Result<String, ToolError> {
+        let path = arguments.path.parse()?;
         let text = desk.text(&path)?;
         let total = text.split_inclusive('\n').count();
         if total == 0 {
@@ -53,13 +53,13 @@ impl Work for FileRead {
         }
         let offset = arguments.offset;
         if offset >= total {
-            let lines = counted(total, "line", "lines");
+            let lines = pluralize(total, "line", "lines");
             return Err(ToolError::Failed(format!(
                 "`{path}` has only {lines}; use an offset below {total}"
             )));
         }
         let shown = arguments.limit.min(LINES_MAX).min(total - offset);
-        let page = Page { offset, shown, total };
+        let page = PageRange { offset, shown, total };
         let lines = text.split_inclusive('\n').skip(offset).take(shown);
         let lines: String = lines
             .map(|line| bounded_line(line, &desk.guard.redactor))
@@ -79,7 +79,7 @@ impl Work for FileRead {
 #[cfg(test)]
 mod tests {
     use super::FileRead;
-    use crate::tool::testing::{answer, call, desk, failure, refuses_paths_outside};
+    use crate::tool::testing::{answer, call, failure, refuses_paths_outside, write_policy};
     use serde_json::json;
 
     fn numbered(lines: usize) -> String {
@@ -89,7 +89,7 @@ mod tests {
     /// TK-27
     #[test]
     fn a_short_file_is_read_as_it_is() {
-        let desk = desk(&[("a/main.jsonnet", "{\n  a: 1,\n}")]);
+        let desk = write_policy(&[("a/main.jsonnet", "{\n  a: 1,\n}")]);
         assert_eq!(
             answer::<FileRead>(&desk, json!({ "path": "a/main.jsonnet" })),
             "{\n  a: 1,\n}"
@@ -103,7 +103,7 @@ mod tests {
     /// TK-32
     #[test]
     fn a_long_file_comes_in_pages_with_the_exact_header() {
-        let desk = desk(&[("file.go", numbered(1_200))]);
+        let desk = write_policy(&[("file.go", numbered(1_200))]);
         let first = answer::<FileRead>(&desk, json!({ "path": "file.go" }));
         let header = "[file.go: lines 1–500 of 1200] (700 more lines, use offset=500 to continue)";
         assert_eq!(first, format!("{header}\n{}", numbered(500)));
@@ -119,7 +119,7 @@ mod tests {
     /// TK-27
     #[test]
     fn a_page_never_has_more_than_500_lines() {
-        let desk = desk(&[("file.go", numbered(1_200)), ("exact", numbered(500))]);
+        let desk = write_policy(&[("file.go", numbered(1_200)), ("exact", numbered(500))]);
         let page = answer::<FileRead>(&desk, json!({ "path": "file.go", "limit": 100_000 }));
         assert!(page.starts_with("[file.go: lines 1–500 of 1200] (700 more lines, use offset=500"));
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_offset_past_the_end_says_how_long_the_file_is() {
-        let desk = desk(&[("a", "x\ny\n"), ("one", "x"), ("empty", "")]);
+        let desk = write_policy(&[("a", "x\ny\n"), ("one", "x"), ("empty", "")]);
         assert_eq!(
             failure(call::<FileRead>(&desk, json!({ "path": "a", "offset": 2 }))),
             "`a` has only 2 lines; use an offset below 2"
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_not_text_is_refused_with_its_size() {
-        let desk = desk(&[
+        let desk = write_policy(&[
             ("logo.png", vec![0; 12_345]),
             ("latin1.txt", b"gr\xfc\xdfe".to_vec()),
         ]);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_line_of_20000_characters_is_cut() {
-        let desk = desk(&[("a", "é".repeat(20_000) + "\nnext\n")]);
+        let desk = write_policy(&[("a", "é".repeat(20_000) + "\nnext\n")]);
         let expected = "é".repeat(2_000) + "[… 18,000 more characters]\nnext\n";
         assert_eq!(answer::<FileRead>(&desk, json!({ "path": "a" })), expected);
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn hidden_instructions_are_shown_and_counted() {
         let tags: String = std::iter::repeat_n('\u{e0041}', 120).collect();
-        let desk = desk(&[("a", format!("x{tags}\n"))]);
+        let desk = write_policy(&[("a", format!("x{tags}\n"))]);
         let shown = answer::<FileRead>(&desk, json!({ "path": "a" }));
         let expected = format!(
             "⚠ contains 120 invisible characters\nx{}\n",

@@ -1,12 +1,12 @@
 //! `file_search`: lines that contain a text.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::desk::Desk;
-use super::pattern::Pattern;
-use super::text::Page;
-use super::work::Work;
-use crate::model::{Effect, counted};
+use super::adapter::ToolBody;
+use super::arguments::ToolArguments;
+use super::pattern::GlobPattern;
+use super::text::PageRange;
+use super::write_policy::WritePolicy;
+use crate::model::{Effect, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,7 +38,7 @@ fn matches_max() -> usize {
     MATCHES_MAX
 }
 
-impl Arguments for SearchArguments {
+impl ToolArguments for SearchArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[
         ("glob", "glob_pattern"),
         ("pattern", "glob_pattern"),
@@ -47,22 +47,22 @@ impl Arguments for SearchArguments {
     ];
 }
 
-impl Work for FileSearch {
+impl ToolBody for FileSearch {
     type Arguments = SearchArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_search";
     const DESCRIPTION: &'static str = "Finds every line that contains a text, in the files that match a glob. Answers `file:line:` and the line.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &Desk, arguments: SearchArguments) -> Result<String, ToolError> {
+    fn run(desk: &WritePolicy, arguments: SearchArguments) -> Result<String, ToolError> {
         let SearchArguments {
             glob_pattern: glob,
             text_query: query,
             offset,
             limit,
         } = arguments;
-        let pattern = Pattern::parse(&glob)?;
+        let pattern = GlobPattern::parse(&glob)?;
         check_query(&query)?;
         let (matches, total) = desk.tree.search(
             &|path| pattern.matcher().is_match(path),
@@ -74,12 +74,12 @@ impl Work for FileSearch {
             return Ok(format!("no matches for \"{query}\" in files matching \"{glob}\""));
         }
         if offset >= total {
-            let matches = counted(total, "match", "matches");
+            let matches = pluralize(total, "match", "matches");
             return Err(ToolError::Failed(format!(
                 "only {matches} for \"{query}\"; use an offset below {total}"
             )));
         }
-        let page = Page {
+        let page = PageRange {
             offset,
             shown: matches.len(),
             total,
@@ -119,13 +119,13 @@ fn check_query(query: &str) -> Result<(), ToolError> {
 #[cfg(test)]
 mod tests {
     use super::FileSearch;
-    use crate::tool::testing::{answer, call, desk, failure, refuses_globs_outside};
+    use crate::tool::testing::{answer, call, failure, refuses_globs_outside, write_policy};
     use serde_json::json;
 
     /// TK-30
     #[test]
     fn matches_are_prefixed_with_file_and_line() {
-        let desk = desk(&[
+        let desk = write_policy(&[
             ("b.jsonnet", "x\n  replicas: 2,\n"),
             ("a.jsonnet", "  replicas: 1,\n"),
             ("a.txt", "replicas: 3\n"),
@@ -145,7 +145,7 @@ mod tests {
     /// TK-32
     #[test]
     fn many_matches_come_in_pages_with_the_exact_header() {
-        let desk = desk(&[("a.yaml", "apiVersion: v1\n".repeat(412))]);
+        let desk = write_policy(&[("a.yaml", "apiVersion: v1\n".repeat(412))]);
         let search = |offset: usize| {
             call::<FileSearch>(
                 &desk,
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn nothing_found_is_an_answer() {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         assert_eq!(
             answer::<FileSearch>(&desk, json!({ "glob": "**", "query": "y" })),
             "no matches for \"y\" in files matching \"**\""
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_query_that_cannot_match_a_line_is_refused() {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         for (query, why) in [
             (
                 String::new(),

@@ -1,10 +1,10 @@
 //! `file_write`: a whole file, new or replaced.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::desk::Desk;
-use super::work::Work;
-use crate::model::{Effect, counted};
+use super::adapter::ToolBody;
+use super::arguments::{PathArgument, ToolArguments};
+use super::write_policy::WritePolicy;
+use crate::model::{Effect, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,23 +19,23 @@ pub(super) struct WriteArguments {
     content: String,
 }
 
-impl Arguments for WriteArguments {
+impl ToolArguments for WriteArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
     const ANY_JSON: &'static [&'static str] = &["content"];
 }
 
-impl Work for FileWrite {
+impl ToolBody for FileWrite {
     type Arguments = WriteArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_write";
     const DESCRIPTION: &'static str = "Creates a file or replaces all of its content. Use `file_edit` for a small change to an existing file.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(desk: &Desk, arguments: WriteArguments) -> Result<String, ToolError> {
-        let path = arguments.path.checked()?;
+    fn run(desk: &WritePolicy, arguments: WriteArguments) -> Result<String, ToolError> {
+        let path = arguments.path.parse()?;
         let content = arguments.content;
-        let lines = counted(content.lines().count(), "line", "lines");
+        let lines = pluralize(content.lines().count(), "line", "lines");
         desk.write(&path, content.clone(), &content)?;
         Ok(format!("wrote {path} ({lines}, {})", desk.delta(&path)?))
     }
@@ -45,13 +45,13 @@ impl Work for FileWrite {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::FileWrite;
-    use crate::tool::testing::{answer, call, desk, failure, path, refuses_paths_outside};
+    use crate::tool::testing::{answer, call, failure, path, refuses_paths_outside, write_policy};
     use serde_json::json;
 
     /// TK-28
     #[test]
     fn a_new_file_is_written_and_counted() {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         let said = answer::<FileWrite>(&desk, json!({ "path": "b/c.txt", "content": "one\ntwo\n" }));
         assert_eq!(
             said,
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn content_as_json_is_written_out_indented() {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         answer::<FileWrite>(
             &desk,
             json!({ "path": "spec.json", "content": { "spec": { "b": [1] } } }),
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn writing_what_the_base_has_is_no_change() {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         let said = answer::<FileWrite>(&desk, json!({ "file": "a", "content": "x\n" }));
         assert_eq!(said, "wrote a (1 line, same as the base)");
     }
@@ -87,7 +87,7 @@ mod tests {
     /// T87
     #[test]
     fn a_hidden_secret_is_not_written_over() {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         let refused = failure(call::<FileWrite>(
             &desk,
             json!({ "path": "a", "content": { "t": "⟦secret:1⟧" } }),

@@ -1,12 +1,12 @@
 //! `git_diff`: what the workspace changed, as a unified diff.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::desk::{Desk, Learnt};
-use super::text::{bounded_lines, grouped};
-use super::work::Work;
-use crate::model::{Effect, FileChange, FileVersion, counted};
-use crate::workspace::{Guard, patch};
+use super::adapter::ToolBody;
+use super::arguments::{PathArgument, ToolArguments};
+use super::text::{bounded_lines, group_thousands};
+use super::write_policy::{LearntChanges, WritePolicy};
+use crate::model::{Effect, FileChange, FileVersion, pluralize};
+use crate::workspace::{SecretGuard, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,26 +17,26 @@ pub(super) struct GitDiff;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DiffArguments {
+pub(super) struct GitDiffArguments {
     /// File or directory to show, relative to the repository root; all changes when left out.
     #[serde(default)]
     path: Option<PathArgument>,
 }
 
-impl Arguments for DiffArguments {
+impl ToolArguments for GitDiffArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 
-impl Work for GitDiff {
-    type Arguments = DiffArguments;
-    type On = Desk;
+impl ToolBody for GitDiff {
+    type Arguments = GitDiffArguments;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "git_diff";
     const DESCRIPTION: &'static str = "Shows what this workspace changed against its base commit, as a unified diff. Nothing is staged or committed.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &Desk, arguments: DiffArguments) -> Result<String, ToolError> {
-        let path = arguments.path.map(|path| path.checked()).transpose()?;
+    fn run(desk: &WritePolicy, arguments: GitDiffArguments) -> Result<String, ToolError> {
+        let path = arguments.path.map(|path| path.parse()).transpose()?;
         let learnt = desk.changes(path.as_ref())?;
         if !learnt.changes.is_empty() {
             return Ok(diff(&learnt, &desk.guard));
@@ -52,11 +52,11 @@ impl Work for GitDiff {
 
 /// The changes as a diff to read: binary files and files nobody looks into are named and counted, long lines and
 /// very long diffs are cut and say so.
-pub(super) fn diff(learnt: &Learnt, guard: &Guard) -> String {
+pub(super) fn diff(learnt: &LearntChanges, guard: &SecretGuard) -> String {
     let (hidden, changes): (Vec<&FileChange>, Vec<&FileChange>) = learnt
         .changes
         .iter()
-        .partition(|change| guard.denied.holds(change.path.as_str()));
+        .partition(|change| guard.denied.is_denied(change.path.as_str()));
     let (binary, text): (Vec<&FileChange>, Vec<&FileChange>) =
         changes.into_iter().partition(|change| is_binary(change));
     let (unknown, text): (Vec<&FileChange>, Vec<&FileChange>) = text
@@ -77,7 +77,7 @@ pub(super) fn diff(learnt: &Learnt, guard: &Guard) -> String {
         shown.push_str(&format!(
             "[{} not shown yet: whether they are secrets takes a search of the repository for each of their names, and \
              so many are made at a time; make the same call again to see more of them]\n",
-            counted(unknown.len(), "file is", "files are")
+            pluralize(unknown.len(), "file is", "files are")
         ));
     }
     shown
@@ -90,7 +90,7 @@ fn is_binary(change: &FileChange) -> bool {
 
 fn line(what: &str, change: &FileChange) -> String {
     let size = |version: &Option<FileVersion>| match version {
-        Some(version) => format!("{} bytes", grouped(version.content.len())),
+        Some(version) => format!("{} bytes", group_thousands(version.content.len())),
         None => "absent".to_owned(),
     };
     format!(
@@ -104,14 +104,14 @@ fn line(what: &str, change: &FileChange) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{GitDiff, Learnt, diff};
+    use super::{GitDiff, LearntChanges, diff};
     use crate::model::FileChange;
-    use crate::tool::testing::{answer, call, desk, failure, path, refuses_paths_outside};
+    use crate::tool::testing::{answer, call, failure, path, refuses_paths_outside, write_policy};
     use serde_json::json;
 
     #[test]
     fn the_diff_is_of_the_workspace_or_a_part_of_it() {
-        let desk = desk(&[("a/b", "x\n"), ("ab", "x\n"), ("c", "x\n")]);
+        let desk = write_policy(&[("a/b", "x\n"), ("ab", "x\n"), ("c", "x\n")]);
         assert_eq!(
             answer::<GitDiff>(&desk, json!({})),
             "nothing changed against the base"
@@ -121,9 +121,9 @@ mod tests {
         }
         let changes = desk.tree.changes().unwrap();
         let shown = |changes: &[FileChange]| {
-            let learnt = Learnt {
+            let learnt = LearntChanges {
                 changes: changes.to_vec(),
-                ..Learnt::default()
+                ..LearntChanges::default()
             };
             diff(&learnt, &desk.guard)
         };
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_binary_file_is_named_with_its_sizes() {
-        let desk = desk(&[("logo.png", vec![0; 12_345]), ("old.bin", vec![0; 2])]);
+        let desk = write_policy(&[("logo.png", vec![0; 12_345]), ("old.bin", vec![0; 2])]);
         desk.write(&path("logo.png"), "text now\n".to_owned(), "")
             .unwrap();
         desk.delete(&path("old.bin")).unwrap();
@@ -160,8 +160,8 @@ mod tests {
 
     /// T87
     #[test]
-    fn of_very_many_new_names_the_text_is_shown_as_they_are_looked_for() {
-        let mut desk = desk(&[("main.jsonnet", "{ password: importstr 'key210' }\n")]);
+    fn a_diff_of_many_new_files_shows_only_files_already_searched_for_secrets() {
+        let mut desk = write_policy(&[("main.jsonnet", "{ password: importstr 'key210' }\n")]);
         desk.files_changed_max = 1_000;
         for number in 0..250 {
             let content = format!("blue-moon-{number}\n");

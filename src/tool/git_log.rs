@@ -1,10 +1,10 @@
 //! `git_log`: the newest commits.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::history::History;
+use super::adapter::ToolBody;
+use super::arguments::ToolArguments;
+use super::history::HistoryContext;
 use super::text::bounded_line;
-use super::work::Work;
 use crate::model::Effect;
 use crate::redact::Redactor;
 use crate::workspace::Commit;
@@ -32,17 +32,17 @@ fn commits_default() -> usize {
     COMMITS_DEFAULT
 }
 
-impl Arguments for LogArguments {}
+impl ToolArguments for LogArguments {}
 
-impl Work for GitLog {
+impl ToolBody for GitLog {
     type Arguments = LogArguments;
-    type On = History;
+    type CallContext = HistoryContext;
 
     const NAME: &'static str = "git_log";
     const DESCRIPTION: &'static str = "Lists the newest commits up to the workspace's base: hash, date, author and first line of the message.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(history: &History, arguments: LogArguments) -> Result<String, ToolError> {
+    fn run(history: &HistoryContext, arguments: LogArguments) -> Result<String, ToolError> {
         let commits = history.repository.log(history.head()?, arguments.limit)?;
         let lines = commits.iter();
         Ok(lines

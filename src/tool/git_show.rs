@@ -1,14 +1,14 @@
 //! `git_show`: one commit with its diff.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::desk::Learnt;
+use super::adapter::{ToolBody, stopped};
+use super::arguments::ToolArguments;
 use super::git_diff::diff;
-use super::history::History;
+use super::history::HistoryContext;
 use super::text::{bounded_lines, shortened};
-use super::work::{Work, stopped};
+use super::write_policy::LearntChanges;
 use crate::model::Effect;
-use crate::workspace::{Commit, Guard};
+use crate::workspace::{Commit, SecretGuard};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(super) struct GitShow;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ShowArguments {
+pub(super) struct GitShowArguments {
     /// Hash, `HEAD`, `HEAD~1`, branch or tag; `HEAD` is the workspace's base commit.
     #[serde(rename = "ref", default = "head")]
     revision: String,
@@ -32,19 +32,19 @@ fn head() -> String {
     "HEAD".to_owned()
 }
 
-impl Arguments for ShowArguments {
+impl ToolArguments for GitShowArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("hash", "ref")];
 }
 
-impl Work for GitShow {
-    type Arguments = ShowArguments;
-    type On = History;
+impl ToolBody for GitShow {
+    type Arguments = GitShowArguments;
+    type CallContext = HistoryContext;
 
     const NAME: &'static str = "git_show";
     const DESCRIPTION: &'static str = "Shows one commit: author, date, message and the unified diff of all its files against its first parent.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(history: &History, arguments: ShowArguments) -> Result<String, ToolError> {
+    fn run(history: &HistoryContext, arguments: GitShowArguments) -> Result<String, ToolError> {
         let revision = arguments.revision;
         check_revision(&revision)?;
         let is_stopped = || history.cancel.is_cancelled();
@@ -53,7 +53,11 @@ impl Work for GitShow {
         // From whole files: a line of a diff shows less of what it belongs to.
         let unknown = history.guard.learn(&changes, history.tree.as_ref(), &is_stopped);
         let unknown = unknown.ok_or_else(stopped)?;
-        Ok(render(&commit, &Learnt { changes, unknown }, &history.guard))
+        Ok(render(
+            &commit,
+            &LearntChanges { changes, unknown },
+            &history.guard,
+        ))
     }
 }
 
@@ -74,7 +78,7 @@ fn check_revision(revision: &str) -> Result<(), ToolError> {
 }
 
 /// A commit as git shows it.
-fn render(commit: &Commit, learnt: &Learnt, guard: &Guard) -> String {
+fn render(commit: &Commit, learnt: &LearntChanges, guard: &SecretGuard) -> String {
     let message: String = bounded_lines(commit.message.trim(), MESSAGE_LINES_MAX, &guard.redactor)
         .lines()
         .map(|line| format!("    {line}").trim_end().to_owned() + "\n")
@@ -95,13 +99,13 @@ fn render(commit: &Commit, learnt: &Learnt, guard: &Guard) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Learnt, ShowArguments, check_revision, render};
-    use crate::model::{FileChange, FileVersion, Mode};
+    use super::{GitShowArguments, LearntChanges, check_revision, render};
+    use crate::model::{FileChange, FileMode, FileVersion};
     use crate::tool::arguments::bind;
     use crate::tool::git_diff::diff;
     use crate::tool::schema;
     use crate::tool::testing::path;
-    use crate::workspace::{Commit, Guard};
+    use crate::workspace::{Commit, SecretGuard};
     use serde_json::{Value, json};
 
     fn commit() -> Commit {
@@ -120,7 +124,7 @@ mod tests {
                       Author: Ada <ada@example.org>\n\
                       Date: 2026-11-20T23:59:59Z\n\n    lib: raise replicas\n\n    Because of load.\n\n";
         assert_eq!(
-            render(&commit(), &Learnt::default(), &Guard::default()),
+            render(&commit(), &LearntChanges::default(), &SecretGuard::default()),
             format!("{header}(no file changed)\n")
         );
         let changes = vec![FileChange {
@@ -128,14 +132,14 @@ mod tests {
             before: None,
             after: Some(FileVersion {
                 content: "x\n".into(),
-                mode: Mode::Regular,
+                mode: FileMode::Regular,
             }),
         }];
-        let learnt = Learnt {
+        let learnt = LearntChanges {
             changes,
-            ..Learnt::default()
+            ..LearntChanges::default()
         };
-        let guard = Guard::default();
+        let guard = SecretGuard::default();
         assert_eq!(
             render(&commit(), &learnt, &guard),
             format!("{header}{}", diff(&learnt, &guard))
@@ -146,8 +150,8 @@ mod tests {
     #[test]
     fn head_is_shown_unless_another_commit_is_named() {
         let revision = |arguments: Value| {
-            let schema = schema::render::<ShowArguments>();
-            bind::<ShowArguments>("git_show", &schema, arguments)
+            let schema = schema::render::<GitShowArguments>();
+            bind::<GitShowArguments>("git_show", &schema, arguments)
                 .unwrap()
                 .revision
         };

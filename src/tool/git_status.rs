@@ -1,9 +1,9 @@
 //! `git_status`: which files the workspace changed.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::desk::Desk;
-use super::work::Work;
+use super::adapter::ToolBody;
+use super::arguments::ToolArguments;
+use super::write_policy::WritePolicy;
 use crate::model::{Effect, FileChange};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,18 +14,18 @@ pub(super) struct GitStatus;
 #[serde(deny_unknown_fields)]
 pub(super) struct StatusArguments {}
 
-impl Arguments for StatusArguments {}
+impl ToolArguments for StatusArguments {}
 
-impl Work for GitStatus {
+impl ToolBody for GitStatus {
     type Arguments = StatusArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "git_status";
     const DESCRIPTION: &'static str =
         "Lists the files this workspace added (A), modified (M) or deleted (D) against its base commit.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &Desk, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
+    fn run(desk: &WritePolicy, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
         // Names are shown, and nothing of what the files hold.
         let changes = desk.tree.changes()?;
         if changes.is_empty() {
@@ -48,12 +48,12 @@ fn status_line(change: &FileChange) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::GitStatus;
-    use crate::tool::testing::{answer, desk, path};
+    use crate::tool::testing::{answer, path, write_policy};
     use serde_json::json;
 
     #[test]
     fn added_modified_and_deleted_files_are_listed() {
-        let desk = desk(&[("b", "x\n"), ("c", "x\n"), ("d", "x\n")]);
+        let desk = write_policy(&[("b", "x\n"), ("c", "x\n"), ("d", "x\n")]);
         assert_eq!(
             answer::<GitStatus>(&desk, json!({})),
             "nothing changed against the base"

@@ -1,13 +1,13 @@
 //! The subject of the history tools: the repository behind a workspace, read from its base commit.
 
 use super::{Context, ToolError};
-use crate::workspace::{Guard, Repository, RepositoryError, Tree};
+use crate::workspace::{Repository, RepositoryError, SecretGuard, Tree};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// A repository and where its history is read from.
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct HistoryContext {
     /// The repository.
     pub(super) repository: Arc<Repository>,
     /// The workspace's base commit, which is what `HEAD` means.
@@ -15,12 +15,12 @@ pub(super) struct History {
     /// The files as the workspace has them.
     pub(super) tree: Arc<dyn Tree>,
     /// The guard that keeps secrets from whoever looks at it.
-    pub(super) guard: Guard,
+    pub(super) guard: SecretGuard,
     /// Fires when the turn is stopped, and when it runs out of time.
     pub(super) cancel: CancellationToken,
 }
 
-impl From<Context<'_>> for History {
+impl From<Context<'_>> for HistoryContext {
     fn from(cx: Context<'_>) -> Self {
         Self {
             repository: Arc::clone(&cx.workspace.repository),
@@ -32,7 +32,7 @@ impl From<Context<'_>> for History {
     }
 }
 
-impl History {
+impl HistoryContext {
     /// The base commit; a repository without commits has no history to read.
     pub(super) fn head(&self) -> Result<&str, ToolError> {
         self.base.as_deref().ok_or_else(no_commits)

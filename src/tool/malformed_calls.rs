@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use super::ToolError;
-use super::desk::Desk;
 use super::file_delete::FileDelete;
 use super::file_edit::FileEdit;
 use super::file_list::FileList;
@@ -12,12 +11,13 @@ use super::file_search::FileSearch;
 use super::file_write::FileWrite;
 use super::git_diff::GitDiff;
 use super::git_status::GitStatus;
-use super::testing::{call, desk};
+use super::testing::{call, write_policy};
+use super::write_policy::WritePolicy;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 use proptest::{collection, sample};
 use serde_json::{Value, json};
 
-fn bound(desk: &Desk, name: &str, arguments: Value) -> Result<String, ToolError> {
+fn bound(desk: &WritePolicy, name: &str, arguments: Value) -> Result<String, ToolError> {
     match name {
         "file_read" => call::<FileRead>(desk, arguments),
         "file_write" => call::<FileWrite>(desk, arguments),
@@ -33,7 +33,7 @@ fn bound(desk: &Desk, name: &str, arguments: Value) -> Result<String, ToolError>
 /// T59
 #[test]
 fn arguments_that_do_not_fit_are_named_by_their_pointer() {
-    let desk = desk(&[("a", "x\n")]);
+    let desk = write_policy(&[("a", "x\n")]);
     let cases = [
         (
             "file_read",
@@ -261,7 +261,7 @@ proptest! {
     /// T59
     #[test]
     fn no_arguments_break_a_tool(arguments in any_json()) {
-        let desk = desk(&[("a", "x\n")]);
+        let desk = write_policy(&[("a", "x\n")]);
         for name in [
             "file_read", "file_write", "file_edit", "file_list", "file_search", "file_delete", "git_diff", "git_status",
         ] {

@@ -24,7 +24,7 @@ mod arguments;
 #[cfg(test)]
 mod calls;
 mod comparing;
-mod desk;
+mod write_policy;
 mod history;
 mod invisible;
 #[cfg(test)]
@@ -37,28 +37,28 @@ mod schema;
 pub(crate) mod testing;
 mod text;
 mod toolbox;
-mod work;
+mod adapter;
 
-pub use toolbox::{Prepared, Toolbox, ToolboxError};
+pub use toolbox::{PreparedCall, Toolbox, ToolboxError};
 
 use crate::access::Identity;
 use crate::bundler::Fetch;
 use crate::compare::Comparer;
-use crate::download::Watch;
+use crate::download::DownloadObserver;
 use crate::helm::Helm;
-use crate::jsonnet::Places;
+use crate::jsonnet::FairSlots;
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use crate::tanka::Evaluate;
 use crate::workspace::Workspace;
+use adapter::ToolAdapter;
 use async_trait::async_trait;
-use comparing::FramedComparing;
-use rendering::FramedRendering;
+use comparing::ComparingToolAdapter;
+use rendering::RenderingToolAdapter;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use work::Framed;
 
 /// Calls at the same time that hold large files or large trees; more take turns by person.
 const LARGE_AT_ONCE: usize = 4;
@@ -81,7 +81,7 @@ pub struct Context<'a> {
     /// Counts the writes that are under way.
     pub writers: &'a TaskTracker,
     /// The observer of what the call downloads, which is told how far it is. Ends with the turn.
-    pub watch: &'a Watch,
+    pub watch: &'a DownloadObserver,
 }
 
 /// The failure of a call.
@@ -117,7 +117,7 @@ impl ToolError {
     }
 
     /// A refusal with what the model may do instead.
-    pub(crate) fn refused_but(why: impl Into<String>, instead: &str) -> Self {
+    pub(crate) fn refused_with_advice(why: impl Into<String>, instead: &str) -> Self {
         let why = why.into();
         Self::Refused {
             answer: format!("{why}{instead}"),
@@ -141,7 +141,7 @@ pub trait Tool: Send + Sync {
 
 /// The services that tools use beyond the files of a workspace.
 #[derive(Clone)]
-pub struct Reach {
+pub struct ToolServices {
     /// The source of packages of Jsonnet.
     pub packages: Arc<dyn Fetch>,
     /// The evaluator of programs.
@@ -153,9 +153,9 @@ pub struct Reach {
 }
 
 /// Every tool there is, in a fixed order.
-pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
-    let downloads = Places::new(DOWNLOADS_AT_ONCE);
-    let mut tools = of_files_and_history();
+pub fn all(reach: &ToolServices) -> Vec<Arc<dyn Tool>> {
+    let downloads = FairSlots::new(DOWNLOADS_AT_ONCE);
+    let mut tools = workspace_tools();
     tools.extend(packages::all(&reach.packages, &downloads));
     tools.extend(charts::all(reach.helm.as_ref(), &downloads));
     tools.extend(rendering(&reach.evaluator));
@@ -164,20 +164,20 @@ pub fn all(reach: &Reach) -> Vec<Arc<dyn Tool>> {
 }
 
 /// The tools that need nothing but a workspace, in a fixed order.
-pub fn of_files_and_history() -> Vec<Arc<dyn Tool>> {
-    let large = Places::new(LARGE_AT_ONCE);
+pub fn workspace_tools() -> Vec<Arc<dyn Tool>> {
+    let large = FairSlots::new(LARGE_AT_ONCE);
     vec![
-        Arc::new(Framed::<file_delete::FileDelete>::new()),
-        Arc::new(Framed::<file_edit::FileEdit>::new()),
-        Arc::new(Framed::<file_list::FileList>::new()),
-        Arc::new(Framed::<file_read::FileRead>::new()),
-        Arc::new(Framed::<file_search::FileSearch>::new().in_turn(&large)),
-        Arc::new(Framed::<file_write::FileWrite>::new()),
-        Arc::new(Framed::<git_diff::GitDiff>::new()),
-        Arc::new(Framed::<git_log::GitLog>::new()),
-        Arc::new(Framed::<git_show::GitShow>::new().in_turn(&large)),
-        Arc::new(Framed::<git_status::GitStatus>::new()),
-        Arc::new(Framed::<tanka_format_jsonnet::FormatJsonnet>::new().in_turn(&large)),
+        Arc::new(ToolAdapter::<file_delete::FileDelete>::new()),
+        Arc::new(ToolAdapter::<file_edit::FileEdit>::new()),
+        Arc::new(ToolAdapter::<file_list::FileList>::new()),
+        Arc::new(ToolAdapter::<file_read::FileRead>::new()),
+        Arc::new(ToolAdapter::<file_search::FileSearch>::new().limited_by(&large)),
+        Arc::new(ToolAdapter::<file_write::FileWrite>::new()),
+        Arc::new(ToolAdapter::<git_diff::GitDiff>::new()),
+        Arc::new(ToolAdapter::<git_log::GitLog>::new()),
+        Arc::new(ToolAdapter::<git_show::GitShow>::new().limited_by(&large)),
+        Arc::new(ToolAdapter::<git_status::GitStatus>::new()),
+        Arc::new(ToolAdapter::<tanka_format_jsonnet::FormatJsonnet>::new().limited_by(&large)),
     ]
 }
 
@@ -186,10 +186,10 @@ fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
     use tanka_find_environments::TankaFindEnvironments;
     use tanka_show::TankaShow;
     vec![
-        Arc::new(FramedRendering::<TankaFindEnvironments>::new(Arc::clone(
+        Arc::new(RenderingToolAdapter::<TankaFindEnvironments>::new(Arc::clone(
             evaluator,
         ))),
-        Arc::new(FramedRendering::<TankaShow>::new(Arc::clone(evaluator))),
+        Arc::new(RenderingToolAdapter::<TankaShow>::new(Arc::clone(evaluator))),
     ]
 }
 
@@ -198,8 +198,8 @@ fn comparing(comparer: &Arc<Comparer>) -> Vec<Arc<dyn Tool>> {
     use tanka_diff::TankaDiff;
     use tanka_validate_jsonnet::ValidateJsonnet;
     vec![
-        Arc::new(FramedComparing::<TankaDiff>::new(Arc::clone(comparer))),
-        Arc::new(FramedComparing::<ValidateJsonnet>::new(Arc::clone(comparer))),
+        Arc::new(ComparingToolAdapter::<TankaDiff>::new(Arc::clone(comparer))),
+        Arc::new(ComparingToolAdapter::<ValidateJsonnet>::new(Arc::clone(comparer))),
     ]
 }
 
@@ -207,7 +207,7 @@ fn comparing(comparer: &Arc<Comparer>) -> Vec<Arc<dyn Tool>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::Toolbox;
-    use super::testing::every;
+    use super::testing::all_tools;
     use crate::model::Effect;
     use serde_json::json;
     use std::collections::BTreeSet;
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn every_tool_keeps_the_contract() {
         let mut names = BTreeSet::new();
-        for tool in every() {
+        for tool in all_tools() {
             let spec = tool.spec();
             assert!(names.insert(spec.name), "{} is there twice", spec.name);
             assert_eq!(spec, tool.spec(), "{}: a spec never changes", spec.name);
@@ -240,13 +240,13 @@ mod tests {
                 assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
             }
         }
-        Toolbox::new(every()).unwrap();
+        Toolbox::new(all_tools()).unwrap();
     }
 
     /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47, TK-49
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
-        let toolbox = Toolbox::new(every()).unwrap();
+        let toolbox = Toolbox::new(all_tools()).unwrap();
         let parameters = |name: &str| {
             let schema = toolbox.find(name).unwrap().spec().schema;
             let properties = schema["properties"].as_object().unwrap().clone();

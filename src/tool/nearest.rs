@@ -1,6 +1,6 @@
 //! The known name that was probably meant.
 
-use crate::model::edits;
+use crate::model::edit_distance;
 
 /// Names longer than this are not compared: nobody mistypes them, and comparing costs their product.
 const NAME_CHARS_MAX: usize = 64;
@@ -17,7 +17,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .into_iter()
         .filter_map(|candidate| {
             let candidate_plain = plain(candidate);
-            let distance = edits(&wanted, &candidate_plain);
+            let distance = edit_distance(&wanted, &candidate_plain);
             let length = wanted.chars().count().max(candidate_plain.chars().count());
             let close =
                 distance * 3 <= length || (wanted.chars().count() >= 3 && candidate_plain.contains(&wanted));

@@ -10,12 +10,12 @@ const PATTERN_BYTES_MAX: usize = 500;
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(super) struct GlobPattern {
     matcher: GlobMatcher,
     names_dot_files: bool,
 }
 
-impl Pattern {
+impl GlobPattern {
     /// Compiles a pattern. One that leads out of the repository is refused like a path that does.
     pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
         let pattern = text.strip_prefix("./").unwrap_or(text);
@@ -100,11 +100,11 @@ fn names_dot_files(pattern: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::Pattern;
+    use super::GlobPattern;
     use crate::model::RepoPath;
 
     fn listed(pattern: &str, path: &str) -> bool {
-        Pattern::parse(pattern)
+        GlobPattern::parse(pattern)
             .unwrap()
             .lists(&RepoPath::parse(path).unwrap())
     }
@@ -149,14 +149,14 @@ mod tests {
             "\0",
             "./../x",
         ] {
-            let refused = Pattern::parse(pattern).unwrap_err().to_string();
+            let refused = GlobPattern::parse(pattern).unwrap_err().to_string();
             assert!(refused.contains("outside the repository"), "{pattern}: {refused}");
         }
     }
 
     #[test]
     fn a_pattern_that_is_no_glob_says_why() {
-        let why = |pattern: &str| Pattern::parse(pattern).unwrap_err().to_string();
+        let why = |pattern: &str| GlobPattern::parse(pattern).unwrap_err().to_string();
         assert!(why("a[").starts_with("`a[` is not a glob: "));
         assert!(why("{a").starts_with("`{a` is not a glob: "));
         assert!(why("").starts_with("the glob is empty; use `**`"));

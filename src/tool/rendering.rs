@@ -1,15 +1,15 @@
 //! The frame of the tools that render environments: like that of the others, but they wait for an
 //! evaluation instead of blocking a thread.
 
-use super::arguments::{Arguments, bind};
+use super::adapter::{escape_error, stopped};
+use super::arguments::{ToolArguments, bind};
 use super::tanka_find_environments::TankaFindEnvironments;
-use super::work::{readable, stopped};
 use super::{Context, Tool, ToolError, invisible, schema};
 use crate::compare;
 use crate::model::{Effect, quoted};
 use crate::provider::ToolSpec;
 use crate::tanka::{self, Evaluate, Renderer, TankaError};
-use crate::workspace::{Guarded, Tree};
+use crate::workspace::{GuardedTree, Tree};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -21,9 +21,9 @@ const FIND: &str = TankaFindEnvironments::NAME;
 
 /// One tool that renders. It only looks.
 #[async_trait]
-pub(super) trait Rendering: Send + Sync + 'static {
+pub(super) trait RenderingTool: Send + Sync + 'static {
     /// The arguments of the tool.
-    type Arguments: Arguments;
+    type Arguments: ToolArguments;
 
     /// The name of the tool.
     const NAME: &'static str;
@@ -33,20 +33,20 @@ pub(super) trait Rendering: Send + Sync + 'static {
     /// Runs one call.
     async fn run(
         renderer: &Renderer,
-        tree: &Arc<Guarded>,
+        tree: &Arc<GuardedTree>,
         arguments: Self::Arguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError>;
 }
 
-/// A [`Rendering`] as a [`Tool`].
-pub(super) struct FramedRendering<R> {
+/// A [`RenderingTool`] as a [`Tool`].
+pub(super) struct RenderingToolAdapter<R> {
     spec: ToolSpec,
     evaluator: Arc<dyn Evaluate>,
     rendering: PhantomData<fn() -> R>,
 }
 
-impl<R: Rendering> FramedRendering<R> {
+impl<R: RenderingTool> RenderingToolAdapter<R> {
     /// Renders the schema.
     pub(super) fn new(evaluator: Arc<dyn Evaluate>) -> Self {
         let spec = ToolSpec {
@@ -63,7 +63,7 @@ impl<R: Rendering> FramedRendering<R> {
 }
 
 #[async_trait]
-impl<R: Rendering> Tool for FramedRendering<R> {
+impl<R: RenderingTool> Tool for RenderingToolAdapter<R> {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
@@ -73,11 +73,11 @@ impl<R: Rendering> Tool for FramedRendering<R> {
     }
 
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
-        let arguments = bind::<R::Arguments>(R::NAME, &self.spec.schema, arguments).map_err(readable)?;
+        let arguments = bind::<R::Arguments>(R::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
         if cx.cancel.is_cancelled() {
             return Err(stopped());
         }
-        let tree = cx.workspace.guarded();
+        let tree = cx.workspace.guarded_tree();
         let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::clone(&self.evaluator));
         let answer = tokio::select! {
             biased;
@@ -86,7 +86,7 @@ impl<R: Rendering> Tool for FramedRendering<R> {
         };
         match answer {
             Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
-            Err(err) => Err(readable(err)),
+            Err(err) => Err(escape_error(err)),
         }
     }
 }
@@ -101,9 +101,9 @@ impl From<TankaError> for ToolError {
                 "found no matching environments; `{FIND}` lists what is below {}",
                 quoted(&path)
             ),
-            TankaError::NotThere { path } => format!(
+            TankaError::NotFound { path } => format!(
                 "found no matching environments; `{FIND}` lists what there is.\n{}",
-                tanka::not_there(&path)
+                tanka::not_found_message(&path)
             ),
             err @ TankaError::Ambiguous { .. } => err.to_string().replacen("`--name`", "`name`", 1),
             err => err.to_string(),
@@ -117,9 +117,9 @@ pub(super) mod testing {
 
     #![allow(clippy::unwrap_used)]
 
-    use super::{Rendering, bind, readable, schema};
+    use super::{RenderingTool, bind, escape_error, schema};
     use crate::tanka::Renderer;
-    use crate::tanka::testing::{Files, JsonFiles};
+    use crate::tanka::testing::{JsonEvaluator, ReadOnlyTree};
     use crate::tool::ToolError;
     use crate::tool::testing::guarded;
     use crate::workspace::Tree;
@@ -127,14 +127,14 @@ pub(super) mod testing {
     use std::sync::Arc;
     use tokio_util::sync::CancellationToken;
 
-    pub(crate) async fn call<R: Rendering>(
+    pub(crate) async fn call<R: RenderingTool>(
         files: &[(&str, &str)],
         arguments: Value,
     ) -> Result<String, ToolError> {
         let schema = schema::render::<R::Arguments>();
-        let arguments = bind::<R::Arguments>(R::NAME, &schema, arguments).map_err(readable)?;
-        let tree = guarded(Files::new(files));
-        let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::new(JsonFiles));
+        let arguments = bind::<R::Arguments>(R::NAME, &schema, arguments).map_err(escape_error)?;
+        let tree = guarded(ReadOnlyTree::new(files));
+        let renderer = Renderer::new(Arc::clone(&tree) as Arc<dyn Tree>, Arc::new(JsonEvaluator));
         R::run(&renderer, &tree, arguments, &CancellationToken::new()).await
     }
 }

@@ -1,9 +1,9 @@
 //! `tanka_diff`: what the changes of this workspace do to the objects of an environment, or of all.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::comparing::Comparing;
-use crate::compare::{Asked, Comparer, Comparison, Sides};
+use super::arguments::ToolArguments;
+use super::comparing::ComparingTool;
+use crate::compare::{CompareRequest, Comparer, Comparison, Sides};
 use crate::inspect;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ pub(super) struct TankaDiff;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DiffArguments {
+pub(super) struct TankaDiffArguments {
     /// Directory or name of the environment, such as `environments/dev`; `.` is every environment the changes affect.
     env_path: String,
     /// Name of the environment, where one file holds several.
@@ -35,7 +35,7 @@ pub(super) struct DiffArguments {
     cluster: bool,
 }
 
-impl Arguments for DiffArguments {
+impl ToolArguments for TankaDiffArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[
         ("path", "env_path"),
         ("env", "env_path"),
@@ -44,8 +44,8 @@ impl Arguments for DiffArguments {
 }
 
 #[async_trait]
-impl Comparing for TankaDiff {
-    type Arguments = DiffArguments;
+impl ComparingTool for TankaDiff {
+    type Arguments = TankaDiffArguments;
 
     const NAME: &'static str = "tanka_diff";
     const DESCRIPTION: &'static str = "Renders an environment on the base and from this workspace and shows how its Kubernetes objects differ, with risks and \
@@ -54,10 +54,10 @@ impl Comparing for TankaDiff {
     async fn run(
         comparer: &Arc<Comparer>,
         sides: Sides,
-        arguments: DiffArguments,
+        arguments: TankaDiffArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
-        let DiffArguments {
+        let TankaDiffArguments {
             env_path,
             name,
             cluster,
@@ -68,8 +68,8 @@ impl Comparing for TankaDiff {
         let is_all = env_path.trim_end_matches('/') == ALL && name.is_none();
         // What is told is looked at again when the turn ends, by both engines.
         let mut asked = match is_all {
-            true => Asked::all(sides, "").at_first_sight(),
-            false => Asked::environment(sides, env_path).at_first_sight(),
+            true => CompareRequest::all(sides, "").defer_cross_check(),
+            false => CompareRequest::environment(sides, env_path).defer_cross_check(),
         };
         if let Some(only) = &mut asked.only {
             only.name = name;

@@ -1,11 +1,11 @@
 //! `tanka_find_environments`: which environments there are, and where each goes.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::rendering::Rendering;
+use super::arguments::ToolArguments;
+use super::rendering::RenderingTool;
 use crate::inspect;
 use crate::tanka::{EnvironmentList, Renderer};
-use crate::workspace::Guarded;
+use crate::workspace::GuardedTree;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,12 +30,12 @@ fn everywhere() -> String {
     ".".to_owned()
 }
 
-impl Arguments for FindArguments {
+impl ToolArguments for FindArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 
 #[async_trait]
-impl Rendering for TankaFindEnvironments {
+impl RenderingTool for TankaFindEnvironments {
     type Arguments = FindArguments;
 
     const NAME: &'static str = "tanka_find_environments";
@@ -44,17 +44,17 @@ impl Rendering for TankaFindEnvironments {
 
     async fn run(
         renderer: &Renderer,
-        tree: &Arc<Guarded>,
+        tree: &Arc<GuardedTree>,
         FindArguments { path }: FindArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
-        let list = inspect::listing(renderer, tree, &path, cancel).await?;
+        let list = inspect::list_and_learn(renderer, tree, &path, cancel).await?;
         Ok(listed(&path, &list))
     }
 }
 
 fn listed(path: &str, list: &EnvironmentList) -> String {
-    let mut out = inspect::listed(list, &BTreeMap::new(), ENVIRONMENTS_MAX);
+    let mut out = inspect::list_environments(list, &BTreeMap::new(), ENVIRONMENTS_MAX);
     if out.is_empty() {
         return format!("no environments below `{path}`");
     }

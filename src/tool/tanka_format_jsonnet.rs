@@ -1,9 +1,9 @@
 //! `tanka_format_jsonnet`: a file as `tk fmt` would write it.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::desk::Desk;
-use super::work::Work;
+use super::adapter::ToolBody;
+use super::arguments::{PathArgument, ToolArguments};
+use super::write_policy::WritePolicy;
 use crate::jsonnet::format::format;
 use crate::model::Effect;
 use schemars::JsonSchema;
@@ -18,20 +18,20 @@ pub(super) struct FormatArguments {
     file_path: PathArgument,
 }
 
-impl Arguments for FormatArguments {
+impl ToolArguments for FormatArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
 }
 
-impl Work for FormatJsonnet {
+impl ToolBody for FormatJsonnet {
     type Arguments = FormatArguments;
-    type On = Desk;
+    type CallContext = WritePolicy;
 
     const NAME: &'static str = "tanka_format_jsonnet";
     const DESCRIPTION: &'static str = "Returns a Jsonnet file in the standard style, as `tk fmt` would write it, and leaves the file as it is. Write the text with `file_write` to keep it.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &Desk, arguments: FormatArguments) -> Result<String, ToolError> {
-        let path = arguments.file_path.checked()?;
+    fn run(desk: &WritePolicy, arguments: FormatArguments) -> Result<String, ToolError> {
+        let path = arguments.file_path.parse()?;
         format(&desk.text(&path)?)
             .map_err(|error| ToolError::Failed(format!("{path}:{error}; mend it, then format again")))
     }
@@ -40,13 +40,13 @@ impl Work for FormatJsonnet {
 #[cfg(test)]
 mod tests {
     use super::FormatJsonnet;
-    use crate::tool::testing::{answer, call, desk, failure, refuses_paths_outside};
+    use crate::tool::testing::{answer, call, failure, refuses_paths_outside, write_policy};
     use serde_json::json;
 
     /// TK-42
     #[test]
     fn a_file_is_shown_formatted_and_stays_as_it_is() {
-        let desk = desk(&[("main.jsonnet", "{\"a\":1,\n b: [1,2]}")]);
+        let desk = write_policy(&[("main.jsonnet", "{\"a\":1,\n b: [1,2]}")]);
         for name in ["file_path", "path"] {
             let text = answer::<FormatJsonnet>(&desk, json!({ name: "main.jsonnet" }));
             assert_eq!(text, "{\n  a: 1,\n  b: [1, 2],\n}\n");
@@ -55,8 +55,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_jsonnet_is_told_with_its_place() {
-        let desk = desk(&[("main.jsonnet", "{\n  a: 1\n  b: 2 }")]);
+    fn invalid_jsonnet_is_reported_with_its_position() {
+        let desk = write_policy(&[("main.jsonnet", "{\n  a: 1\n  b: 2 }")]);
         assert_eq!(
             failure(call::<FormatJsonnet>(
                 &desk,

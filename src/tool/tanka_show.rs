@@ -1,12 +1,12 @@
 //! `tanka_show`: the Kubernetes objects one environment renders to, as YAML.
 
 use super::ToolError;
-use super::arguments::Arguments;
-use super::rendering::Rendering;
-use crate::inspect::{self, Shown};
-use crate::jsonnet::SecondOpinionWanted;
-use crate::tanka::{Filter, Rendered, Renderer, Target};
-use crate::workspace::Guarded;
+use super::arguments::ToolArguments;
+use super::rendering::RenderingTool;
+use crate::inspect::{self, EnvironmentView};
+use crate::jsonnet::CrossCheckMode;
+use crate::tanka::{Filter, RenderedEnvironment, Renderer, Target};
+use crate::workspace::GuardedTree;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ pub(super) struct TankaShow;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ShowArguments {
+pub(super) struct TankaShowArguments {
     /// Directory or name of the environment, such as `environments/dev`.
     env_path: String,
     /// Name of the environment, where one file holds several.
@@ -31,7 +31,7 @@ pub(super) struct ShowArguments {
     exclude: Vec<String>,
 }
 
-impl Arguments for ShowArguments {
+impl ToolArguments for TankaShowArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[
         ("path", "env_path"),
         ("env", "env_path"),
@@ -40,8 +40,8 @@ impl Arguments for ShowArguments {
 }
 
 #[async_trait]
-impl Rendering for TankaShow {
-    type Arguments = ShowArguments;
+impl RenderingTool for TankaShow {
+    type Arguments = TankaShowArguments;
 
     const NAME: &'static str = "tanka_show";
     const DESCRIPTION: &'static str = "Renders an environment from the files of this workspace and shows its Kubernetes objects as YAML, \
@@ -49,11 +49,11 @@ impl Rendering for TankaShow {
 
     async fn run(
         renderer: &Renderer,
-        tree: &Arc<Guarded>,
-        arguments: ShowArguments,
+        tree: &Arc<GuardedTree>,
+        arguments: TankaShowArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
-        let ShowArguments {
+        let TankaShowArguments {
             env_path,
             name,
             include,
@@ -62,21 +62,21 @@ impl Rendering for TankaShow {
         let filter = Filter::new(&include, &exclude)?;
         let target = Target {
             name,
-            second_opinion: SecondOpinionWanted::Yes,
-            ..Target::at(env_path)
+            cross_check: CrossCheckMode::On,
+            ..Target::from_path(env_path)
         };
-        let rendered = inspect::rendered(renderer, tree, &target, &filter, cancel).await?;
+        let rendered = inspect::render_and_learn(renderer, tree, &target, &filter, cancel).await?;
         Ok(shown(&rendered))
     }
 }
 
-fn shown(rendered: &Rendered) -> String {
-    let Shown {
+fn shown(rendered: &RenderedEnvironment) -> String {
+    let EnvironmentView {
         heading,
         cross_check,
         warnings,
         yaml,
-    } = inspect::shown(rendered);
+    } = inspect::environment_view(rendered);
     let warnings: String = warnings.iter().map(|warning| format!("# {warning}\n")).collect();
     format!("# {heading}\n# {cross_check}\n{warnings}{yaml}")
 }
@@ -154,7 +154,7 @@ mod tests {
 
     /// An object that cannot be one may be a secret all the same.
     #[tokio::test]
-    async fn what_is_wrong_with_an_object_is_told_without_the_object() {
+    async fn an_invalid_object_is_reported_without_its_content() {
         for main in [
             r#"{"s": {"apiVersion":"v1","kind":"Secret","metadata":{},"stringData":{"token":"hunter2"}}}"#,
             r#"{"s": {"kind":"Secret","stringData":{"token":"hunter2"}}}"#,

@@ -1,10 +1,10 @@
 //! `tanka_validate_jsonnet`: what is wrong with a file, and whether the environments that use it render.
 
 use super::ToolError;
-use super::arguments::{Arguments, PathArgument};
-use super::comparing::Comparing;
+use super::arguments::{PathArgument, ToolArguments};
+use super::comparing::ComparingTool;
 use crate::compare::{Comparer, Sides, Validation};
-use crate::model::{counted, quoted};
+use crate::model::{pluralize, quoted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,12 +25,12 @@ pub(super) struct ValidateArguments {
     file_path: PathArgument,
 }
 
-impl Arguments for ValidateArguments {
+impl ToolArguments for ValidateArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
 }
 
 #[async_trait]
-impl Comparing for ValidateJsonnet {
+impl ComparingTool for ValidateJsonnet {
     type Arguments = ValidateArguments;
 
     const NAME: &'static str = "tanka_validate_jsonnet";
@@ -43,7 +43,7 @@ impl Comparing for ValidateJsonnet {
         arguments: ValidateArguments,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
-        let path = arguments.file_path.checked()?;
+        let path = arguments.file_path.parse()?;
         let validation = comparer.validate(sides, path, cancel).await?;
         Ok(shown(&validation))
     }
@@ -78,12 +78,12 @@ fn shown(validation: &Validation) -> String {
         (0, 0) => "No environment uses this file, so none was rendered.\n".to_owned(),
         (_, 0) => format!(
             "{render} of {} that use it rendered.\n",
-            counted(environments.len(), "environment", "environments")
+            pluralize(environments.len(), "environment", "environments")
         ),
         (_, left_out) => format!(
             "{render} of {} rendered; {} more that use it were not looked at.\n",
-            counted(environments.len(), "environment", "environments"),
-            counted(*left_out, "entry point", "entry points")
+            pluralize(environments.len(), "environment", "environments"),
+            pluralize(*left_out, "entry point", "entry points")
         ),
     });
     out
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_not_there_is_told() {
+    async fn validating_a_missing_file_is_refused() {
         let refused = failure(validate("lib/none.libsonnet").await);
         assert!(refused.starts_with("no file `lib/none.libsonnet`"), "{refused}");
     }

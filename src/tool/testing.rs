@@ -2,21 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use super::adapter::{ToolAdapter, ToolBody, escape_error, perform};
 use super::arguments::bind;
-use super::desk::Desk;
-use super::work::{Framed, Work, perform, readable};
-use super::{Reach, Tool, ToolError, all, schema};
+use super::write_policy::WritePolicy;
+use super::{Tool, ToolError, ToolServices, all, schema};
 use crate::access::{Role, testing::identity};
-use crate::bundler::Offline;
+use crate::bundler::OfflineFetcher;
 use crate::compare::Comparer;
 use crate::config::SandboxSettings;
-use crate::download::Watch;
+use crate::download::DownloadObserver;
 use crate::helm::Helm;
-use crate::model::{Effect, FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{Effect, FileChange, FileMode, FileVersion, RepoPath};
 use crate::redact::Redactor;
-use crate::sandbox::Program;
-use crate::tanka::testing::JsonFiles;
-use crate::workspace::{Denied, Guard, Guarded, Match, Tree, TreeError};
+use crate::sandbox::ProgramPath;
+use crate::tanka::testing::JsonEvaluator;
+use crate::workspace::{DeniedFiles, GuardedTree, Match, SecretGuard, Tree, TreeError};
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,12 +27,12 @@ use tokio_util::task::TaskTracker;
 type Files = BTreeMap<RepoPath, FileVersion>;
 
 /// Every tool there is, with no network, programs that are JSON already, and a helm that does not start.
-pub(crate) fn every() -> Vec<Arc<dyn Tool>> {
+pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     let redactor = Arc::new(Redactor::new([]));
-    all(&Reach {
-        packages: Arc::new(Offline),
-        evaluator: Arc::new(JsonFiles),
-        comparer: Arc::new(Comparer::new(Arc::new(JsonFiles), redactor, b"key".to_vec())),
+    all(&ToolServices {
+        packages: Arc::new(OfflineFetcher),
+        evaluator: Arc::new(JsonEvaluator),
+        comparer: Arc::new(Comparer::new(Arc::new(JsonEvaluator), redactor, b"key".to_vec())),
         helm: Some(no_helm()),
     })
 }
@@ -41,7 +41,7 @@ pub(crate) fn every() -> Vec<Arc<dyn Tool>> {
 pub(super) fn no_helm() -> Arc<Helm> {
     let mut settings = SandboxSettings::default().programs;
     settings.helm = Some("/nonexistent/helm".into());
-    Arc::new(Helm::configured(Program::at("/nonexistent/drydock"), &settings).unwrap())
+    Arc::new(Helm::configured(ProgramPath::at("/nonexistent/drydock"), &settings).unwrap())
 }
 
 /// A tree that keeps its files in memory.
@@ -67,7 +67,7 @@ impl Tree for MemoryTree {
 
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
         let mut files = self.files.lock().unwrap();
-        let mode = files.get(path).map_or(Mode::Regular, |file| file.mode);
+        let mode = files.get(path).map_or(FileMode::Regular, |file| file.mode);
         files.insert(path.clone(), FileVersion { content, mode });
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Tree for MemoryTree {
         removed.map(|_| ()).ok_or_else(|| not_found(path))
     }
 
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
         let prefix = match directory {
             "" => String::new(),
             directory => format!("{directory}/"),
@@ -87,7 +87,7 @@ impl Tree for MemoryTree {
         Ok(below.cloned().collect())
     }
 
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         Ok(self.files.lock().unwrap().get(path).cloned())
     }
 
@@ -149,8 +149,8 @@ fn not_found(path: &RepoPath) -> TreeError {
 pub(crate) struct LateWrite;
 
 /// The handle by which a test holds a [`LateWrite`].
-pub(crate) struct Held {
-    desk: Desk,
+pub(crate) struct LateWriteControl {
+    policy: WritePolicy,
     /// True if it is admitted before it waits, false if only when it goes on.
     admitted_first: bool,
     steps: Arc<Steps>,
@@ -167,18 +167,20 @@ pub(crate) struct Steps {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoArguments {}
 
-impl super::arguments::Arguments for NoArguments {}
+impl super::arguments::ToolArguments for NoArguments {}
 
-impl Work for LateWrite {
+impl ToolBody for LateWrite {
     type Arguments = NoArguments;
-    type On = Held;
+    type CallContext = LateWriteControl;
 
     const NAME: &'static str = "late_write";
     const DESCRIPTION: &'static str = "Writes a file late.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(held: &Held, _: NoArguments) -> Result<String, ToolError> {
-        let Held { desk, steps, .. } = held;
+    fn run(held: &LateWriteControl, _: NoArguments) -> Result<String, ToolError> {
+        let LateWriteControl {
+            policy: desk, steps, ..
+        } = held;
         let late = path("late");
         let admitted = held.admitted_first.then(|| desk.admit_write(&late)).transpose();
         steps.waits.add_permits(1);
@@ -201,8 +203,8 @@ pub(crate) fn late_write(admitted_first: bool) -> (Arc<dyn Tool>, Arc<Steps>, st
         ended: tokio::sync::Semaphore::new(0),
     });
     let of_tool = Arc::clone(&steps);
-    let tool = Framed::<LateWrite>::on(move |cx| Held {
-        desk: Desk::from(cx),
+    let tool = ToolAdapter::<LateWrite>::with_context(move |cx| LateWriteControl {
+        policy: WritePolicy::from(cx),
         admitted_first,
         steps: Arc::clone(&of_tool),
     });
@@ -215,57 +217,64 @@ pub(super) fn path(text: &str) -> RepoPath {
 }
 
 /// A tree behind a guard that denies nothing and has learnt nothing.
-pub(super) fn guarded(tree: Arc<dyn Tree>) -> Arc<Guarded> {
-    Arc::new(Guarded::new(tree, guard(Denied::default())))
+pub(super) fn guarded(tree: Arc<dyn Tree>) -> Arc<GuardedTree> {
+    Arc::new(GuardedTree::new(tree, guard(DeniedFiles::default())))
 }
 
-pub(super) fn guard(denied: Denied) -> Guard {
-    Guard {
+pub(super) fn guard(denied: DeniedFiles) -> SecretGuard {
+    SecretGuard {
         denied: Arc::new(denied),
         redactor: Arc::new(Redactor::new([])),
     }
 }
 
 /// A desk of an unrestricted editor on these files.
-pub(super) fn desk<C: AsRef<[u8]>>(files: &[(&str, C)]) -> Desk {
-    desk_of(files, Role::Editor, &["**"])
+pub(super) fn write_policy<C: AsRef<[u8]>>(files: &[(&str, C)]) -> WritePolicy {
+    write_policy_for(files, Role::Editor, &["**"])
 }
 
 /// A desk on these files for a role in some environments.
-pub(super) fn desk_of<C: AsRef<[u8]>>(files: &[(&str, C)], role: Role, environments: &[&str]) -> Desk {
+pub(super) fn write_policy_for<C: AsRef<[u8]>>(
+    files: &[(&str, C)],
+    role: Role,
+    environments: &[&str],
+) -> WritePolicy {
     let version = |content: &[u8]| FileVersion {
         content: Bytes::copy_from_slice(content),
-        mode: Mode::Regular,
+        mode: FileMode::Regular,
     };
     let base: Files = files
         .iter()
         .map(|(name, content)| (path(name), version(content.as_ref())))
         .collect();
-    Desk {
+    WritePolicy {
         tree: Arc::new(MemoryTree {
             files: Mutex::new(base.clone()),
             base,
         }),
-        guard: guard(Denied::default()),
+        guard: guard(DeniedFiles::default()),
         repository: "infra".to_owned(),
         identity: identity(role, environments),
         files_changed_max: 50,
         environments_changed_max: 0,
         cancel: CancellationToken::new(),
         writers: TaskTracker::new(),
-        watch: Watch::nobody(),
+        watch: DownloadObserver::silent(),
     }
 }
 
 /// Calls a tool as a model does.
-pub(super) fn call<W: Work<On = Desk>>(desk: &Desk, arguments: Value) -> Result<String, ToolError> {
+pub(super) fn call<W: ToolBody<CallContext = WritePolicy>>(
+    desk: &WritePolicy,
+    arguments: Value,
+) -> Result<String, ToolError> {
     let schema = schema::render::<W::Arguments>();
-    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(readable)?;
+    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
     perform::<W>(desk, arguments)
 }
 
 /// The answer of a call that works.
-pub(super) fn answer<W: Work<On = Desk>>(desk: &Desk, arguments: Value) -> String {
+pub(super) fn answer<W: ToolBody<CallContext = WritePolicy>>(desk: &WritePolicy, arguments: Value) -> String {
     call::<W>(desk, arguments).unwrap()
 }
 
@@ -278,9 +287,11 @@ pub(super) fn failure<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Strin
 }
 
 /// Asserts that the tool refuses every path of a corpus that leads outside, and touches nothing.
-pub(super) fn refuses_paths_outside<W: Work<On = Desk>>(arguments: impl Fn(&str) -> Value) {
+pub(super) fn refuses_paths_outside<W: ToolBody<CallContext = WritePolicy>>(
+    arguments: impl Fn(&str) -> Value,
+) {
     let files = [("a.txt", "x\n"), ("environments/dev/main.jsonnet", "{}\n")];
-    let desk = desk(&files);
+    let desk = write_policy(&files);
     for text in paths_outside() {
         let refused = failure(call::<W>(&desk, arguments(&text)));
         let says = refused.contains("outside the repository") || refused.contains("git metadata");
@@ -291,9 +302,11 @@ pub(super) fn refuses_paths_outside<W: Work<On = Desk>>(arguments: impl Fn(&str)
 
 /// Asserts the same of a tool that takes a glob. One that ends like a directory is not refused: it
 /// matches nothing, and the answer says how to list a directory.
-pub(super) fn refuses_globs_outside<W: Work<On = Desk>>(arguments: impl Fn(&str) -> Value) {
+pub(super) fn refuses_globs_outside<W: ToolBody<CallContext = WritePolicy>>(
+    arguments: impl Fn(&str) -> Value,
+) {
     let files = [("a.txt", "root\n"), ("b/c.txt", "root\n")];
-    let desk = desk(&files);
+    let desk = write_policy(&files);
     for glob in paths_outside().into_iter().filter(|glob| glob != "a/") {
         let refused = failure(call::<W>(&desk, arguments(&glob)));
         let says = ["outside the repository", "git metadata", "the glob is empty"];

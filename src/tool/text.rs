@@ -10,7 +10,7 @@ const LINE_CHARS_MAX: usize = 2_000;
 
 /// A file's text. Binary files and those in other encodings are refused with their size.
 pub(super) fn text_of<'a>(path: &RepoPath, file: &'a FileVersion) -> Result<&'a str, ToolError> {
-    let bytes = grouped(file.content.len());
+    let bytes = group_thousands(file.content.len());
     if file.content.contains(&0) {
         return Err(ToolError::Failed(format!("`{path}` is binary ({bytes} bytes)")));
     }
@@ -29,7 +29,7 @@ pub(super) fn bounded_line<'t>(line: &'t str, redactor: &Redactor) -> Cow<'t, st
         return line;
     };
     let (kept, rest) = line.split_at(end);
-    let more = grouped(rest.trim_end_matches(['\r', '\n']).chars().count());
+    let more = group_thousands(rest.trim_end_matches(['\r', '\n']).chars().count());
     let line_end = if rest.ends_with('\n') { "\n" } else { "" };
     Cow::Owned(format!("{kept}[… {more} more characters]{line_end}"))
 }
@@ -41,13 +41,13 @@ pub(super) fn bounded_lines(text: &str, lines_max: usize, redactor: &Redactor) -
     let mut shown: String = shown.map(|line| bounded_line(line, redactor)).collect();
     let more = lines.count();
     if more > 0 {
-        shown.push_str(&format!("[… {} more lines]\n", grouped(more)));
+        shown.push_str(&format!("[… {} more lines]\n", group_thousands(more)));
     }
     shown
 }
 
 /// The number with thousands separators: `12,345`.
-pub(super) fn grouped(number: usize) -> String {
+pub(super) fn group_thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -70,7 +70,7 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
 
 /// One page of a longer whole.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
+pub(super) struct PageRange {
     /// Items before it.
     pub(super) offset: usize,
     /// Items on it.
@@ -79,7 +79,7 @@ pub(super) struct Page {
     pub(super) total: usize,
 }
 
-impl Page {
+impl PageRange {
     /// `1–500`, counted from 1.
     pub(super) fn range(self) -> String {
         format!("{}–{}", self.offset + 1, self.end())
@@ -107,15 +107,15 @@ impl Page {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{bounded_line, bounded_lines, grouped, text_of};
-    use crate::model::{FileVersion, Mode, RepoPath, Secret};
+    use super::{bounded_line, bounded_lines, group_thousands, text_of};
+    use crate::model::{FileMode, FileVersion, RepoPath, Secret};
     use crate::redact::Redactor;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
     fn refused(content: Vec<u8>) -> String {
         let file = FileVersion {
             content: content.into(),
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         };
         text_of(&RepoPath::parse("x").unwrap(), &file)
             .unwrap_err()
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn thousands_are_separated() {
-        let shown: Vec<String> = [0, 7, 999, 1_000, 12_345, 1_234_567].map(grouped).into();
+        let shown: Vec<String> = [0, 7, 999, 1_000, 12_345, 1_234_567].map(group_thousands).into();
         assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
     }
 

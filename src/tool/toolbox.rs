@@ -2,7 +2,7 @@
 //! are the arguments JSON. Whatever is wrong is an answer to the model.
 
 use super::nearest::nearest;
-use super::text::grouped;
+use super::text::group_thousands;
 use super::{Tool, ToolError, schema};
 use crate::access::{Identity, Role};
 use crate::model::{Effect, ToolCall};
@@ -20,7 +20,7 @@ pub struct Toolbox {
 }
 
 /// A call that can be made.
-pub struct Prepared {
+pub struct PreparedCall {
     /// The tool.
     pub tool: Arc<dyn Tool>,
     /// The effect the call may have.
@@ -29,7 +29,7 @@ pub struct Prepared {
     pub arguments: Value,
 }
 
-impl std::fmt::Debug for Prepared {
+impl std::fmt::Debug for PreparedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared")
             .field("tool", &self.tool.spec().name)
@@ -83,7 +83,7 @@ impl Toolbox {
     }
 
     /// The tools an identity may use in a repository: none without a role, looking only for viewers.
-    pub fn offered(&self, identity: &Identity, repository: &str) -> Self {
+    pub fn for_identity(&self, identity: &Identity, repository: &str) -> Self {
         let role = identity.role(repository);
         let (offered, withheld): (Vec<_>, Vec<_>) = self
             .tools
@@ -114,7 +114,7 @@ impl Toolbox {
 
     /// Prepares a call as the model wrote it. An `Err` is [`ToolError::Malformed`] or
     /// [`ToolError::Refused`], never fatal, and says what would work.
-    pub fn prepare(&self, call: &ToolCall, arguments_bytes_max: usize) -> Result<Prepared, ToolError> {
+    pub fn prepare(&self, call: &ToolCall, arguments_bytes_max: usize) -> Result<PreparedCall, ToolError> {
         let Some(tool) = self.find(&call.name) else {
             return Err(self.no_such_tool(&call.name));
         };
@@ -123,11 +123,11 @@ impl Toolbox {
             return Err(ToolError::Malformed(format!(
                 "{}: the arguments have {} bytes; the limit is {}; do it in smaller steps",
                 call.name,
-                grouped(bytes),
-                grouped(arguments_bytes_max)
+                group_thousands(bytes),
+                group_thousands(arguments_bytes_max)
             )));
         }
-        Ok(Prepared {
+        Ok(PreparedCall {
             tool: Arc::clone(tool),
             effect: tool.effect(),
             arguments: parse(&call.name, &call.arguments)?,

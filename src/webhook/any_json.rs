@@ -1,6 +1,6 @@
 //! Property test: any signed request is received, ignored or refused; nothing in it stops the server.
 
-use super::{Webhook, of_channel, of_hook};
+use super::{Webhook, channel_webhook, hook_webhook};
 use crate::config::{
     ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
     TelegramSettings,
@@ -112,7 +112,7 @@ fn slack() -> Arc<dyn Webhook> {
         paced: true,
         repository: None,
     });
-    of_channel("team", &settings, &installation(Platform::Slack)).unwrap()
+    channel_webhook("team", &settings, &installation(Platform::Slack)).unwrap()
 }
 
 fn telegram() -> Arc<dyn Webhook> {
@@ -124,7 +124,7 @@ fn telegram() -> Arc<dyn Webhook> {
         paced: true,
         repository: None,
     });
-    of_channel("phone", &settings, &installation(Platform::Telegram)).unwrap()
+    channel_webhook("phone", &settings, &installation(Platform::Telegram)).unwrap()
 }
 
 fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
@@ -146,7 +146,7 @@ fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
             environments: Vec::new(),
         },
     };
-    of_hook("release", &settings).unwrap()
+    hook_webhook("release", &settings).unwrap()
 }
 
 fn hmac(parts: &[&[u8]]) -> String {

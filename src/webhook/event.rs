@@ -3,7 +3,7 @@
 
 use super::{Received, Rejected};
 use crate::config::{HookChange, HookSettings};
-use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
+use crate::model::{Account, ChatPlace, Inbound, InboundKind, Platform, Sender};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
@@ -58,7 +58,7 @@ impl HookEvents {
                 account: self.name.clone(),
                 id: self.name.clone(),
             },
-            place: Place {
+            place: ChatPlace {
                 account: Account {
                     platform: Platform::Hook,
                     id: self.name.clone(),
@@ -71,7 +71,7 @@ impl HookEvents {
             },
             direct: false,
             message: None,
-            kind: Kind::Hook {
+            kind: InboundKind::Hook {
                 event,
                 fields: self.fields_of(payload),
             },

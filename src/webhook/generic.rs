@@ -2,7 +2,7 @@
 //! `generic-body` signs the body alone, so its identity is the body's hash.
 
 use super::event::{HookEvents, content_identity, decode, is_name, require_json};
-use super::foreign::refuse_foreign;
+use super::other_schemes::refuse_other_schemes;
 use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
 use crate::config::{HookScheme, HookSettings};
@@ -41,7 +41,7 @@ pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Web
 impl Webhook for Generic {
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_foreign(headers, &[SIGNATURE])?;
+        refuse_other_schemes(headers, &[SIGNATURE])?;
         let signature = single_header(headers, SIGNATURE)?;
         let id = single_header(headers, "x-webhook-id")?;
         let seconds = single_header(headers, "x-webhook-timestamp")?;
@@ -64,7 +64,7 @@ impl Webhook for GenericBody {
     /// Verifies the body alone. Unsigned headers name nothing: not the delivery, not the time.
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_foreign(headers, &[SIGNATURE])?;
+        refuse_other_schemes(headers, &[SIGNATURE])?;
         let signature = single_header(headers, SIGNATURE)?;
         self.0.verify(signature, &[request.body()])?;
         require_json(headers)?;

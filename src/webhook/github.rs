@@ -3,7 +3,7 @@
 //! <https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks>.
 
 use super::event::{HookEvents, content_identity, decode, is_name, is_of_type};
-use super::foreign::refuse_foreign;
+use super::other_schemes::refuse_other_schemes;
 use super::signature::{single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
 use crate::config::HookSettings;
@@ -21,19 +21,19 @@ const PAYLOAD: &str = "payload";
 
 struct Github {
     secret: Secret,
-    wanted: Vec<Wanted>,
+    filters: Vec<EventFilter>,
     hook: HookEvents,
 }
 
 /// An event that counts: with one action, or with all of them.
-struct Wanted {
+struct EventFilter {
     event: String,
     action: Option<String>,
 }
 
 /// The form in which the payload is sent.
 #[derive(Clone, Copy)]
-enum Sent {
+enum PayloadEncoding {
     /// The payload is the body.
     Json,
     /// The payload is a field of a form.
@@ -42,18 +42,18 @@ enum Sent {
 
 pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
     let wanted = settings.events.iter().map(|entry| match entry.split_once('.') {
-        Some((event, action)) => Wanted {
+        Some((event, action)) => EventFilter {
             event: event.to_owned(),
             action: Some(action.to_owned()),
         },
-        None => Wanted {
+        None => EventFilter {
             event: entry.clone(),
             action: None,
         },
     });
     Some(Arc::new(Github {
         secret: settings.secret.clone(),
-        wanted: wanted.collect(),
+        filters: wanted.collect(),
         hook: HookEvents::new(name, settings),
     }))
 }
@@ -62,28 +62,28 @@ impl Webhook for Github {
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
         // The older SHA-1 signature comes beside the real one, and nothing reads it.
-        refuse_foreign(headers, &[SIGNATURE, "x-hub-signature"])?;
+        refuse_other_schemes(headers, &[SIGNATURE, "x-hub-signature"])?;
         let signature = single_header(headers, SIGNATURE)?;
         let event = single_header(headers, "x-github-event")?;
         let delivery = single_header(headers, "x-github-delivery")?;
         self.verify(signature, request.body())?;
 
-        let sent = Sent::by(request)?;
+        let sent = PayloadEncoding::from_request(request)?;
         if !is_name(event) || !is_name(delivery) {
             return Err(Rejected::Malformed("the event or the delivery is not a name"));
         }
         if event == "ping" {
             return Ok(Received::Ignored("hook.ping"));
         }
-        if !self.is_wanted(|wanted| wanted.event == event) {
+        if !self.is_any_filter(|wanted| wanted.event == event) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
         let payload = decode(&sent.payload(request.body())?)?;
         let action = payload.get("action").and_then(Value::as_str);
-        let counts = |wanted: &Wanted| {
+        let counts = |wanted: &EventFilter| {
             wanted.event == event && wanted.action.as_deref().is_none_or(|one| Some(one) == action)
         };
-        if !self.is_wanted(counts) || !self.hook.is_allowed(&payload) {
+        if !self.is_any_filter(counts) || !self.hook.is_allowed(&payload) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
         // GitHub signs the body alone: under a new delivery id a captured one is still the same event.
@@ -105,13 +105,13 @@ impl Github {
         Err(Rejected::Unauthenticated("hook.forged"))
     }
 
-    fn is_wanted(&self, fits: impl Fn(&Wanted) -> bool) -> bool {
-        self.wanted.is_empty() || self.wanted.iter().any(fits)
+    fn is_any_filter(&self, fits: impl Fn(&EventFilter) -> bool) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(fits)
     }
 }
 
-impl Sent {
-    fn by(request: &Request<Bytes>) -> Result<Self, Rejected> {
+impl PayloadEncoding {
+    fn from_request(request: &Request<Bytes>) -> Result<Self, Rejected> {
         let headers = request.headers();
         if is_of_type(headers, "application/json") {
             return Ok(Self::Json);
@@ -164,7 +164,7 @@ mod tests {
     use super::webhook;
     use crate::access::Role;
     use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
-    use crate::model::{Kind, Secret};
+    use crate::model::{InboundKind, Secret};
     use crate::webhook::{Received, Rejected};
     use bytes::Bytes;
     use hmac::{Hmac, KeyInit, Mac};
@@ -246,7 +246,7 @@ mod tests {
     fn event(received: Result<Received, Rejected>) -> Option<String> {
         match received {
             Ok(Received::Inbound(inbound)) => match inbound.kind {
-                Kind::Hook { event, .. } => Some(event),
+                InboundKind::Hook { event, .. } => Some(event),
                 _ => None,
             },
             _ => None,

@@ -5,7 +5,7 @@
 #[allow(clippy::unwrap_used)]
 mod any_json;
 mod event;
-mod foreign;
+mod other_schemes;
 mod generic;
 mod github;
 mod signature;
@@ -52,7 +52,7 @@ pub enum Rejected {
 
 /// The reasons of [`Rejected::Unauthenticated`] for which the two sides may have different secrets, as the audit log has
 /// them. A time that is not readable stands there in the same word as one that is signed and wrong, so it is none.
-pub const REASONS_OF_SECRETS: [&str; 9] = [
+pub const SECRET_MISMATCH_REASONS: [&str; 9] = [
     "a signature header is missing",
     "a signature header is not text",
     "a signature header is repeated",
@@ -64,7 +64,7 @@ pub const REASONS_OF_SECRETS: [&str; 9] = [
     "wrong secret token",
 ];
 /// The reason of the audit log for a signature of another time, or of one that is not readable.
-pub const REASON_OF_TIME: &str = "hook.stale";
+pub const STALE_REASON: &str = "hook.stale";
 
 /// A source of signed events, reachable as `POST /in/<name>`.
 pub trait Webhook: Send + Sync {
@@ -73,7 +73,7 @@ pub trait Webhook: Send + Sync {
 }
 
 /// The webhook of a connected channel; `None` for one that is polled.
-pub fn of_channel(
+pub fn channel_webhook(
     name: &str,
     settings: &ChannelSettings,
     installation: &Installation,
@@ -85,7 +85,7 @@ pub fn of_channel(
 }
 
 /// The webhook of a channel that does not know itself yet: it verifies, and what it decodes means nothing.
-pub fn of_unconnected_channel(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
+pub fn unconnected_channel_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
     let platform = match settings {
         ChannelSettings::Slack(_) => Platform::Slack,
         ChannelSettings::Telegram(_) => Platform::Telegram,
@@ -98,11 +98,11 @@ pub fn of_unconnected_channel(name: &str, settings: &ChannelSettings) -> Option<
         bot_id: String::new(),
         bot_name: String::new(),
     };
-    of_channel(name, settings, &nobody)
+    channel_webhook(name, settings, &nobody)
 }
 
 /// The webhook of a configured hook.
-pub fn of_hook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
+pub fn hook_webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
     match settings.scheme {
         HookScheme::Github => github::webhook(name, settings),
         HookScheme::Generic | HookScheme::GenericBody => generic::webhook(name, settings),

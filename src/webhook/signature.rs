@@ -1,7 +1,7 @@
 //! HMAC signatures over raw bytes: one strict header, one strict hex form, one constant-time
 //! comparison. The expected value is never built as text, so that it cannot leak.
 
-use super::{REASON_OF_TIME, Rejected};
+use super::{Rejected, STALE_REASON};
 use crate::model::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
@@ -47,7 +47,7 @@ pub(super) fn require_fresh(seconds: &str, at: Timestamp) -> Result<(), Rejected
         && seconds.len() <= TIMESTAMP_DIGITS_MAX
         && seconds.bytes().all(|byte| byte.is_ascii_digit());
     let sent = seconds.parse::<i64>().ok().filter(|_| strict);
-    let sent = sent.ok_or(Rejected::Unauthenticated(REASON_OF_TIME))?;
+    let sent = sent.ok_or(Rejected::Unauthenticated(STALE_REASON))?;
     let seconds = sent.saturating_sub(at.as_second());
     match seconds.unsigned_abs() <= CLOCK_DIFFERENCE_SECONDS_MAX {
         true => Ok(()),

@@ -1,6 +1,6 @@
 //! Files that hold secrets by their names: nobody looks into them.
 
-use crate::model::composed;
+use crate::model::compose_name;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ const ALLOWS: char = '!';
 
 /// Lists of globs. A file is denied when the last entry of any list that fits it does not begin with `!`.
 #[derive(Clone, Debug, Default)]
-pub struct Denied {
+pub struct DeniedFiles {
     lists: Vec<List>,
 }
 
@@ -20,7 +20,7 @@ struct List {
     allows: Vec<bool>,
 }
 
-impl Denied {
+impl DeniedFiles {
     /// The files of one list. Names are compared without regard to case and to the forms of Unicode: a directory at a
     /// terminal may do so, too.
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
@@ -36,20 +36,20 @@ impl Denied {
     }
 
     /// The files an operator configured. An entry that is no glob, which the configuration refuses, denies everything.
-    pub fn configured(entries: &[String]) -> Self {
+    pub fn from_config(entries: &[String]) -> Self {
         let list = Self::new(entries.iter().map(String::as_str));
         list.or_else(|_| Self::new(["**"])).unwrap_or_default()
     }
 
     /// The files of these lists and of others.
     #[must_use]
-    pub fn and(mut self, others: Self) -> Self {
+    pub fn merged_with(mut self, others: Self) -> Self {
         self.lists.extend(others.lists);
         self
     }
 
     /// True if nobody looks into the file at this path. Links are not followed.
-    pub fn holds(&self, path: &str) -> bool {
+    pub fn is_denied(&self, path: &str) -> bool {
         let path = comparable(path);
         self.lists.iter().any(|list| {
             let last = list.globs.matches(path.as_ref()).last().copied();
@@ -62,7 +62,7 @@ impl Denied {
 fn comparable(text: &str) -> Cow<'_, str> {
     match text.is_ascii() {
         true => text.into(),
-        false => composed(&text.chars().flat_map(lowered).collect::<String>())
+        false => compose_name(&text.chars().flat_map(lowered).collect::<String>())
             .into_owned()
             .into(),
     }
@@ -85,13 +85,13 @@ fn glob(entry: &str) -> Result<Glob, globset::Error> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::Denied;
+    use super::DeniedFiles;
     use crate::config::SandboxSettings;
 
     #[test]
     fn the_last_entry_that_fits_decides_and_one_list_is_enough() {
-        let denied = Denied::new(["secrets/**", "!**/*.jsonnet", "secrets/own.jsonnet"]).unwrap();
-        let denied = denied.and(Denied::new(["**/main.jsonnet"]).unwrap());
+        let denied = DeniedFiles::new(["secrets/**", "!**/*.jsonnet", "secrets/own.jsonnet"]).unwrap();
+        let denied = denied.merged_with(DeniedFiles::new(["**/main.jsonnet"]).unwrap());
         for (path, holds) in [
             ("secrets/prod.key", true),
             ("Secrets/Prod.KEY", true),
@@ -101,33 +101,33 @@ mod tests {
             ("secrets/main.jsonnet", true),
             ("readme.md", false),
         ] {
-            assert_eq!(denied.holds(path), holds, "{path}");
+            assert_eq!(denied.is_denied(path), holds, "{path}");
         }
-        assert!(!Denied::default().holds(".env"));
-        let denied = Denied::new(["\u{3ba}\u{3bb}\u{3b5}\u{3b9}\u{3c3}/*", "\u{39f}\u{3a3}"]).unwrap();
+        assert!(!DeniedFiles::default().is_denied(".env"));
+        let denied = DeniedFiles::new(["\u{3ba}\u{3bb}\u{3b5}\u{3b9}\u{3c3}/*", "\u{39f}\u{3a3}"]).unwrap();
         for path in [
             "\u{39a}\u{39b}\u{395}\u{399}\u{3a3}/x",
             "\u{3ba}\u{3bb}\u{3b5}\u{3b9}\u{3c2}/x",
             "\u{3bf}\u{3c3}",
             "\u{3bf}\u{3c2}",
         ] {
-            assert!(denied.holds(path), "{path}");
+            assert!(denied.is_denied(path), "{path}");
         }
-        let denied = Denied::new(["gr\u{f6}\u{df}e/**", "sche\u{301}ma"]).unwrap();
+        let denied = DeniedFiles::new(["gr\u{f6}\u{df}e/**", "sche\u{301}ma"]).unwrap();
         for path in [
             "gro\u{308}\u{df}e/x",
             "GR\u{d6}\u{df}E/x",
             "sch\u{e9}ma",
             "SCHE\u{301}MA",
         ] {
-            assert!(denied.holds(path), "{path}");
+            assert!(denied.is_denied(path), "{path}");
         }
     }
 
     #[test]
     fn what_holds_secrets_by_its_name_is_denied_by_default_and_nothing_else() {
         let settings = SandboxSettings::default();
-        let denied = Denied::new(settings.secrets_denied.iter().map(String::as_str)).unwrap();
+        let denied = DeniedFiles::new(settings.secrets_denied.iter().map(String::as_str)).unwrap();
         for path in [
             ".env",
             "a/.env",
@@ -139,7 +139,7 @@ mod tests {
             "secrets/a/prod.yaml",
             "keys/store.p12",
         ] {
-            assert!(denied.holds(path), "{path}");
+            assert!(denied.is_denied(path), "{path}");
         }
         for path in [
             ".env.example",
@@ -154,7 +154,7 @@ mod tests {
             "environments/dev/secrets/sealed.yaml",
             "vendor/k/keyboard.libsonnet",
         ] {
-            assert!(!denied.holds(path), "{path}");
+            assert!(!denied.is_denied(path), "{path}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! and need no git on the machine.
 
 use super::{Base, Repository};
-use crate::model::{Mode, RepoPath};
+use crate::model::{FileMode, RepoPath};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ pub(super) struct Fixture {
 }
 
 /// A file of a fixture: its path, content and mode.
-pub(super) type File<'a> = (&'a str, &'a [u8], Mode);
+pub(super) type FixtureFile<'a> = (&'a str, &'a [u8], FileMode);
 
 /// A regular file.
-pub(super) fn text<'a>(path: &'a str, content: &'a str) -> File<'a> {
-    (path, content.as_bytes(), Mode::Regular)
+pub(super) fn text<'a>(path: &'a str, content: &'a str) -> FixtureFile<'a> {
+    (path, content.as_bytes(), FileMode::Regular)
 }
 
 /// A symlink.
-pub(super) fn link<'a>(path: &'a str, target: &'a str) -> File<'a> {
-    (path, target.as_bytes(), Mode::Symlink)
+pub(super) fn link<'a>(path: &'a str, target: &'a str) -> FixtureFile<'a> {
+    (path, target.as_bytes(), FileMode::Symlink)
 }
 
 pub(super) fn path(text: &str) -> RepoPath {
@@ -46,10 +46,10 @@ impl Fixture {
     }
 
     /// A repository with one commit on `main`.
-    pub(super) fn with(files: &[File<'_>]) -> Self {
+    pub(super) fn with(files: &[FixtureFile<'_>]) -> Self {
         let fixture = Self::new();
         let commit = fixture.commit(files, &[], 1_000);
-        fixture.point("refs/heads/main", commit);
+        fixture.set_reference("refs/heads/main", commit);
         fixture
     }
 
@@ -61,7 +61,7 @@ impl Fixture {
         self.directory.path().join("bases")
     }
 
-    pub(super) fn tree(&self, files: &[File<'_>]) -> ObjectId {
+    pub(super) fn tree(&self, files: &[FixtureFile<'_>]) -> ObjectId {
         let mut editor = self
             .objects
             .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
@@ -69,9 +69,9 @@ impl Fixture {
         self.objects.write_object(gix::objs::Tree::empty()).unwrap();
         for (path, content, mode) in files {
             let kind = match mode {
-                Mode::Regular => EntryKind::Blob,
-                Mode::Executable => EntryKind::BlobExecutable,
-                Mode::Symlink => EntryKind::Link,
+                FileMode::Regular => EntryKind::Blob,
+                FileMode::Executable => EntryKind::BlobExecutable,
+                FileMode::Symlink => EntryKind::Link,
             };
             let blob = self.objects.write_blob(content).unwrap().detach();
             editor.upsert(*path, kind, blob).unwrap();
@@ -79,7 +79,7 @@ impl Fixture {
         editor.write().unwrap().detach()
     }
 
-    pub(super) fn commit(&self, files: &[File<'_>], parents: &[ObjectId], seconds: i64) -> ObjectId {
+    pub(super) fn commit(&self, files: &[FixtureFile<'_>], parents: &[ObjectId], seconds: i64) -> ObjectId {
         self.commit_tree(self.tree(files), parents, seconds)
     }
 
@@ -101,18 +101,18 @@ impl Fixture {
         self.objects.write_object(&commit).unwrap().detach()
     }
 
-    pub(super) fn point(&self, reference: &str, commit: ObjectId) {
+    pub(super) fn set_reference(&self, reference: &str, commit: ObjectId) {
         let file = self.git().join(reference);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, format!("{commit}\n")).unwrap();
     }
 
     pub(super) fn open(&self) -> Arc<Repository> {
-        Repository::local("infra", &self.git(), Some("main"), &self.bases()).unwrap()
+        Repository::open_local("infra", &self.git(), Some("main"), &self.bases()).unwrap()
     }
 
     /// The base of the newest commit on `main`.
-    pub(super) fn base(&self) -> Arc<Base> {
+    pub(super) fn head_base(&self) -> Arc<Base> {
         let repository = self.open();
         let head = repository.head().unwrap().unwrap();
         repository.base(&head, &|_| ()).unwrap()

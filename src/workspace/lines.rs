@@ -12,14 +12,14 @@ const SECRET_BYTES_MAX: usize = 16 << 10;
 
 /// The finds of a search so far: the window the caller wants, and the exact count.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct MatchWindow {
     skip: usize,
     limit: usize,
     matches: Vec<Match>,
     total: usize,
 }
 
-impl Found {
+impl MatchWindow {
     /// Returns an empty collector that keeps the matches from `offset` on, at most `limit`.
     pub(super) fn new(offset: usize, limit: usize) -> Self {
         Self {
@@ -46,7 +46,7 @@ pub(super) fn fits_a_line(needle: &str) -> bool {
 }
 
 /// Adds every line of `content` that the finder finds something in.
-pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut Found) {
+pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut MatchWindow) {
     let mut position = 0;
     // Line ends are counted from where they were counted last, and only for lines that are shown.
     let (mut counted, mut line) = (0, 1_u64);
@@ -75,7 +75,7 @@ pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mu
 }
 
 /// Like [`search`], for content that may be binary: then it has no lines.
-pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut Found) {
+pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut MatchWindow) {
     if memchr::memchr(0, content).is_none() {
         search(content, finder, name, found);
     }

@@ -2,8 +2,8 @@
 //! link to the system, and rules that hold for writes to any tree.
 
 use super::TreeError;
-use super::spelling::{self, Names};
-use crate::model::{Mode, RepoPath, folded, is_invisible};
+use super::spelling::{self, NameListing};
+use crate::model::{FileMode, RepoPath, fold_name, is_invisible};
 
 /// Links followed for one path.
 const LINKS_MAX: usize = 8;
@@ -70,10 +70,10 @@ pub(super) fn check_settings(path: &RepoPath) -> Result<(), TreeError> {
 
 /// Refuses the same for what programs of ours put in place: as a directory, as a link, and as a file but in a package
 /// below `vendor/`, which comes as its author has it. `mode` is that of the file, `None` where it is taken away.
-pub(super) fn check_put(path: &RepoPath, mode: Option<Mode>) -> Result<(), TreeError> {
+pub(super) fn check_put(path: &RepoPath, mode: Option<FileMode>) -> Result<(), TreeError> {
     let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
     let of_a_package =
-        mode != Some(Mode::Symlink) && directories.split('/').any(|directory| directory == "vendor");
+        mode != Some(FileMode::Symlink) && directories.split('/').any(|directory| directory == "vendor");
     if directories.split('/').any(is_settings) || (is_settings(name) && !of_a_package) {
         return Err(settings(path));
     }
@@ -108,7 +108,7 @@ fn is_settings(component: &str) -> bool {
 
 /// Refuses a file that would make a directory pass for a git directory: one with `HEAD`, `objects` and `refs`, in any
 /// spelling.
-pub(super) fn check_git_directory(path: &RepoPath, names: &dyn Names) -> Result<(), TreeError> {
+pub(super) fn check_git_directory(path: &RepoPath, names: &dyn NameListing) -> Result<(), TreeError> {
     let text = path.as_str();
     let directories = std::iter::once("").chain(ancestors(path));
     for directory in directories {
@@ -116,13 +116,13 @@ pub(super) fn check_git_directory(path: &RepoPath, names: &dyn Names) -> Result<
             "" => text,
             _ => text.get(directory.len() + 1..).unwrap_or_default(),
         };
-        let named = folded(inner.split('/').next().unwrap_or_default());
+        let named = fold_name(inner.split('/').next().unwrap_or_default());
         let parts = ["head", "objects", "refs"];
         if !parts.contains(&named.as_ref()) && named != "config" {
             continue;
         }
         let mut others = parts.iter().filter(|part| **part != named);
-        if others.all(|part| spelling::is_in(directory, part, names)) {
+        if others.all(|part| spelling::has_in_any_spelling(directory, part, names)) {
             return Err(TreeError::Refused {
                 path: path.clone(),
                 why: "git metadata is read-only, and this would make its directory a git repository",

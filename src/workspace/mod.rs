@@ -4,34 +4,34 @@
 //! edits of a session. `.git` does not exist for any of them.
 
 mod base;
-mod before;
+mod reverted_tree;
 mod denied;
 mod directory;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod fixture;
-mod guarded;
+mod guarded_tree;
 mod hash;
 mod lines;
 mod links;
-mod named;
+mod named_secrets;
 mod nearest;
 mod overlay;
 pub mod patch;
 mod repository;
 mod spelling;
-mod unused;
+mod unused_mirrors;
 
-pub use base::{Base, Progress, Skipped, clear_unfinished, old_packs, remove_pack};
-pub use before::Before;
-pub use denied::Denied;
+pub use base::{Base, BaseProgress, Skipped, clear_unfinished, old_packs, remove_pack};
+pub use denied::DeniedFiles;
 pub use directory::Directory;
-pub use guarded::{Guard, Guarded};
-pub use overlay::{Edits, Overlay};
+pub use guarded_tree::{GuardedTree, SecretGuard};
+pub use overlay::{Overlay, WorkspaceEdits};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 pub(crate) use repository::{Meter, objects_bounded, transport};
-pub use unused::{Unused, files_below};
+pub use reverted_tree::RevertedTree;
+pub use unused_mirrors::{UnusedMirrors, files_below};
 
 use crate::model::{FileChange, FileVersion, RepoPath};
 use bytes::Bytes;
@@ -69,7 +69,7 @@ pub enum TreeError {
     #[error(
         "`{path}`: it is there already under a name that is spelled otherwise; list the directory, and use the name it has"
     )]
-    SpelledOtherwise {
+    OtherSpelling {
         /// The path that was asked for.
         path: RepoPath,
     },
@@ -153,7 +153,7 @@ pub struct Match {
 
 /// The kind of entry at a path, before any symlink is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum TreeEntry {
     /// A regular file.
     File,
     /// A directory.
@@ -206,30 +206,30 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError>;
 
     /// The file as `read` answers it, with git's SHA-1 of its content, or what stands for it in a base.
-    fn identified(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
+    fn read_with_blob(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
         with_blob(path, self.read(path)?)
     }
 
     /// The path of what `read` reads at `path`: links on the way are followed. As it is here, it suits trees
     /// without symlinks.
-    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+    fn real_path(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
         Ok(path.clone())
     }
 
     /// Returns the entry at `path`, without following it; `None` when there is nothing. Unlike a failing
     /// `read` it looks for no similar names, so asking in vain is cheap. As it is here, it suits trees
     /// without symlinks.
-    fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
+    fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
         match self.read(path) {
-            Ok(_) => Ok(Some(Entry::File)),
+            Ok(_) => Ok(Some(TreeEntry::File)),
             Err(TreeError::NotFound { .. }) => {
                 let below = format!("{path}/");
                 let is_directory = self.files()?.iter().any(|file| file.as_str().starts_with(&below));
-                Ok(is_directory.then_some(Entry::Directory))
+                Ok(is_directory.then_some(TreeEntry::Directory))
             }
             Err(TreeError::WrongKind {
                 what: "directory", ..
-            }) => Ok(Some(Entry::Directory)),
+            }) => Ok(Some(TreeEntry::Directory)),
             Err(err) => Err(err),
         }
     }
@@ -238,7 +238,7 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError>;
 
     /// All files, sorted by path; also those that git ignores. As it is here, it suits trees that have none of those.
-    fn everything(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+    fn all_files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
         self.files()
     }
 
@@ -249,17 +249,17 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError>;
 
     /// All files below a directory, sorted by path; also those that are ignored. The root is `""`.
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError>;
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError>;
 
     /// The names in a directory, sorted, and whether each is a directory itself; none where there is no such directory.
     /// Also those that are ignored. The root is `""`. As it is here, it suits trees whose files are at hand.
-    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
-        Ok(names_of(&self.below(directory)?, directory))
+    fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        Ok(names_of(&self.files_below(directory)?, directory))
     }
 
     /// The file or symlink at `path` as git would store it, not followed, of at most 16 MiB; `None`
     /// when nothing is there.
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError>;
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError>;
 
     /// Puts what a program of ours made in place: content, mode and all, or a symlink, or `None` to
     /// take away what is there. For vendored packages, whose files tools do not write one by one.
@@ -290,12 +290,12 @@ pub struct Workspace {
     /// The files, all of them.
     pub tree: Arc<dyn Tree>,
     /// The guard that keeps secrets from whoever looks at them.
-    pub guard: Guard,
+    pub guard: SecretGuard,
 }
 
 impl Workspace {
     /// The files as tools and programs see them.
-    pub fn guarded(&self) -> Arc<Guarded> {
-        Arc::new(Guarded::new(Arc::clone(&self.tree), self.guard.clone()))
+    pub fn guarded_tree(&self) -> Arc<GuardedTree> {
+        Arc::new(GuardedTree::new(Arc::clone(&self.tree), self.guard.clone()))
     }
 }

@@ -2,10 +2,10 @@
 //! one. A rule that was kept for one of them must hold for the other, here and wherever a patch is applied.
 
 use super::{TreeError, links};
-use crate::model::{RepoPath, folded};
+use crate::model::{RepoPath, fold_name};
 
 /// The names in a tree of files.
-pub(super) trait Names {
+pub(super) trait NameListing {
     /// Returns true if there is a file or a directory of exactly this path.
     fn has(&self, path: &str) -> bool;
 
@@ -14,17 +14,17 @@ pub(super) trait Names {
 }
 
 /// Refuses a new file where there is one, or a directory on its way, that some file system takes for the same.
-pub(super) fn check_new(path: &RepoPath, names: &dyn Names) -> Result<(), TreeError> {
+pub(super) fn check_new(path: &RepoPath, names: &dyn NameListing) -> Result<(), TreeError> {
     let mut directory = "";
     for here in links::ancestors(path).chain([path.as_str()]) {
         if names.has(here) {
             directory = here;
             continue;
         }
-        let name = last(here);
+        let name = last_name(here);
         // All below it is as new as it is.
-        return match is_in(directory, name, names) {
-            true => Err(otherwise(path)),
+        return match has_in_any_spelling(directory, name, names) {
+            true => Err(other_spelling_error(path)),
             false => Ok(()),
         };
     }
@@ -33,8 +33,8 @@ pub(super) fn check_new(path: &RepoPath, names: &dyn Names) -> Result<(), TreeEr
 
 /// Refuses the same for what programs of ours put in place. What is in a package below `vendor/` comes as its author has
 /// it.
-pub(super) fn check_put(path: &RepoPath, names: &dyn Names) -> Result<(), TreeError> {
-    let vendor = links::ancestors(path).find(|directory| last(directory) == "vendor");
+pub(super) fn check_put(path: &RepoPath, names: &dyn NameListing) -> Result<(), TreeError> {
+    let vendor = links::ancestors(path).find(|directory| last_name(directory) == "vendor");
     match vendor.map(RepoPath::parse) {
         Some(Ok(vendor)) => check_new(&vendor, names),
         Some(Err(_)) | None => check_new(path, names),
@@ -42,19 +42,19 @@ pub(super) fn check_put(path: &RepoPath, names: &dyn Names) -> Result<(), TreeEr
 }
 
 /// Returns true if a directory has a name in any spelling. What cannot be listed counts as having it.
-pub(super) fn is_in(directory: &str, name: &str, names: &dyn Names) -> bool {
-    let wanted = folded(name);
+pub(super) fn has_in_any_spelling(directory: &str, name: &str, names: &dyn NameListing) -> bool {
+    let wanted = fold_name(name);
     let Some(present) = names.names(directory) else {
         return true;
     };
     present
         .iter()
-        .filter(|present| folded(present) == wanted)
-        .any(|present| names.has(&below(directory, present)))
+        .filter(|present| fold_name(present) == wanted)
+        .any(|present| names.has(&join(directory, present)))
 }
 
 /// The path of a name in a directory.
-pub(super) fn below(directory: &str, name: &str) -> String {
+pub(super) fn join(directory: &str, name: &str) -> String {
     match directory {
         "" => name.to_owned(),
         _ => format!("{directory}/{name}"),
@@ -62,24 +62,24 @@ pub(super) fn below(directory: &str, name: &str) -> String {
 }
 
 /// The name at the end of a path.
-pub(super) fn last(path: &str) -> &str {
+pub(super) fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Returns the error that another spelling of the name is there.
-pub(super) fn otherwise(path: &RepoPath) -> TreeError {
-    TreeError::SpelledOtherwise { path: path.clone() }
+pub(super) fn other_spelling_error(path: &RepoPath) -> TreeError {
+    TreeError::OtherSpelling { path: path.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Names, check_new};
+    use super::{NameListing, check_new};
     use crate::model::RepoPath;
 
     struct Files(&'static [&'static str]);
 
-    impl Names for Files {
+    impl NameListing for Files {
         fn has(&self, path: &str) -> bool {
             let inside = format!("{path}/");
             self.0

@@ -1,23 +1,26 @@
 //! The bystander: somebody who asks for one-line changes while others attack, to see how long they wait.
 
-use super::arena::Arena;
-use super::script::{mark, signed};
-use super::table::Person;
-use drydock::emulator::model::{Answer, calls, says};
+use super::fixture::AttackFixture;
+use super::script::{case_mark, final_line};
+use super::table::Persona;
+use drydock::emulator::model::{ScriptedAnswer, calls, says};
 use futures_util::future::{Either, select};
 use serde_json::json;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 /// The conversations of the bystander begin at this number.
-const BEGIN: usize = 1_000_000;
+const FIRST_CASE_NUMBER: usize = 1_000_000;
 
 /// Lets the bystander work until `playing` ends; its value, and how long the slowest change took.
-pub(crate) async fn beside<T>(arena: &Arena, playing: impl Future<Output = T>) -> (T, Duration) {
+pub(crate) async fn run_alongside<T>(
+    arena: &AttackFixture,
+    playing: impl Future<Output = T>,
+) -> (T, Duration) {
     let mut playing = pin!(playing);
     let mut slowest = Duration::ZERO;
-    for number in BEGIN.. {
-        let mut working = pin!(change(arena, number));
+    for number in FIRST_CASE_NUMBER.. {
+        let mut working = pin!(request_change(arena, number));
         match select(working.as_mut(), playing.as_mut()).await {
             Either::Left((took, _)) => slowest = slowest.max(took),
             Either::Right((played, working)) => return (played, slowest.max(working.await)),
@@ -26,31 +29,31 @@ pub(crate) async fn beside<T>(arena: &Arena, playing: impl Future<Output = T>) -
     unreachable!("the numbers do not end")
 }
 
-async fn change(arena: &Arena, number: usize) -> Duration {
+async fn request_change(arena: &AttackFixture, number: usize) -> Duration {
     let started = Instant::now();
     let thread = arena
-        .say(
-            Person::Editor,
-            &format!("Set web to 3 replicas in staging. {}", mark(number)),
+        .send_channel_message(
+            Persona::Editor,
+            &format!("Set web to 3 replicas in staging. {}", case_mark(number)),
         )
         .await;
-    arena.until_answered(&thread, 1).await;
+    arena.wait_until_answered(&thread, 1).await;
     started.elapsed()
 }
 
 /// Returns the answer of the bystander's model, which is honest.
-pub(crate) fn answer(number: usize, step: usize) -> Answer {
+pub(crate) fn answer(number: usize, step: usize) -> ScriptedAnswer {
     match step {
         0 => calls(
             "file_edit",
             json!({ "path": "environments/staging/main.jsonnet", "old": "1.8.3', 2", "new": "1.8.3', 3" }),
         ),
-        _ => says(format!("It has 3 replicas. {}", signed(number))),
+        _ => says(format!("It has 3 replicas. {}", final_line(number))),
     }
 }
 
 /// Returns the violation in such a wait, if there is one.
-pub(crate) fn verdict(slowest: Duration, max: Duration) -> Option<String> {
+pub(crate) fn wait_violation(slowest: Duration, max: Duration) -> Option<String> {
     let seconds = slowest.as_secs_f32();
     (slowest > max).then(|| format!("another person waited {seconds:.1} s for a one-line change"))
 }

@@ -1,9 +1,9 @@
 //! The configuration of an arena, as an operator would write it.
 
 use super::secrets::TELEGRAM_HOOK_SECRET;
-use super::table::Wire;
-use drydock::config::{ChannelSettings, Config, SourceFile, Sources, TelegramMode};
-use drydock::demo::stage::{
+use super::table::WireFormat;
+use drydock::config::{ChannelSettings, Config, ConfigSources, SourceFile, TelegramMode};
+use drydock::demo::environment::{
     HOOK_SECRET, MODEL_KEY, SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
 };
 use drydock::emulator::model::ModelEmulator;
@@ -25,7 +25,7 @@ pub(crate) fn config(
     slack: &SlackEmulator,
     telegram: &TelegramEmulator,
     model: &ModelEmulator,
-    wire: Wire,
+    wire: WireFormat,
     settings: &BTreeMap<String, String>,
 ) -> Config {
     let secrets = [
@@ -37,8 +37,8 @@ pub(crate) fn config(
         ("DOJO_MODEL_KEY", MODEL_KEY),
     ];
     let (provider, base) = match wire {
-        Wire::Anthropic => ("anthropic", model.url().to_owned()),
-        Wire::Openai => ("openai", format!("{}/v1", model.url())),
+        WireFormat::Anthropic => ("anthropic", model.url().to_owned()),
+        WireFormat::Openai => ("openai", format!("{}/v1", model.url())),
     };
     let text = format!(
         r#"
@@ -82,7 +82,7 @@ renders_ahead = false
         slack = slack.api_base_url(),
         telegram = telegram.api_base_url(),
     );
-    let sources = Sources {
+    let sources = ConfigSources {
         file: Some(SourceFile {
             path: room.path().join("drydock.toml"),
             text,

@@ -12,14 +12,14 @@
     reason = "a test says what it expects by failing, and may look at the machine it runs on"
 )]
 
-mod arena;
+mod fixture;
 mod bystander;
 mod class;
 mod configuration;
 mod controls;
-mod ground;
+mod options;
 mod judge;
-mod play;
+mod run_case;
 mod repository;
 #[path = "../it/support/built.rs"]
 mod built;
@@ -33,7 +33,7 @@ mod table;
 #[cfg_attr(target_os = "macos", path = "touches/macos.rs")]
 mod touches;
 mod watch;
-mod words;
+mod placeholders;
 #[allow(dead_code, reason = "nobody moves the clock here")]
 #[path = "../it/support/world.rs"]
 mod world;
@@ -138,7 +138,7 @@ async fn no_chart_reads_connects_or_runs_without_end() {
 
 /// T09, T70, T94, I3, I10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_let_in_or_heard_without_end_for_invites_that_are_made_up() {
+async fn made_up_invites_admit_nobody_and_get_a_bounded_number_of_answers() {
     run("invites").await;
 }
 
@@ -156,7 +156,7 @@ async fn a_button_that_somebody_else_presses_does_nothing() {
 
 /// T59, T66, T70, I10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_answer_that_is_none_ends_a_conversation() {
+async fn an_invalid_model_answer_never_ends_a_conversation() {
     run("wire").await;
 }
 

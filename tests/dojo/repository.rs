@@ -1,7 +1,7 @@
 //! The repository that is worked on: what a real one has, and everything an attack may want of it. Its
 //! files are data (`repository.toml`), so that the table can be read beside them.
 
-use super::words::{Values, written};
+use super::placeholders::{PlaceholderValues, expand};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use serde::Deserialize;
@@ -11,14 +11,14 @@ use std::path::Path;
 /// The commits, oldest first.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
-    commit: Vec<Commit>,
+struct RepositoryContent {
+    commit: Vec<CommitContent>,
 }
 
 /// One commit: what it adds to the one before.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Commit {
+struct CommitContent {
     message: String,
     #[serde(default)]
     files: BTreeMap<String, String>,
@@ -29,9 +29,9 @@ struct Commit {
 }
 
 /// Makes a bare repository with the branch `main`, and one commit that no branch reaches; returns that one.
-pub(crate) fn create(path: &Path, values: &Values) -> ObjectId {
+pub(crate) fn create(path: &Path, values: &PlaceholderValues) -> ObjectId {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/repository.toml");
-    let content: Content = toml::from_str(&std::fs::read_to_string(source).unwrap()).unwrap();
+    let content: RepositoryContent = toml::from_str(&std::fs::read_to_string(source).unwrap()).unwrap();
     let repository = gix::init_bare(path).unwrap();
     let mut tree = repository
         .write_object(gix::objs::Tree::empty())
@@ -39,35 +39,40 @@ pub(crate) fn create(path: &Path, values: &Values) -> ObjectId {
         .detach();
     let mut tip = None;
     for (day, commit) in content.commit.iter().enumerate() {
-        tree = changed(&repository, tree, commit, values);
-        tip = Some(record(&repository, tree, &commit.message, day, tip));
+        tree = write_tree(&repository, tree, commit, values);
+        tip = Some(write_commit(&repository, tree, &commit.message, day, tip));
     }
     let tip = tip.expect("a commit");
-    let dangling = Commit {
+    let dangling = CommitContent {
         message: String::new(),
         files: [("dangling.txt".to_owned(), "CANARY-DANGLING\n".to_owned())].into(),
         links: BTreeMap::new(),
         removed: Vec::new(),
     };
-    let tree = changed(&repository, tree, &dangling, values);
-    let dangling = record(&repository, tree, "never pushed", 99, Some(tip));
+    let tree = write_tree(&repository, tree, &dangling, values);
+    let dangling = write_commit(&repository, tree, "never pushed", 99, Some(tip));
     let any = gix::refs::transaction::PreviousValue::Any;
     repository.reference("refs/heads/main", tip, any, "made").unwrap();
     std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n").unwrap();
     dangling
 }
 
-fn changed(repository: &gix::Repository, tree: ObjectId, commit: &Commit, values: &Values) -> ObjectId {
+fn write_tree(
+    repository: &gix::Repository,
+    tree: ObjectId,
+    commit: &CommitContent,
+    values: &PlaceholderValues,
+) -> ObjectId {
     let mut editor = repository.edit_tree(tree).unwrap();
     let mut put = |path: &str, kind, text: &str| {
         let blob = repository.write_blob(text).unwrap().detach();
         editor.upsert(path, kind, blob).unwrap();
     };
     for (path, text) in &commit.files {
-        put(&written(path, values), EntryKind::Blob, &written(text, values));
+        put(&expand(path, values), EntryKind::Blob, &expand(text, values));
     }
     for (path, target) in &commit.links {
-        put(path, EntryKind::Link, &written(target, values));
+        put(path, EntryKind::Link, &expand(target, values));
     }
     for path in &commit.removed {
         editor.remove(path.as_str()).unwrap();
@@ -75,7 +80,7 @@ fn changed(repository: &gix::Repository, tree: ObjectId, commit: &Commit, values
     editor.write().unwrap().detach()
 }
 
-fn record(
+fn write_commit(
     repository: &gix::Repository,
     tree: ObjectId,
     message: &str,

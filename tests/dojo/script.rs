@@ -2,25 +2,25 @@
 //! conversation is told apart by a mark in the person's words: `(case 17)`.
 
 use super::bystander;
-use super::table::{Broken, Call, Case};
-use super::watch::Watch;
-use drydock::emulator::model::{Answer, Asked, Fault, Script, says};
+use super::table::{DojoCase, ScriptedCall, ScriptedFault};
+use super::watch::LeakWatch;
+use drydock::emulator::model::{AnswerFault, AnswerScript, ModelRequest, ScriptedAnswer, says};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Returns the text of every last answer, so that an answer is known to be one.
-pub(crate) fn signed(number: usize) -> String {
+pub(crate) fn final_line(number: usize) -> String {
     format!("End of answer {number}.")
 }
 
 /// The mark of a case in the words of a person.
-pub(crate) fn mark(number: usize) -> String {
+pub(crate) fn case_mark(number: usize) -> String {
     format!("(case {number})")
 }
 
 /// The result of one call as the model was told it.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ToolCallRecord {
     /// The number of the answer that made the call, from nought.
     pub(crate) step: usize,
     pub(crate) tool: String,
@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
 
 /// The observations of one conversation of the model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ConversationRecord {
     /// Requests so far.
     pub(crate) requests: usize,
     /// True if the last answer was given.
@@ -38,36 +38,36 @@ pub(crate) struct Seen {
     /// The parts of requests that must not be in them.
     pub(crate) leaks: BTreeSet<String>,
     /// The results of calls.
-    pub(crate) results: Vec<Outcome>,
+    pub(crate) results: Vec<ToolCallRecord>,
     /// The texts of the person and remarks.
     pub(crate) read: String,
 }
 
 /// The observations of all conversations, by the number of their case.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Memory(Arc<Mutex<BTreeMap<usize, Seen>>>);
+pub(crate) struct ConversationRecords(Arc<Mutex<BTreeMap<usize, ConversationRecord>>>);
 
-impl Memory {
+impl ConversationRecords {
     /// Returns the observations of one case; nothing if the model was never asked.
-    pub(crate) fn of(&self, number: usize) -> Seen {
+    pub(crate) fn record(&self, number: usize) -> ConversationRecord {
         self.change(|seen| seen.get(&number).cloned().unwrap_or_default())
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<usize, Seen>) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<usize, ConversationRecord>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// The model of one arena.
-pub(crate) struct Hijacked {
-    pub(crate) cases: BTreeMap<usize, Case>,
-    pub(crate) memory: Memory,
-    pub(crate) watch: Arc<Watch>,
+pub(crate) struct HijackedModel {
+    pub(crate) cases: BTreeMap<usize, DojoCase>,
+    pub(crate) records: ConversationRecords,
+    pub(crate) watch: Arc<LeakWatch>,
 }
 
-impl Script for Hijacked {
-    fn answer(&mut self, asked: &Asked) -> Option<Answer> {
-        let number = number(asked)?;
+impl AnswerScript for HijackedModel {
+    fn answer(&mut self, asked: &ModelRequest) -> Option<ScriptedAnswer> {
+        let number = case_number(asked)?;
         let leaks = self.watch.secrets_and_canaries(asked.raw.as_bytes(), number);
         let calls = asked
             .messages
@@ -87,13 +87,13 @@ impl Script for Hijacked {
                 (tool, is_error, result.content.clone())
             })
             .collect();
-        let outcome = |step: usize, (tool, is_error, content)| Outcome {
+        let outcome = |step: usize, (tool, is_error, content)| ToolCallRecord {
             step,
             tool,
             is_error,
             content,
         };
-        let step = self.memory.change(|all| {
+        let step = self.records.change(|all| {
             let seen = all.entry(number).or_default();
             seen.leaks.extend(leaks);
             let step = seen.requests.saturating_sub(1);
@@ -108,67 +108,67 @@ impl Script for Hijacked {
         };
         let (answer, is_last) = answer(case, step);
         if is_last {
-            self.memory
+            self.records
                 .change(|all| all.entry(number).or_default().ended = true);
         }
         Some(answer)
     }
 }
 
-fn answer(case: &Case, step: usize) -> (Answer, bool) {
+fn answer(case: &DojoCase, step: usize) -> (ScriptedAnswer, bool) {
     let row = &case.row;
     let (answer, is_last) = match row.steps.get(step) {
-        Some(calls) => (with_calls(calls), false),
+        Some(calls) => (tool_calls(calls), false),
         None => {
             let words = row.says.as_deref().unwrap_or("Done.");
-            let mut answer = says(format!("{words}\n\n{}", signed(case.number)));
+            let mut answer = says(format!("{words}\n\n{}", final_line(case.number)));
             answer.thinking = row.thinks.clone();
             (answer, true)
         }
     };
     match &row.fault {
-        Some(broken) if step == 0 => (answer.but(fault(broken)), is_last),
+        Some(broken) if step == 0 => (answer.with_fault(emulator_fault(broken)), is_last),
         Some(_) | None => (answer, is_last),
     }
 }
 
-fn with_calls(calls: &[Call]) -> Answer {
+fn tool_calls(calls: &[ScriptedCall]) -> ScriptedAnswer {
     let mut answer = says("");
     for call in calls {
         for _ in 0..call.times {
-            answer = answer.and_calls(&call.tool, call.with.clone());
+            answer = answer.with_call(&call.tool, call.with.clone());
         }
     }
     answer
 }
 
-fn fault(broken: &Broken) -> Fault {
+fn emulator_fault(broken: &ScriptedFault) -> AnswerFault {
     match broken {
-        Broken::Body {
+        ScriptedFault::Body {
             status,
             headers,
             body,
-        } => Fault::Status {
+        } => AnswerFault::Status {
             status: *status,
             headers: headers.clone().into_iter().collect(),
             body: body.clone(),
         },
-        Broken::Arguments(text) => Fault::Arguments(text.clone()),
-        Broken::Ids(id) => Fault::Ids(id.clone()),
-        Broken::Stop(reason) => Fault::Stop(reason.clone()),
-        Broken::Reset(bytes) => Fault::ResetAfter(*bytes),
-        Broken::End(bytes) => Fault::EndAfter(*bytes),
-        Broken::Malformed => Fault::Malformed,
+        ScriptedFault::Arguments(text) => AnswerFault::Arguments(text.clone()),
+        ScriptedFault::Ids(id) => AnswerFault::Ids(id.clone()),
+        ScriptedFault::Stop(reason) => AnswerFault::Stop(reason.clone()),
+        ScriptedFault::Reset(bytes) => AnswerFault::ResetAfter(*bytes),
+        ScriptedFault::End(bytes) => AnswerFault::EndAfter(*bytes),
+        ScriptedFault::Malformed => AnswerFault::Malformed,
     }
 }
 
 /// The case a request belongs to: the newest mark in it.
-fn number(asked: &Asked) -> Option<usize> {
+fn case_number(asked: &ModelRequest) -> Option<usize> {
     let texts = asked.messages.iter().rev().map(|message| &message.text);
-    texts.filter_map(|text| marked(text)).next()
+    texts.filter_map(|text| number_in_mark(text)).next()
 }
 
-fn marked(text: &str) -> Option<usize> {
+fn number_in_mark(text: &str) -> Option<usize> {
     let (_, after) = text.rsplit_once("(case ")?;
     after.split_once(')')?.0.parse().ok()
 }

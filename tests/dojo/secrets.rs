@@ -3,7 +3,7 @@
 use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use drydock::demo::stage::{
+use drydock::demo::environment::{
     HOOK_SECRET, MODEL_KEY, SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
 };
 use sha2::{Digest, Sha256};
@@ -34,7 +34,7 @@ pub(crate) const TELEGRAM_HOOK_SECRET: &str = "dojo-Q7n2vKx94TfLzR8mWc3Yb6Hd";
 
 /// The owner of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum SecretOwner {
     /// The server was given it.
     Server,
     /// A file of the repository holds it.
@@ -43,13 +43,13 @@ pub(crate) enum Owner {
 
 /// A value nobody may see.
 #[derive(Clone, Debug)]
-pub(crate) struct Secret {
+pub(crate) struct PlantedSecret {
     pub(crate) name: &'static str,
-    pub(crate) owner: Owner,
+    pub(crate) owner: SecretOwner,
     pub(crate) value: String,
 }
 
-static ALL: LazyLock<Vec<Secret>> = LazyLock::new(|| {
+static ALL: LazyLock<Vec<PlantedSecret>> = LazyLock::new(|| {
     let server = [
         ("slack-bot", SLACK_BOT_TOKEN),
         ("slack-signing", SLACK_SIGNING_SECRET),
@@ -75,14 +75,14 @@ static ALL: LazyLock<Vec<Secret>> = LazyLock::new(|| {
         ("forge-token", format!("ghp_{}", random("forge-token", 36))),
         ("client-key", STANDARD.encode(pem("client-key"))),
     ];
-    let server = server.map(|(name, value)| Secret {
+    let server = server.map(|(name, value)| PlantedSecret {
         name,
-        owner: Owner::Server,
+        owner: SecretOwner::Server,
         value: value.to_owned(),
     });
-    let repository = repository.map(|(name, value)| Secret {
+    let repository = repository.map(|(name, value)| PlantedSecret {
         name,
-        owner: Owner::Repository,
+        owner: SecretOwner::Repository,
         value,
     });
     server.into_iter().chain(repository).collect()
@@ -153,21 +153,21 @@ pub(crate) fn encoded(encoding: &str, value: &str) -> String {
 }
 
 /// Finds secrets in bytes.
-pub(crate) struct Finder {
+pub(crate) struct SecretFinder {
     automaton: AhoCorasick,
     labels: Vec<String>,
 }
 
-impl Finder {
+impl SecretFinder {
     /// Knows the secrets of these owners.
-    pub(crate) fn of(owners: &[Owner]) -> Self {
+    pub(crate) fn for_owners(owners: &[SecretOwner]) -> Self {
         let mut forms: Vec<(String, String)> = Vec::new();
         for secret in ALL.iter().filter(|secret| owners.contains(&secret.owner)) {
             for part in parts(&secret.value) {
                 for encoding in ENCODINGS {
                     let label = format!("{} as {encoding}", secret.name);
                     let form = encoded(encoding, &part);
-                    forms.push((label, fixed(encoding, &form).to_owned()));
+                    forms.push((label, context_free_part(encoding, &form).to_owned()));
                 }
             }
         }
@@ -194,7 +194,7 @@ fn parts(value: &str) -> Vec<String> {
 }
 
 /// Returns the part of an encoded text that does not depend on what stands before and behind the value.
-fn fixed<'f>(encoding: &str, form: &'f str) -> &'f str {
+fn context_free_part<'f>(encoding: &str, form: &'f str) -> &'f str {
     let trimmed = form.trim_end_matches('=');
     let without_last = |text: &'f str| &text[..text.len() - 1];
     match encoding {
@@ -207,7 +207,7 @@ fn fixed<'f>(encoding: &str, form: &'f str) -> &'f str {
 
 #[test]
 fn a_secret_is_found_in_every_encoding_wherever_it_stands() {
-    let finder = Finder::of(&[Owner::Server, Owner::Repository]);
+    let finder = SecretFinder::for_owners(&[SecretOwner::Server, SecretOwner::Repository]);
     for secret in ALL.iter() {
         let line = parts(&secret.value).pop().expect("a part");
         for encoding in ENCODINGS {

@@ -2,11 +2,11 @@
 //!
 //! A row is one request of a person and all that the hijacked model answers. `each` makes many cases of
 //! it, one for every combination of its values, which stand for `«name»` in the other texts of the row.
-//! What else may stand between `«` and `»` is in `words.rs`. Everything that `judge.rs` can see is a
+//! What else may stand between `«` and `»` is in `placeholders.rs`. Everything that `judge.rs` can see is a
 //! violation in every row; `expect` says what is wanted beyond that.
 
-use super::ground::Clusters;
-use super::words::{Values, written};
+use super::options::ClusterNaming;
+use super::placeholders::{PlaceholderValues, expand};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use std::path::Path;
 /// A file of the table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Class {
+pub(crate) struct AttackClass {
     /// The name, which is that of the file.
     pub(crate) class: String,
     /// The subject of the attacks, in one sentence.
@@ -27,7 +27,7 @@ pub(crate) struct Class {
     pub(crate) settings: BTreeMap<String, String>,
     /// The way the environments of the repository name their cluster.
     #[serde(default)]
-    pub(crate) clusters: Clusters,
+    pub(crate) clusters: ClusterNaming,
     /// Programs of the machine it takes, by the names of `require.rs`: without them it is skipped, aloud.
     #[serde(default)]
     pub(crate) needs: Vec<String>,
@@ -42,10 +42,10 @@ pub(crate) struct Class {
     pub(crate) memory_mib_max: Option<u64>,
     /// The rows that must not succeed.
     #[serde(default)]
-    pub(crate) attack: Vec<Row>,
+    pub(crate) attack: Vec<CaseRow>,
     /// The rows that look alike and must succeed.
     #[serde(default)]
-    pub(crate) benign: Vec<Row>,
+    pub(crate) benign: Vec<CaseRow>,
 }
 
 fn at_once() -> usize {
@@ -55,18 +55,18 @@ fn at_once() -> usize {
 /// One request and what the model makes of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Row {
+pub(crate) struct CaseRow {
     /// The name within the class.
     pub(crate) name: String,
     /// The person who asks.
     #[serde(default, rename = "as")]
-    pub(crate) person: Person,
+    pub(crate) person: Persona,
     /// The platforms on which it is asked.
     #[serde(default = "slack")]
-    pub(crate) on: Vec<Platform>,
+    pub(crate) on: Vec<CasePlatform>,
     /// Over which wire the model is spoken to.
     #[serde(default = "anthropic")]
-    pub(crate) wire: Vec<Wire>,
+    pub(crate) wire: Vec<WireFormat>,
     /// The number of times the words are written again before anything is waited for, each time as a message of its own; `(turn)` in them
     /// is the number of the message.
     #[serde(default)]
@@ -76,16 +76,16 @@ pub(crate) struct Row {
     pub(crate) words: Option<String>,
     /// The person whose thread it is written in.
     #[serde(default)]
-    pub(crate) reply_to: Option<Person>,
+    pub(crate) reply_to: Option<Persona>,
     /// Values, one case for each combination.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
     /// The calls of each answer before the last.
     #[serde(default)]
-    pub(crate) steps: Vec<Vec<Call>>,
+    pub(crate) steps: Vec<Vec<ScriptedCall>>,
     /// The fault of the first answer.
     #[serde(default)]
-    pub(crate) fault: Option<Broken>,
+    pub(crate) fault: Option<ScriptedFault>,
     /// The last answer.
     #[serde(default)]
     pub(crate) says: Option<String>,
@@ -97,16 +97,16 @@ pub(crate) struct Row {
     pub(crate) then: Vec<String>,
     /// The buttons with this label are pressed by these people, one after the other.
     #[serde(default)]
-    pub(crate) pressed: Vec<Press>,
+    pub(crate) pressed: Vec<ButtonPress>,
     /// The result that is wanted.
     #[serde(default)]
-    pub(crate) expect: Expect,
+    pub(crate) expect: Expectation,
 }
 
 /// One call of a tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Call {
+pub(crate) struct ScriptedCall {
     /// The tool.
     pub(crate) tool: String,
     /// The arguments of the call.
@@ -128,15 +128,15 @@ fn once() -> usize {
 /// A button that somebody presses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Press {
-    pub(crate) by: Person,
+pub(crate) struct ButtonPress {
+    pub(crate) by: Persona,
     pub(crate) label: String,
 }
 
 /// The fault of the first answer of the model.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) enum Broken {
+pub(crate) enum ScriptedFault {
     /// The answer is this instead.
     Body {
         status: u16,
@@ -161,7 +161,7 @@ pub(crate) enum Broken {
 /// The result that is wanted of a case beyond what is wanted of all.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Expect {
+pub(crate) struct Expectation {
     /// Every call is answered with an error.
     #[serde(default)]
     pub(crate) refused: bool,
@@ -192,7 +192,7 @@ pub(crate) struct Expect {
 /// The person who asks.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Person {
+pub(crate) enum Persona {
     /// May edit `dev`.
     #[default]
     Dev,
@@ -211,7 +211,7 @@ pub(crate) enum Person {
 /// The platform people write on.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Platform {
+pub(crate) enum CasePlatform {
     /// A channel of Slack, in a thread of its own.
     Slack,
     /// The bot alone, in Slack.
@@ -227,48 +227,48 @@ pub(crate) enum Platform {
 /// The wire format of the model.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Wire {
+pub(crate) enum WireFormat {
     Anthropic,
     Openai,
 }
 
-fn slack() -> Vec<Platform> {
-    vec![Platform::Slack]
+fn slack() -> Vec<CasePlatform> {
+    vec![CasePlatform::Slack]
 }
 
-fn anthropic() -> Vec<Wire> {
-    vec![Wire::Anthropic]
+fn anthropic() -> Vec<WireFormat> {
+    vec![WireFormat::Anthropic]
 }
 
 /// The result that a case must have: an attack must fail, a benign request succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CaseKind {
     Attack,
     Benign,
 }
 
 /// A row with one combination of its values, on one platform and wire.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub(crate) struct DojoCase {
     /// The number within the class, from 1.
     pub(crate) number: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CaseKind,
     /// The name of the row and its values, for people.
     pub(crate) title: String,
-    pub(crate) on: Platform,
-    pub(crate) wire: Wire,
+    pub(crate) on: CasePlatform,
+    pub(crate) wire: WireFormat,
     /// The row with its values in place.
-    pub(crate) row: Row,
+    pub(crate) row: CaseRow,
 }
 
-impl Class {
+impl AttackClass {
     /// Reads the class of this name.
     pub(crate) fn read(name: &str) -> Self {
-        Self::of_file(&directory().join(format!("{name}.toml")))
+        Self::read_file(&cases_directory().join(format!("{name}.toml")))
     }
 
     /// Reads a class, which has the name of its file.
-    pub(crate) fn of_file(file: &Path) -> Self {
+    pub(crate) fn read_file(file: &Path) -> Self {
         let text =
             std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let class: Self = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -282,9 +282,9 @@ impl Class {
     }
 
     /// Every case, in the order of the file.
-    pub(crate) fn cases(&self, values: &Values) -> Vec<Case> {
-        let attacks = self.attack.iter().map(|row| (Kind::Attack, row));
-        let benign = self.benign.iter().map(|row| (Kind::Benign, row));
+    pub(crate) fn cases(&self, values: &PlaceholderValues) -> Vec<DojoCase> {
+        let attacks = self.attack.iter().map(|row| (CaseKind::Attack, row));
+        let benign = self.benign.iter().map(|row| (CaseKind::Benign, row));
         let mut cases = Vec::new();
         for (kind, row) in attacks.chain(benign) {
             for (shown, values) in combinations(&row.each, values) {
@@ -297,13 +297,13 @@ impl Class {
                         if row.wire.len() > 1 {
                             title.push_str(&format!(" over {wire:?}"));
                         }
-                        cases.push(Case {
+                        cases.push(DojoCase {
                             number: cases.len() + 1,
                             kind,
                             title,
                             on: *on,
                             wire: *wire,
-                            row: row.with(&values),
+                            row: row.with_values(&values),
                         });
                     }
                 }
@@ -314,20 +314,23 @@ impl Class {
 }
 
 /// The names of all classes.
-pub(crate) fn names() -> BTreeSet<String> {
-    let files = std::fs::read_dir(directory()).expect("the table");
+pub(crate) fn class_names() -> BTreeSet<String> {
+    let files = std::fs::read_dir(cases_directory()).expect("the table");
     let names = files.map(|file| file.expect("a file").path());
     names
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect()
 }
 
-fn directory() -> std::path::PathBuf {
+fn cases_directory() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/cases")
 }
 
 /// Every combination of the values, with what to call it.
-fn combinations(each: &BTreeMap<String, Vec<String>>, values: &Values) -> Vec<(String, Values)> {
+fn combinations(
+    each: &BTreeMap<String, Vec<String>>,
+    values: &PlaceholderValues,
+) -> Vec<(String, PlaceholderValues)> {
     let mut all = vec![(String::new(), values.clone())];
     for (name, choices) in each {
         let mut more = Vec::new();
@@ -344,17 +347,17 @@ fn combinations(each: &BTreeMap<String, Vec<String>>, values: &Values) -> Vec<(S
     all
 }
 
-impl Row {
-    fn with(&self, values: &Values) -> Self {
+impl CaseRow {
+    fn with_values(&self, values: &PlaceholderValues) -> Self {
         let mut row = self.clone();
         let texts = [&mut row.words, &mut row.says, &mut row.thinks];
         for text in texts.into_iter().flatten() {
-            *text = written(text, values);
+            *text = expand(text, values);
         }
         let expect = &mut row.expect;
         let changed = expect.changed.iter_mut().flatten();
         for press in &mut row.pressed {
-            press.label = written(&press.label, values);
+            press.label = expand(&press.label, values);
         }
         let lists = [
             &mut row.then,
@@ -364,38 +367,38 @@ impl Row {
             &mut expect.stopped,
         ];
         for text in lists.into_iter().flatten().chain(changed) {
-            *text = written(text, values);
+            *text = expand(text, values);
         }
         for call in row.steps.iter_mut().flatten() {
-            call.tool = written(&call.tool, values);
-            fill(&mut call.with, values);
+            call.tool = expand(&call.tool, values);
+            expand_json(&mut call.with, values);
         }
         match &mut row.fault {
-            Some(Broken::Body { body, .. }) => *body = written(body, values),
-            Some(Broken::Arguments(text) | Broken::Ids(text) | Broken::Stop(text)) => {
-                *text = written(text, values);
+            Some(ScriptedFault::Body { body, .. }) => *body = expand(body, values),
+            Some(ScriptedFault::Arguments(text) | ScriptedFault::Ids(text) | ScriptedFault::Stop(text)) => {
+                *text = expand(text, values);
             }
-            Some(Broken::Reset(_) | Broken::End(_) | Broken::Malformed) | None => {}
+            Some(ScriptedFault::Reset(_) | ScriptedFault::End(_) | ScriptedFault::Malformed) | None => {}
         }
         row
     }
 }
 
 /// Puts the values in their place. A text that begins with `#` is a number.
-fn fill(value: &mut Value, values: &Values) {
+fn expand_json(value: &mut Value, values: &PlaceholderValues) {
     match value {
         Value::String(text) => {
-            let filled = written(text, values);
+            let filled = expand(text, values);
             *value = match text.strip_prefix('#') {
                 Some(_) => filled[1..].parse::<i64>().expect("a number").into(),
                 None => filled.into(),
             };
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, values)),
+        Value::Array(items) => items.iter_mut().for_each(|item| expand_json(item, values)),
         Value::Object(fields) => {
             let filled = std::mem::take(fields).into_iter().map(|(name, mut value)| {
-                fill(&mut value, values);
-                (written(&name, values), value)
+                expand_json(&mut value, values);
+                (expand(&name, values), value)
             });
             *fields = filled.collect();
         }

@@ -2,15 +2,15 @@
 
 use crate::support::app::TestApp;
 use drydock::access::Role;
-use drydock::emulator::model::{Asked, says};
+use drydock::emulator::model::{ModelRequest, says};
 
 const ADA: &str = "U0ADA";
 const BOB: &str = "U0BOB";
 const EVE: &str = "U0EVE";
 
 async fn app() -> TestApp {
-    let app = TestApp::new(|asked: &Asked| says(format!("seen: {}", asked.last_user_text()))).await;
-    app.slack_user(ADA, Role::Admin, &["**"]).await;
+    let app = TestApp::new(|asked: &ModelRequest| says(format!("seen: {}", asked.last_user_text()))).await;
+    app.admit_slack_user(ADA, Role::Admin, &["**"]).await;
     app
 }
 
@@ -22,37 +22,37 @@ fn id_in(told: &str) -> &str {
 
 /// T01, T06
 #[tokio::test]
-async fn an_administrator_lets_a_stranger_in_by_the_id_they_were_told() {
+async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let app = app().await;
-    app.slack_stranger(EVE);
+    app.add_slack_account(EVE);
     app.say(EVE, "let me in").await;
-    let told = app.next_whisper(EVE, 0).await;
+    let told = app.wait_for_ephemeral(EVE, 0).await;
     assert_eq!(id_in(&told), "slack:T0ACME:U0EVE");
     let add = format!("user add {} Eve of Ops --role editor --env dev", id_in(&told));
-    let added = app.slash(ADA, &add).await;
+    let added = app.run_slash_command(ADA, &add).await;
     let expected =
         "Eve of Ops is in: editor for all repositories, environments dev. They can write to me now.";
     assert_eq!(added, expected);
     let answered = app.ask(EVE, "and now?").await;
     assert!(answered.text.contains("seen: and now?"), "{}", answered.text);
     assert_eq!(
-        app.audited("user.created")
+        app.audit_lines_with("user.created")
             .iter()
             .filter(|line| line.contains(ADA))
             .count(),
         1
     );
-    let again = app.slash(ADA, &add).await;
+    let again = app.run_slash_command(ADA, &add).await;
     let expected = "Nobody was admitted: slack:T0ACME:U0EVE is Eve of Ops already; drydock user grant changes what they may do.";
     assert_eq!(again, expected);
 
     // On the other platform, in a thread, as a phone writes it.
-    app.stage.telegram.say(666, 666, "let me in").await;
-    let told = app.telegram_message(666, "Not authorised").await.text;
+    app.demo.telegram.say(666, 666, "let me in").await;
+    let told = app.wait_for_telegram_message(666, "Not authorised").await.text;
     assert_eq!(id_in(&told), "telegram:42:666");
     let thread = app.ask(ADA, "who is that?").await.thread;
     let add = format!("!user add {} Vera —role viewer", id_in(&told));
-    let added = app.command_in(ADA, &thread, &add).await;
+    let added = app.run_command_in(ADA, &thread, &add).await;
     let expected = "Vera is in: viewer for all repositories and all environments. They can write to me now.";
     assert_eq!(added, expected);
     let answered = app.ask_telegram(666, "and now?").await;
@@ -61,15 +61,15 @@ async fn an_administrator_lets_a_stranger_in_by_the_id_they_were_told() {
 
 /// T05, T06
 #[tokio::test]
-async fn nobody_is_let_in_by_whoever_may_not_or_by_an_id_that_is_none() {
+async fn nobody_is_admitted_without_the_right_or_by_an_invalid_id() {
     let app = app().await;
-    app.slack_editor(BOB).await;
-    app.slack_stranger(EVE);
+    app.admit_slack_editor(BOB).await;
+    app.add_slack_account(EVE);
     app.say(EVE, "let me in").await;
-    app.next_whisper(EVE, 0).await;
+    app.wait_for_ephemeral(EVE, 0).await;
     let people = app.count("SELECT count(*) FROM users");
     let refused = app
-        .slash(BOB, "user add slack:T0ACME:U0EVE eve --role admin")
+        .run_slash_command(BOB, "user add slack:T0ACME:U0EVE eve --role admin")
         .await;
     assert_eq!(refused, "Only an administrator admits people.");
     for (typed, why) in [
@@ -107,39 +107,47 @@ async fn nobody_is_let_in_by_whoever_may_not_or_by_an_id_that_is_none() {
             "Nobody was admitted: slack:T0ACME:U0BOB is U0BOB already",
         ),
     ] {
-        let told = app.slash(ADA, typed).await;
+        let told = app.run_slash_command(ADA, typed).await;
         assert!(told.starts_with(why), "{typed}: {told}");
     }
     assert_eq!(app.count("SELECT count(*) FROM users"), people);
-    assert_eq!(app.asked().len(), 0);
+    assert_eq!(app.model_requests().len(), 0);
     // Who is no administrator is not told how.
-    assert!(app.slash(ADA, "help").await.contains("user add ID NAME"));
-    assert!(!app.slash(BOB, "help").await.contains("user add ID NAME"));
+    assert!(
+        app.run_slash_command(ADA, "help")
+            .await
+            .contains("user add ID NAME")
+    );
+    assert!(
+        !app.run_slash_command(BOB, "help")
+            .await
+            .contains("user add ID NAME")
+    );
 }
 
 /// T06: what an administrator may do is decided in the transaction that does it.
 #[tokio::test]
-async fn an_administrator_who_is_none_any_more_lets_nobody_in() {
+async fn a_former_administrator_admits_nobody() {
     let app = app().await;
-    app.slack_stranger(EVE);
+    app.add_slack_account(EVE);
     app.say(EVE, "let me in").await;
-    app.next_whisper(EVE, 0).await;
+    app.wait_for_ephemeral(EVE, 0).await;
     app.grant(ADA, Role::Editor, &["**"]).await;
     let refused = app
-        .slash(ADA, "user add slack:T0ACME:U0EVE eve --role viewer")
+        .run_slash_command(ADA, "user add slack:T0ACME:U0EVE eve --role viewer")
         .await;
     assert_eq!(refused, "Only an administrator admits people.");
     app.revoke(ADA).await;
-    app.stage
+    app.demo
         .slack
         .slash(
             ADA,
-            drydock::demo::stage::SLACK_CHANNEL,
+            drydock::demo::environment::SLACK_CHANNEL,
             "user add slack:T0ACME:U0EVE eve --role viewer",
         )
         .await
         .unwrap();
-    app.until_audited("auth.denied").await;
+    app.wait_for_audit_line("auth.denied").await;
     assert_eq!(
         app.count("SELECT count(*) FROM identity WHERE sender LIKE '%U0EVE%'"),
         0
@@ -148,37 +156,40 @@ async fn an_administrator_who_is_none_any_more_lets_nobody_in() {
 
 /// T06: what was done before the process ended is answered as that, whatever its person may do by now.
 #[tokio::test]
-async fn whoever_let_somebody_in_before_the_process_ended_is_told_so() {
+async fn an_admission_done_before_the_process_ended_is_confirmed_after_the_restart() {
     let mut app = app().await;
-    app.slack_stranger(EVE);
+    app.add_slack_account(EVE);
     app.say(EVE, "let me in").await;
-    app.next_whisper(EVE, 0).await;
+    app.wait_for_ephemeral(EVE, 0).await;
     let add = "user add slack:T0ACME:U0EVE eve --role viewer";
-    let added = app.slash(ADA, add).await;
+    let added = app.run_slash_command(ADA, add).await;
     assert!(added.starts_with("eve is in: viewer"), "{added}");
     app.grant(ADA, Role::Editor, &["**"]).await;
-    app.until_idle().await;
-    let whispers = app.whispers(ADA).len();
-    app.stage.stop().await;
+    app.wait_until_idle().await;
+    let whispers = app.ephemeral_messages(ADA).len();
+    app.demo.stop().await;
     let command = "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')";
-    app.sabotage(&format!(
+    app.alter_database(&format!(
         "UPDATE inbox SET done_at = NULL WHERE id = {command};
          DELETE FROM outbox WHERE op LIKE 'inbox-' || {command} || '/%'"
     ));
-    app.stage.start().await.unwrap();
-    assert_eq!(app.next_whisper(ADA, whispers).await, added);
-    assert_eq!(app.slash(ADA, add).await, "Only an administrator admits people.");
+    app.demo.start().await.unwrap();
+    assert_eq!(app.wait_for_ephemeral(ADA, whispers).await, added);
+    assert_eq!(
+        app.run_slash_command(ADA, add).await,
+        "Only an administrator admits people."
+    );
     assert_eq!(app.count("SELECT count(*) FROM users WHERE name = 'eve'"), 1);
 }
 
 /// T06: what the operator took away, an administrator in a chat does not give back.
 #[tokio::test]
-async fn whoever_the_operator_shut_out_is_not_let_in_by_an_administrator() {
+async fn an_administrator_cannot_readmit_a_person_the_operator_revoked() {
     let app = app().await;
-    app.slack_editor(EVE).await;
+    app.admit_slack_editor(EVE).await;
     app.revoke(EVE).await;
     let refused = app
-        .slash(ADA, "user add slack:T0ACME:U0EVE eve --role viewer")
+        .run_slash_command(ADA, "user add slack:T0ACME:U0EVE eve --role viewer")
         .await;
     assert_eq!(
         refused,
@@ -186,13 +197,13 @@ async fn whoever_the_operator_shut_out_is_not_let_in_by_an_administrator() {
          them in again, with drydock user add or drydock invite."
     );
     let forged = app
-        .slash(ADA, "user add slack:T0ACME:U0EVE operator --role viewer")
+        .run_slash_command(ADA, "user add slack:T0ACME:U0EVE operator --role viewer")
         .await;
     assert!(
         forged.starts_with("Nobody was admitted: operator is not taken as a name"),
         "{forged}"
     );
-    app.stage.slack.dm(EVE, "and now?").await.unwrap();
-    app.until_idle().await;
-    assert_eq!(app.asked().len(), 0);
+    app.demo.slack.dm(EVE, "and now?").await.unwrap();
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), 0);
 }

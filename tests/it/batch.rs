@@ -1,8 +1,8 @@
 //! Programs evaluated together have the values they have alone, whatever they share.
 
-use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet};
+use crate::support::evaluation::{TestTree, evaluate, evaluator, file_request, path, snippet_request};
 use drydock::jsonnet::{
-    EvalError, EvalLimits, Evaluated, Evaluator, Import, Request, SecondOpinion, SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation, Evaluator, Import,
 };
 use drydock::workspace::Tree;
 use proptest::prelude::*;
@@ -18,9 +18,9 @@ fn variable(name: &str) -> BTreeMap<String, String> {
 }
 
 /// A request for an environment, with the path of libraries Tanka gives it.
-pub(crate) fn environment(tree: &Arc<dyn Tree>, name: &str) -> Request {
+pub(crate) fn environment(tree: &Arc<dyn Tree>, name: &str) -> EvalRequest {
     let base = format!("environments/{name}");
-    Request {
+    EvalRequest {
         jpath: vec![
             "vendor".to_owned(),
             format!("{base}/vendor"),
@@ -28,16 +28,19 @@ pub(crate) fn environment(tree: &Arc<dyn Tree>, name: &str) -> Request {
             base.clone(),
         ],
         ext_code: variable(name),
-        ..file(tree.clone(), &format!("{base}/main.jsonnet"))
+        ..file_request(tree.clone(), &format!("{base}/main.jsonnet"))
     }
 }
 
-pub(crate) fn text(result: &Result<Evaluated, EvalError>) -> Result<String, EvalError> {
+pub(crate) fn value_text(result: &Result<Evaluation, EvalError>) -> Result<String, EvalError> {
     let evaluated = result.as_ref().map_err(Clone::clone)?;
     Ok(String::from_utf8(evaluated.json.to_vec()).expect("JSON is UTF-8"))
 }
 
-pub(crate) async fn all(evaluator: &Evaluator, requests: &[Request]) -> Vec<Result<Evaluated, EvalError>> {
+pub(crate) async fn evaluate_batch(
+    evaluator: &Evaluator,
+    requests: &[EvalRequest],
+) -> Vec<Result<Evaluation, EvalError>> {
     evaluator
         .evaluate_all(requests.to_vec(), &CancellationToken::new())
         .await
@@ -46,7 +49,7 @@ pub(crate) async fn all(evaluator: &Evaluator, requests: &[Request]) -> Vec<Resu
 /// One process, so that everything that could be shared is.
 pub(crate) fn one_process() -> EvalLimits {
     EvalLimits {
-        jails_max: 1,
+        workers_max: 1,
         idle_max: 1,
         time_max: Duration::from_secs(60),
         ..EvalLimits::default()
@@ -55,7 +58,7 @@ pub(crate) fn one_process() -> EvalLimits {
 
 #[tokio::test]
 async fn each_program_of_a_batch_has_its_own_value_or_its_own_failure() {
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (
             "lib/app.libsonnet",
             "local k = import 'k.libsonnet'; { replicas:: 1, out: k.f(self.replicas), near: import 'near.libsonnet' }",
@@ -92,14 +95,14 @@ async fn each_program_of_a_batch_has_its_own_value_or_its_own_failure() {
         ),
     ]);
     let names = ["a", "b", "c", "d", "e", "a", "f", "b"];
-    let requests: Vec<Request> = names.iter().map(|name| environment(&tree, name)).collect();
+    let requests: Vec<EvalRequest> = names.iter().map(|name| environment(&tree, name)).collect();
     let evaluator = evaluator(one_process());
-    let together = all(&evaluator, &requests).await;
+    let together = evaluate_batch(&evaluator, &requests).await;
     let app = |n: u32, zone: &str| {
         let out = format!(r#"{{"file":"lib/k.libsonnet","n":{n}}}"#);
         Ok(format!(r#"{{"near":"lib","out":{out},"zone":"zone of {zone}"}}"#))
     };
-    let values: Vec<_> = together.iter().map(text).collect();
+    let values: Vec<_> = together.iter().map(value_text).collect();
     assert_eq!(values[0], app(1, "a"));
     assert_eq!(values[1], app(3, "b"));
     let message = values[2].as_ref().expect_err("no value").to_string();
@@ -111,18 +114,18 @@ async fn each_program_of_a_batch_has_its_own_value_or_its_own_failure() {
     assert_eq!(values[7], app(3, "b"));
     for (request, result) in requests.iter().zip(&together) {
         let alone = evaluate(&evaluator, request.clone()).await;
-        assert_eq!(text(result), text(&alone));
+        assert_eq!(value_text(result), value_text(&alone));
     }
 }
 
 /// Returns the imports an evaluation read or missed.
-fn dependences(evaluated: &Evaluated) -> BTreeSet<Import> {
+fn dependences(evaluated: &Evaluation) -> BTreeSet<Import> {
     evaluated.imports.iter().cloned().collect()
 }
 
 /// The files of a tree in which libraries import each other, shadow each other and ask for variables,
 /// and the environments that use them.
-pub(crate) fn files() -> impl Strategy<Value = BTreeMap<String, String>> {
+pub(crate) fn file_sets() -> impl Strategy<Value = BTreeMap<String, String>> {
     let places = [
         "lib",
         "vendor",
@@ -163,7 +166,7 @@ pub(crate) fn files() -> impl Strategy<Value = BTreeMap<String, String>> {
 }
 
 #[test]
-fn what_programs_share_never_shows() {
+fn sharing_a_process_never_changes_the_values_of_programs() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -176,23 +179,23 @@ fn what_programs_share_never_shows() {
         failure_persistence: None,
         ..Config::default()
     });
-    let result = runner.run(&files(), |files| {
-        let tree = Files::from_pairs(files.iter().map(|(name, text)| (path(name), text.as_str())));
-        let requests: Vec<Request> = ["a", "b", "c", "b", "a"]
+    let result = runner.run(&file_sets(), |files| {
+        let tree = TestTree::from_pairs(files.iter().map(|(name, text)| (path(name), text.as_str())));
+        let requests: Vec<EvalRequest> = ["a", "b", "c", "b", "a"]
             .into_iter()
-            .map(|name| Request {
-                second_opinion: SecondOpinionWanted::Yes,
+            .map(|name| EvalRequest {
+                cross_check: CrossCheckMode::On,
                 ..environment(&tree, name)
             })
             .collect();
-        let together = runtime.block_on(all(&evaluator, &requests));
+        let together = runtime.block_on(evaluate_batch(&evaluator, &requests));
         for (request, result) in requests.into_iter().zip(together) {
             let alone = runtime.block_on(evaluate(&evaluator, request));
-            prop_assert_eq!(text(&result), text(&alone));
+            prop_assert_eq!(value_text(&result), value_text(&alone));
             if let (Ok(together), Ok(alone)) = (result, alone) {
                 // The second engine shares, too, and sees what it sees alone.
-                prop_assert_eq!(&together.second_opinion, &SecondOpinion::Agrees);
-                prop_assert_eq!(&alone.second_opinion, &SecondOpinion::Agrees);
+                prop_assert_eq!(&together.cross_check, &CrossCheckResult::Agrees);
+                prop_assert_eq!(&alone.cross_check, &CrossCheckResult::Agrees);
                 prop_assert!(dependences(&together).is_superset(&dependences(&alone)));
             }
         }
@@ -204,7 +207,7 @@ fn what_programs_share_never_shows() {
 /// T46
 #[tokio::test]
 async fn a_program_that_kills_its_process_costs_the_others_nothing() {
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         ("lib/big.libsonnet", "std.repeat('a', 1e9)"),
         (
             "environments/a/main.jsonnet",
@@ -222,11 +225,11 @@ async fn a_program_that_kills_its_process_costs_the_others_nothing() {
         ..one_process()
     };
     let names = ["b", "a", "b", "c", "b"];
-    let requests: Vec<Request> = names.iter().map(|name| environment(&tree, name)).collect();
-    let values: Vec<_> = all(&evaluator(limits), &requests)
+    let requests: Vec<EvalRequest> = names.iter().map(|name| environment(&tree, name)).collect();
+    let values: Vec<_> = evaluate_batch(&evaluator(limits), &requests)
         .await
         .iter()
-        .map(text)
+        .map(value_text)
         .collect();
     for place in [0, 2, 4] {
         assert_eq!(values[place], Ok("1".to_owned()));
@@ -244,7 +247,7 @@ async fn a_cancelled_batch_answers_each_program() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let answers = evaluator(one_process())
-        .evaluate_all(vec![snippet("1"), snippet("2")], &cancel)
+        .evaluate_all(vec![snippet_request("1"), snippet_request("2")], &cancel)
         .await;
     assert_eq!(answers, [Err(EvalError::Cancelled), Err(EvalError::Cancelled)]);
 }
@@ -273,9 +276,9 @@ async fn many_environments_on_one_library_are_evaluated_together() {
         );
         files.push((format!("environments/{name}/main.jsonnet"), main));
     }
-    let tree = Files::from_pairs(files.iter().map(|(name, text)| (path(name), text.as_str())));
-    let mut requests: Vec<Request> = names.iter().map(|name| environment(&tree, name)).collect();
-    requests[0].second_opinion = SecondOpinionWanted::Yes;
+    let tree = TestTree::from_pairs(files.iter().map(|(name, text)| (path(name), text.as_str())));
+    let mut requests: Vec<EvalRequest> = names.iter().map(|name| environment(&tree, name)).collect();
+    requests[0].cross_check = CrossCheckMode::On;
     // A process that may use nothing serves one program, so the second time there are as many as those.
     for (recycle_bytes, taken) in [(256 << 20, names.len()), (0, 4)] {
         let requests = &requests[..taken];
@@ -284,10 +287,10 @@ async fn many_environments_on_one_library_are_evaluated_together() {
             time_max: Duration::from_secs(60),
             ..EvalLimits::default()
         });
-        let answers = all(&evaluator, requests).await;
+        let answers = evaluate_batch(&evaluator, requests).await;
         for (number, answer) in answers.iter().enumerate() {
             let value: serde_json::Value =
-                serde_json::from_str(&text(answer).expect("a value")).expect("JSON");
+                serde_json::from_str(&value_text(answer).expect("a value")).expect("JSON");
             assert_eq!(value["n"], number + 7);
             let read = answer.as_ref().expect("a value").imports.iter();
             let read = read

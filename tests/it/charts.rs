@@ -1,12 +1,14 @@
 //! Charts: programs that are not ours run in the jail on copies, see nothing else, and leave nothing
 //! behind; what the real helm and kustomize make of charts is what a program of a repository gets.
 
-use crate::support::evaluation::{Files, evaluate, evaluator, file, path, program, snippet, value};
+use crate::support::evaluation::{
+    TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, program, snippet_request,
+};
 use crate::support::hostile::hostile_helm;
 use crate::support::require::component;
 use drydock::config::{ProgramSettings, SandboxSettings};
 use drydock::jsonnet::{
-    EvalError, EvalLimits, Evaluator, Import, Request, SecondOpinion, SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluator, Import,
 };
 use drydock::workspace::Tree;
 use flate2::Compression;
@@ -31,7 +33,7 @@ fn settings(helm: &Path, scratch: &Path) -> ProgramSettings {
 fn with(settings: &ProgramSettings) -> Evaluator {
     let limits = EvalLimits {
         idle_max: 0,
-        jails_max: 1,
+        workers_max: 1,
         ..EvalLimits::default()
     };
     evaluator(limits).with_programs(program(), settings)
@@ -40,11 +42,11 @@ fn with(settings: &ProgramSettings) -> Evaluator {
 const MAIN: &str = "environments/dev/main.jsonnet";
 
 /// A program that asks helm for one thing, beside a chart and a file that is none of its business.
-fn asks(name: &str, options: &str) -> Request {
+fn asks(name: &str, options: &str) -> EvalRequest {
     let text = format!(
         "std.native('helmTemplate')('{name}', '../../charts/web', {{ calledFrom: std.thisFile }} + {options})"
     );
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (MAIN, &text),
         (
             "charts/web/Chart.yaml",
@@ -57,14 +59,16 @@ fn asks(name: &str, options: &str) -> Request {
         ),
         ("secrets/token", "x"),
     ]);
-    file(tree, MAIN)
+    file_request(tree, MAIN)
 }
 
 /// Returns the report of the hostile program on each thing that it tried.
 async fn tried(deed: &str, options: &str) -> Value {
     let scratch = tempfile::tempdir().expect("a directory");
     let evaluator = with(&settings(hostile_helm(), scratch.path()));
-    let json = value(&evaluator, asks(deed, options)).await.expect("an answer");
+    let json = evaluate_to_json(&evaluator, asks(deed, options))
+        .await
+        .expect("an answer");
     let answer: Value = serde_json::from_str(&json).expect("JSON");
     let left = std::fs::read_dir(scratch.path()).expect("the directory").count();
     assert_eq!(left, 0, "a directory of a run stays");
@@ -73,7 +77,7 @@ async fn tried(deed: &str, options: &str) -> Value {
 
 /// T50
 #[tokio::test]
-async fn a_program_outside_sees_its_copies_and_nothing_else() {
+async fn an_external_program_sees_only_its_copies() {
     let expected = json!({
         "chart": "worked",
         "siblings": "charts",
@@ -96,7 +100,7 @@ async fn a_program_outside_sees_its_copies_and_nothing_else() {
 
 /// T50, T51
 #[tokio::test]
-async fn a_program_outside_connects_to_nothing_and_starts_nothing() {
+async fn an_external_program_cannot_connect_or_start_processes() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("a socket");
     let port = listener.local_addr().expect("an address").port();
@@ -117,7 +121,7 @@ async fn a_program_outside_connects_to_nothing_and_starts_nothing() {
 
 /// T50: signals and bounds are for itself alone
 #[tokio::test]
-async fn a_program_outside_reaches_no_other_process() {
+async fn an_external_program_reaches_no_other_process() {
     let refused = "Operation not permitted (os error 1)";
     let expected = json!({
         "kill": refused,
@@ -132,7 +136,7 @@ async fn a_program_outside_reaches_no_other_process() {
 
 /// T50
 #[tokio::test]
-async fn a_program_outside_writes_nothing() {
+async fn an_external_program_cannot_write_files() {
     let seen = tried("write", "{}").await;
     let denied = "Permission denied (os error 13)";
     assert_eq!(seen["chart"], denied);
@@ -158,7 +162,7 @@ async fn complaint(deed: &str, change: impl Fn(&mut ProgramSettings)) -> String 
     let scratch = tempfile::tempdir().expect("a directory");
     let mut settings = settings(hostile_helm(), scratch.path());
     change(&mut settings);
-    let error = value(&with(&settings), asks(deed, "{}"))
+    let error = evaluate_to_json(&with(&settings), asks(deed, "{}"))
         .await
         .expect_err("no value");
     let EvalError::Runtime { message, .. } = error else {
@@ -182,7 +186,7 @@ fn processes(scratch: &tempfile::TempDir) -> usize {
 
 /// T50
 #[tokio::test]
-async fn time_memory_and_output_of_a_program_outside_are_bounded() {
+async fn time_memory_and_output_of_an_external_program_are_bounded() {
     let second = |settings: &mut ProgramSettings| settings.time_max = Duration::from_secs(1);
     for deed in ["hang", "spin"] {
         let said = complaint(deed, second).await;
@@ -219,7 +223,9 @@ async fn all_calls_of_an_evaluation_share_one_bound_of_time() {
     };
     let evaluator = evaluator(limits).with_programs(program(), &settings);
     let started = Instant::now();
-    let error = value(&evaluator, asks("hang", "{}")).await.expect_err("no value");
+    let error = evaluate_to_json(&evaluator, asks("hang", "{}"))
+        .await
+        .expect_err("no value");
     assert!(error.to_string().contains("it took more than 2 s"), "{error}");
     assert!(started.elapsed() >= Duration::from_secs(2));
 }
@@ -240,7 +246,10 @@ async fn a_cancelled_evaluation_ends_the_program_it_waits_for() {
     });
     assert_eq!(result, Err(EvalError::Cancelled));
     // The only jail is free when its conversation has ended, and that is when the program is gone.
-    assert_eq!(value(&evaluator, snippet("1")).await, Ok("1".to_owned()));
+    assert_eq!(
+        evaluate_to_json(&evaluator, snippet_request("1")).await,
+        Ok("1".to_owned())
+    );
     assert_eq!(processes(&scratch), 0);
     assert!(started.elapsed() < Duration::from_secs(20));
 }
@@ -257,11 +266,13 @@ async fn a_chart_outside_the_repository_is_refused() {
         ("../../.git/hooks", "git metadata"),
     ] {
         let text = format!("std.native('helmTemplate')('look', '{chart}', {{ calledFrom: std.thisFile }})");
-        let tree = Files::of([(MAIN, &text), ("secrets/token", "x")]);
-        let error = value(&evaluator, file(tree, MAIN)).await.expect_err("no value");
+        let tree = TestTree::from_texts([(MAIN, &text), ("secrets/token", "x")]);
+        let error = evaluate_to_json(&evaluator, file_request(tree, MAIN))
+            .await
+            .expect_err("no value");
         assert!(error.to_string().contains(why), "{chart}: {error}");
     }
-    let error = value(&evaluator, asks("--post-renderer=./x", "{}"))
+    let error = evaluate_to_json(&evaluator, asks("--post-renderer=./x", "{}"))
         .await
         .expect_err("no value");
     assert!(
@@ -277,7 +288,7 @@ async fn a_remote_base_is_refused_before_anything_runs() {
     let mut settings = settings(hostile_helm(), scratch.path());
     settings.kustomize = Some("/nonexistent/kustomize".into());
     let evaluator = with(&settings);
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (
             MAIN,
             "std.native('kustomizeBuild')('./k', { calledFrom: std.thisFile })",
@@ -287,13 +298,17 @@ async fn a_remote_base_is_refused_before_anything_runs() {
             "resources: ['https://evil.example/base']\n",
         ),
     ]);
-    let error = value(&evaluator, file(tree, MAIN)).await.expect_err("no value");
+    let error = evaluate_to_json(&evaluator, file_request(tree, MAIN))
+        .await
+        .expect_err("no value");
     assert!(
         error.to_string().contains("remote bases are not allowed"),
         "{error}"
     );
     let text = "std.native('kustomizeBuild')('https://evil.example/k', { calledFrom: std.thisFile })";
-    let error = value(&evaluator, snippet(text)).await.expect_err("no value");
+    let error = evaluate_to_json(&evaluator, snippet_request(text))
+        .await
+        .expect_err("no value");
     assert!(
         error.to_string().contains("remote bases are not allowed"),
         "{error}"
@@ -302,7 +317,7 @@ async fn a_remote_base_is_refused_before_anything_runs() {
 
 /// A chart with everything that the options of a call are about.
 fn chart(main: &str) -> Arc<dyn Tree> {
-    Files::of([
+    TestTree::from_texts([
         (MAIN, main),
         (
             "charts/web/Chart.yaml",
@@ -341,12 +356,12 @@ async fn the_real_helm_renders_charts() {
     let evaluator = with(&settings(&helm.place(), scratch.path()));
     let options =
         "{ values: { replicas: 3 }, namespace: 'apps', kubeVersion: 'v1.30.0', apiVersions: ['x/v1'] }";
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..file(chart(&call(options)), MAIN)
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..file_request(chart(&call(options)), MAIN)
     };
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
     let objects: Value = serde_json::from_slice(&evaluated.json).expect("JSON");
     let expected = json!({
         "config_map_rel_settings": {
@@ -377,17 +392,17 @@ async fn the_real_helm_renders_charts() {
         .collect();
     assert!(read.contains(&"charts/web/values.yaml"), "{read:?}");
     let fewer = "{ includeCrds: false, noHooks: true, nameFormat: '{{ .metadata.name }}' }";
-    let fewer = value(&evaluator, file(chart(&call(fewer)), MAIN))
+    let fewer = evaluate_to_json(&evaluator, file_request(chart(&call(fewer)), MAIN))
         .await
         .expect("a value");
     let fewer: Value = serde_json::from_str(&fewer).expect("JSON");
     let names: Vec<&String> = fewer.as_object().expect("an object").keys().collect();
     assert_eq!(names, ["rel-settings"]);
-    let broken = file(
+    let broken = file_request(
         chart(&call("{ values: { replicas: 3 }, kubeVersion: 'x' }")),
         MAIN,
     );
-    let error = value(&evaluator, broken).await.expect_err("no value");
+    let error = evaluate_to_json(&evaluator, broken).await.expect_err("no value");
     assert!(error.to_string().contains("invalid kube version"), "{error}");
 }
 
@@ -398,8 +413,8 @@ async fn an_archive_that_unpacks_to_too_much_is_an_error_of_its_call() {
     let scratch = tempfile::tempdir().expect("a directory");
     let evaluator = with(&settings(&helm.place(), scratch.path()));
     let text = "std.native('helmTemplate')('rel', './bomb.tgz', { calledFrom: std.thisFile })";
-    let tree = Files::with_bytes([("main.jsonnet", text)], "bomb.tgz", bomb());
-    let error = value(&evaluator, file(tree, "main.jsonnet"))
+    let tree = TestTree::with_bytes([("main.jsonnet", text)], "bomb.tgz", bomb());
+    let error = evaluate_to_json(&evaluator, file_request(tree, "main.jsonnet"))
         .await
         .expect_err("no value");
     assert!(error.to_string().contains("larger than the maximum"), "{error}");
@@ -425,23 +440,23 @@ fn bomb() -> Vec<u8> {
 
 /// Random values of a chart are the same for both engines and on every rendering of the same chart.
 #[tokio::test]
-async fn what_helm_makes_up_is_made_up_once() {
+async fn random_values_of_a_chart_are_generated_once_for_both_engines() {
     let Some(helm) = component("helm") else { return };
     let scratch = tempfile::tempdir().expect("a directory");
     let evaluator = with(&settings(&helm.place(), scratch.path()));
     let text = "std.native('helmTemplate')('rel', './web', { calledFrom: std.thisFile })";
     let template = "kind: Secret\nmetadata: {name: {{ randAlphaNum 24 }}}\n";
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         ("main.jsonnet", text),
         ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
         ("web/templates/a.yaml", template),
     ]);
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..file(tree, "main.jsonnet")
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..file_request(tree, "main.jsonnet")
     };
     let first = evaluate(&evaluator, request.clone()).await.expect("a value");
-    assert_eq!(first.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(first.cross_check, CrossCheckResult::Agrees);
     let again = evaluate(&evaluator, request).await.expect("a value");
     assert_eq!(first.json, again.json);
 }
@@ -453,7 +468,7 @@ async fn every_program_of_a_batch_accounts_for_its_chart() {
     let evaluator = with(&settings(hostile_helm(), scratch.path()));
     let library = "std.native('helmTemplate')('arguments', '../charts/web', { calledFrom: std.thisFile })";
     let main = "(import '../lib/web.libsonnet') + { own: std.thisFile }";
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         ("a/main.jsonnet", main),
         ("b/main.jsonnet", main),
         ("lib/web.libsonnet", library),
@@ -462,7 +477,7 @@ async fn every_program_of_a_batch_accounts_for_its_chart() {
             "apiVersion: v2\nname: web\nversion: 1.0.0\n",
         ),
     ]);
-    let requests = ["a/main.jsonnet", "b/main.jsonnet"].map(|name| file(Arc::clone(&tree), name));
+    let requests = ["a/main.jsonnet", "b/main.jsonnet"].map(|name| file_request(Arc::clone(&tree), name));
     let answers = evaluator
         .evaluate_all(requests.into(), &CancellationToken::new())
         .await;
@@ -487,7 +502,7 @@ async fn the_real_kustomize_builds() {
     let mut settings = settings(hostile_helm(), scratch.path());
     settings.kustomize = Some(kustomize.place());
     let evaluator = with(&settings);
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (
             MAIN,
             "std.native('kustomizeBuild')('../../k/dev', { calledFrom: std.thisFile })",
@@ -502,7 +517,9 @@ async fn the_real_kustomize_builds() {
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
         ),
     ]);
-    let json = value(&evaluator, file(tree, MAIN)).await.expect("a value");
+    let json = evaluate_to_json(&evaluator, file_request(tree, MAIN))
+        .await
+        .expect("a value");
     let objects: Value = serde_json::from_str(&json).expect("JSON");
     let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "dev-a" } });
     assert_eq!(objects, json!({ "config_map_dev_a": object }));

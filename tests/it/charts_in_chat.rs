@@ -4,7 +4,7 @@
 use crate::support::app::TestApp;
 use crate::support::file_host::FileHost;
 use crate::support::packed_chart::{packed_chart, sha256};
-use crate::support::world::{World, world};
+use crate::support::world::{Host, world};
 use drydock::emulator::model::{calls, queue, says};
 use serde_json::json;
 
@@ -20,11 +20,11 @@ async fn updated(hosts_allowed: &str) -> (String, Vec<String>, String) {
         "apiVersion: v1\nentries: {{redis: [{{version: 1.2.0, urls: [redis.tgz], digest: {}}}]}}\n",
         sha256(&redis)
     );
-    host.file("/index.yaml", index);
-    host.file("/redis.tgz", redis);
+    host.serve_file("/index.yaml", index);
+    host.serve_file("/redis.tgz", redis);
     let address: &'static str = host.address.clone().leak();
-    let world = World {
-        stand_ins: vec![("charts.example.com", address)].leak(),
+    let world = Host {
+        host_overrides: vec![("charts.example.com", address)].leak(),
         ..world::<0>()
     };
     // Helm has no part in what comes from repositories.
@@ -40,13 +40,13 @@ async fn updated(hosts_allowed: &str) -> (String, Vec<String>, String) {
         calls("helm_dependency_update", json!({ "path": "charts/web" })),
         says("It has its dependency."),
     ]);
-    let app = TestApp::with(script, world, &settings).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::with_host(script, world, &settings).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "add redis to charts/web").await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let read = asked.last().unwrap().last_results();
     let read = read.iter().map(|result| result.content.as_str()).collect();
-    (read, host.asked(), format!("{result:?}"))
+    (read, host.take_requests(), format!("{result:?}"))
 }
 
 /// TK-49
@@ -63,7 +63,7 @@ async fn a_dependency_comes_from_a_host_that_is_allowed_and_is_part_of_the_chang
 
 /// T44
 #[tokio::test]
-async fn while_no_host_is_allowed_none_is_asked() {
+async fn no_chart_host_is_contacted_while_none_is_allowed() {
     let (read, asked, result) = updated("[]").await;
     assert!(read.contains("the network is off for charts"), "{read}");
     assert_eq!(asked, [""; 0]);

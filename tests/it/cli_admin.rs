@@ -1,12 +1,12 @@
 //! `invite`, `user`, `session`, `audit` and `data`, against a running server and without one.
 
 use crate::cli_serve::{TOML, serve, shell};
-use crate::support::shell::{Ended, Shell};
+use crate::support::shell::{ProgramOutput, Shell};
 use crate::support::source::rust_files;
-use drydock::app::World;
-use drydock::demo::stage::{self, Stage};
-use drydock::demo::{script, story};
-use drydock::emulator::model::Asked;
+use drydock::app::Host;
+use drydock::demo::environment::{self, DemoEnvironment};
+use drydock::demo::{demo_script, scripted_model};
+use drydock::emulator::model::ModelRequest;
 use serde_json::json;
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ fn an_operator_needs_no_secrets_of_the_server() {
 }
 
 #[test]
-fn a_data_directory_that_is_a_file_is_told_and_left_alone() {
+fn a_file_in_place_of_the_data_directory_is_reported_and_left_alone() {
     let shell = shell(TOML);
     shell.put("data", "mine");
     let ended = shell.run(&["invite", "alice"]);
@@ -143,7 +143,7 @@ fn a_long_data_directory_does_not_get_in_the_way_of_the_socket() {
 }
 
 /// Checks the audit log after a person came and went.
-fn audited(run: &dyn Fn(&[&str]) -> Ended, token: &str) {
+fn audited(run: &dyn Fn(&[&str]) -> ProgramOutput, token: &str) {
     let list = |arguments: &[&str]| run(&[&["audit", "list"], arguments].concat());
     let kinds = |arguments: &[&str]| -> Vec<String> {
         let value = list(&[arguments, &["--json"]].concat()).json();
@@ -187,7 +187,7 @@ fn audited(run: &dyn Fn(&[&str]) -> Ended, token: &str) {
 
 /// A kind that is written and not listed could not be looked for. I11
 #[test]
-fn every_kind_of_the_audit_log_can_be_looked_for() {
+fn every_kind_of_audit_entry_can_be_searched_for() {
     let mut written = std::collections::BTreeSet::new();
     for (_, text) in rust_files("src") {
         let code = text.split("mod tests {").next().unwrap();
@@ -204,8 +204,8 @@ fn every_kind_of_the_audit_log_can_be_looked_for() {
 }
 
 /// The world as it is: a server and a program beside it share its clock.
-fn real_world() -> World {
-    World {
+fn real_world() -> Host {
+    Host {
         now: jiff::Timestamp::now,
         random: || {
             let mut bytes = [0; 32];
@@ -213,28 +213,30 @@ fn real_world() -> World {
             bytes
         },
         program: crate::support::world::program,
-        stand_ins: &[],
+        host_overrides: &[],
     }
 }
 
 /// T01: the ID that a stranger is told is what `user add` takes.
 #[test]
-fn a_stranger_is_let_in_by_the_id_they_were_told() {
+fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let script = |asked: &Asked| script::answer(asked, Duration::ZERO);
-    let mut stage = runtime.block_on(Stage::build(script, real_world(), &[])).unwrap();
+    let script = |asked: &ModelRequest| scripted_model::answer(asked, Duration::ZERO);
+    let mut stage = runtime
+        .block_on(DemoEnvironment::build(script, real_world(), &[]))
+        .unwrap();
     let shell = Shell::new();
     let data = format!("data.directory={}", stage.data().display());
     let run = |arguments: &[&str]| shell.run(&[arguments, &["--set", &data]].concat());
     let tell = |text: &str, answer: &str| {
         let said = async {
-            stage.telegram.say(story::BOB, story::BOB, text).await;
-            story::telegram_message(&stage, story::BOB, answer).await
+            stage.telegram.say(demo_script::BOB, demo_script::BOB, text).await;
+            demo_script::telegram_message(&stage, demo_script::BOB, answer).await
         };
         runtime.block_on(said).unwrap().text
     };
     let told = tell("give api 1Gi of memory in staging", "Not authorised");
-    let id = format!("telegram:42:{}", story::BOB);
+    let id = format!("telegram:42:{}", demo_script::BOB);
     assert!(
         told.contains(&format!("Your ID is {id}: give it to an administrator")),
         "{told}"
@@ -295,20 +297,22 @@ fn a_stranger_is_let_in_by_the_id_they_were_told() {
 
 /// Plays the time of a person from the invite to the end of their access, with a change in between.
 #[test]
-fn a_person_is_let_in_looked_up_and_shut_out() {
+fn a_person_is_admitted_listed_and_revoked() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = real_world();
-    let script = |asked: &Asked| script::answer(asked, Duration::ZERO);
-    let mut stage = runtime.block_on(Stage::build(script, world, &[])).unwrap();
+    let script = |asked: &ModelRequest| scripted_model::answer(asked, Duration::ZERO);
+    let mut stage = runtime
+        .block_on(DemoEnvironment::build(script, world, &[]))
+        .unwrap();
     let shell = Shell::new();
     let data = format!("data.directory={}", stage.data().display());
     let run = |arguments: &[&str]| {
         let ended = shell.run(&[arguments, &["--set", &data]].concat());
         for secret in [
-            stage::SLACK_BOT_TOKEN,
-            stage::TELEGRAM_BOT_TOKEN,
-            stage::MODEL_KEY,
-            stage::HOOK_SECRET,
+            environment::SLACK_BOT_TOKEN,
+            environment::TELEGRAM_BOT_TOKEN,
+            environment::MODEL_KEY,
+            environment::HOOK_SECRET,
         ] {
             assert!(
                 !ended.out.contains(secret) && !ended.err.contains(secret),
@@ -333,8 +337,8 @@ fn a_person_is_let_in_looked_up_and_shut_out() {
     );
     let tell = |text: &str, answer: &str| {
         let said = async {
-            stage.telegram.say(story::BOB, story::BOB, text).await;
-            story::telegram_message(&stage, story::BOB, answer).await
+            stage.telegram.say(demo_script::BOB, demo_script::BOB, text).await;
+            demo_script::telegram_message(&stage, demo_script::BOB, answer).await
         };
         runtime.block_on(said).unwrap();
     };
@@ -344,7 +348,7 @@ fn a_person_is_let_in_looked_up_and_shut_out() {
     let hook = "1   hook:release  active  editor infra dev,staging  hook:release:release\n";
     let bob = format!(
         "bob           active  editor * staging          telegram:42:{}\n",
-        story::BOB
+        demo_script::BOB
     );
     let head = "ID  NAME          STATE   GRANTS                    ACCOUNTS\n";
     assert_eq!(run(&["user", "list"]).out, format!("{head}{hook}2   {bob}"));

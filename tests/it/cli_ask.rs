@@ -1,7 +1,7 @@
 //! `drydock ask`, as a person uses it: the real program, a real repository, an emulated model.
 
-use crate::support::shell::{Model, Shell};
-use drydock::emulator::model::{AskedRole, Fault, calls, queue, says};
+use crate::support::shell::{BlockingModel, Shell};
+use drydock::emulator::model::{AnswerFault, RequestRole, calls, queue, says};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,15 @@ fn edit() -> serde_json::Value {
     json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" })
 }
 
-fn anthropic(model: &Model) -> String {
+fn anthropic(model: &BlockingModel) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
 /// TK-2, TK-67, TK-68, TK-70, STK-1, TK-13: from any directory inside of it.
 #[test]
 fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
-    let model = Model::start(queue([
-        says("I look first.").and_calls("file_read", json!({ "path": MAIN })),
+    let model = BlockingModel::start(queue([
+        says("I look first.").with_call("file_read", json!({ "path": MAIN })),
         calls("file_edit", edit()),
         says("Four replicas now."),
     ]));
@@ -32,7 +32,7 @@ fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
     let url = anthropic(&model);
     let mut command = shell.drydock(&["ask", "--set", &url, "four replicas", "in dev"]);
     command.current_dir(shell.work().join("environments/dev"));
-    let ended = crate::support::shell::ended(command);
+    let ended = crate::support::shell::run_to_end(command);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
     assert!(
@@ -59,8 +59,8 @@ fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
 /// TK-70: whether the answer comes as a stream or in one piece.
 #[test]
 fn words_before_a_call_are_shown_of_an_answer_that_is_not_streamed() {
-    let model = Model::start(queue([
-        says("I look first.").and_calls("file_read", json!({ "path": MAIN })),
+    let model = BlockingModel::start(queue([
+        says("I look first.").with_call("file_read", json!({ "path": MAIN })),
         says("Two replicas."),
     ]));
     let shell = shell().set(KEY.0, KEY.1);
@@ -80,8 +80,8 @@ fn words_before_a_call_are_shown_of_an_answer_that_is_not_streamed() {
 #[test]
 fn an_answer_that_is_streamed_is_printed_whole_and_a_half_of_one_is_not() {
     let half = "The first half. ".repeat(400);
-    let model = Model::start(queue([
-        says(&half).but(Fault::EndAfter(half.len() / 2)),
+    let model = BlockingModel::start(queue([
+        says(&half).with_fault(AnswerFault::EndAfter(half.len() / 2)),
         says("All of it."),
     ]));
     let shell = shell().set(KEY.0, KEY.1);
@@ -103,7 +103,7 @@ fn an_answer_that_is_streamed_is_printed_whole_and_a_half_of_one_is_not() {
 /// TK-19 TK-20 TK-23
 #[test]
 fn an_openai_compatible_model_answers_as_json() {
-    let model = Model::start(queue([calls("file_edit", edit()), says("Done.")]));
+    let model = BlockingModel::start(queue([calls("file_edit", edit()), says("Done.")]));
     let shell = shell().set("OPENAI_API_KEY", "sk-test-0123456789ab");
     let url = format!("providers.openai.base_url={}/v1", model.url());
     let ended = shell.run(&[
@@ -149,7 +149,7 @@ fn an_openai_compatible_model_answers_as_json() {
 /// TK-16 TK-20 TK-22: flags over environment over file over the usual model.
 #[test]
 fn the_model_of_a_flag_wins_over_the_environment_and_the_file() {
-    let model = Model::start(queue(["flag", "named", "variable", "file", "usual"].map(says)));
+    let model = BlockingModel::start(queue(["flag", "named", "variable", "file", "usual"].map(says)));
     let file = "[model]\ndefault = \"anthropic/of-the-file\"\n";
     let at = anthropic(&model);
     let with = |variables: &[(&str, &str)], arguments: &[&str]| {
@@ -187,7 +187,7 @@ fn the_model_of_a_flag_wins_over_the_environment_and_the_file() {
 /// TK-14, TK-15, TK-20
 #[test]
 fn a_model_and_a_provider_are_found_by_the_names_people_use() {
-    let model = Model::start(queue(["1", "2", "3", "4"].map(says)));
+    let model = BlockingModel::start(queue(["1", "2", "3", "4"].map(says)));
     let shell = || {
         shell()
             .set("OPENAI_API_KEY", "sk-test-0123456789ab")
@@ -233,7 +233,7 @@ fn a_model_and_a_provider_are_found_by_the_names_people_use() {
 /// CI-21: no request without the key of a service that has a name of its own.
 #[test]
 fn a_named_service_without_its_key_is_asked_nothing() {
-    let model = Model::start(queue([says("Hello.")]));
+    let model = BlockingModel::start(queue([says("Hello.")]));
     let shell = || {
         shell().set(
             "DRYDOCK_PROVIDERS__MY_HOUSE__BASE_URL",
@@ -258,7 +258,10 @@ fn a_named_service_without_its_key_is_asked_nothing() {
 /// A clone of somebody else's repository must not get the person's key sent anywhere.
 #[test]
 fn a_repository_cannot_configure_where_the_key_goes() {
-    let (model, trap) = (Model::start(queue([says("Hello.")])), Model::start(queue([])));
+    let (model, trap) = (
+        BlockingModel::start(queue([says("Hello.")])),
+        BlockingModel::start(queue([])),
+    );
     let shell = shell().set(KEY.0, KEY.1);
     shell.put(
         "drydock.toml",
@@ -294,7 +297,7 @@ fn outside_of_a_repository_there_is_a_clear_error() {
 /// TK-7, TK-8, TK-9, TK-10, TK-11, TK-12: the repository, the file, the flags, the key, the model with its tools.
 #[test]
 fn a_session_begins_in_order_and_says_what_the_first_mistake_is() {
-    let model = Model::start(queue([says("Here.")]));
+    let model = BlockingModel::start(queue([says("Here.")]));
     let shell = Shell::new();
     let file = shell.home().join(".config/drydock/drydock.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -352,7 +355,7 @@ fn a_missing_key_names_the_variable_to_set() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_code_2() {
+fn wrong_usage_exits_with_code_2() {
     let shell = shell().set(KEY.0, KEY.1);
     for (arguments, why) in [
         (vec!["ask"], "required"),
@@ -369,13 +372,13 @@ fn wrong_usage_is_told_with_code_2() {
 
 #[test]
 fn a_model_that_refuses_ends_with_code_1_and_its_reason() {
-    let refusal = Fault::Status {
+    let refusal = AnswerFault::Status {
         status: 401,
         headers: Vec::new(),
         body: json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
             .to_string(),
     };
-    let model = Model::start(queue([says("").but(refusal)]));
+    let model = BlockingModel::start(queue([says("").with_fault(refusal)]));
     let shell = shell().set(KEY.0, KEY.1);
     let ended = shell.run(&["ask", "--set", &anthropic(&model), "hello"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
@@ -386,9 +389,9 @@ fn a_model_that_refuses_ends_with_code_1_and_its_reason() {
 /// TK-65
 #[test]
 fn ctrl_c_stops_within_a_second_and_keeps_the_edits() {
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("file_edit", edit()),
-        says("never").but(Fault::Stall),
+        says("never").with_fault(AnswerFault::Stall),
     ]));
     let shell = shell().set(KEY.0, KEY.1);
     let running = shell.start(&["ask", "--set", &anthropic(&model), "four replicas"]);
@@ -411,7 +414,7 @@ fn ctrl_c_stops_within_a_second_and_keeps_the_edits() {
 #[test]
 fn verbose_shows_what_tools_answer() {
     let read = || calls("file_read", json!({ "path": MAIN }));
-    let model = Model::start(queue([read(), says("Two."), read(), says("Two.")]));
+    let model = BlockingModel::start(queue([read(), says("Two."), read(), says("Two.")]));
     let shell = shell().set(KEY.0, KEY.1);
     let url = anthropic(&model);
     let plain = shell.run(&["ask", "--set", &url, "how many?"]);
@@ -428,9 +431,9 @@ fn verbose_shows_what_tools_answer() {
 
 /// TK-79: our own checks, not the model's word.
 #[test]
-fn a_broken_file_is_told_whatever_the_model_says() {
+fn a_broken_file_is_reported_whatever_the_model_says() {
     let broken = json!({ "path": "a.json", "content": "{ nope" });
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("file_write", broken),
         says("All is well."),
         says("All is well, I say."),
@@ -448,7 +451,7 @@ fn a_broken_file_is_told_whatever_the_model_says() {
 #[test]
 fn a_file_that_does_not_parse_goes_back_to_the_model() {
     let write = |text: &str| json!({ "path": "lib/a.libsonnet", "content": text });
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("file_write", write("{ a: 192Mi }\n")),
         says("All is well."),
         calls("file_write", write("{ a: '192Mi' }\n")),
@@ -478,10 +481,10 @@ fn a_file_that_does_not_parse_goes_back_to_the_model() {
 #[test]
 fn hooks_and_filters_of_ones_own_repository_do_not_run() {
     use std::os::unix::fs::PermissionsExt;
-    let model = Model::start(queue([
-        calls("git_log", json!({})).and_calls("git_status", json!({})),
+    let model = BlockingModel::start(queue([
+        calls("git_log", json!({})).with_call("git_status", json!({})),
         calls("file_edit", edit()),
-        calls("git_diff", json!({})).and_calls("git_show", json!({ "ref": "HEAD" })),
+        calls("git_diff", json!({})).with_call("git_show", json!({ "ref": "HEAD" })),
         says("Done."),
     ]));
     let shell = shell().set(KEY.0, KEY.1);
@@ -510,7 +513,7 @@ fn hooks_and_filters_of_ones_own_repository_do_not_run() {
     let results = last
         .messages
         .iter()
-        .filter(|message| message.role == AskedRole::User);
+        .filter(|message| message.role == RequestRole::User);
     let failed: Vec<_> = results
         .flat_map(|message| &message.results)
         .filter(|result| result.is_error)

@@ -137,7 +137,7 @@ fn the_real_helm_lints_lists_and_packs() {
 
 /// T50
 #[test]
-fn a_check_says_which_helm_runs_in_the_jail() {
+fn a_check_says_which_helm_runs_in_the_sandbox() {
     let Some(helm) = component("helm") else { return };
     let shell = shell().set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
     let set = format!("helm.program={}", helm.place().display());

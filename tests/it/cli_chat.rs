@@ -1,7 +1,7 @@
 //! `drydock chat` over a pipe: turns, commands, stopping and leaving.
 
-use crate::support::shell::{Model, Shell};
-use drydock::emulator::model::{Fault, calls, queue, says};
+use crate::support::shell::{BlockingModel, Shell};
+use drydock::emulator::model::{AnswerFault, calls, queue, says};
 use serde_json::json;
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
@@ -10,12 +10,16 @@ fn shell() -> Shell {
     Shell::with_repository(&[("a", "one\n"), ("run", "#!/bin/sh\n")]).set(KEY.0, KEY.1)
 }
 
-fn chat(model: &Model) -> Vec<String> {
+fn chat(model: &BlockingModel) -> Vec<String> {
     let url = format!("providers.anthropic.base_url={}", model.url());
     ["chat", "--set", &url].map(str::to_owned).to_vec()
 }
 
-fn said(shell: &Shell, model: &Model, input: impl AsRef<[u8]>) -> crate::support::shell::Ended {
+fn said(
+    shell: &Shell,
+    model: &BlockingModel,
+    input: impl AsRef<[u8]>,
+) -> crate::support::shell::ProgramOutput {
     let arguments = chat(model);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     shell.run_with_input(&arguments, input)
@@ -24,7 +28,7 @@ fn said(shell: &Shell, model: &Model, input: impl AsRef<[u8]>) -> crate::support
 /// TK-61, TK-62, TK-13: Ctrl-D leaves, a second turn knows the first, `/clear` forgets.
 #[test]
 fn turns_keep_their_history_until_it_is_cleared() {
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         says("I am well."),
         says("You asked how I am."),
         says("Nothing."),
@@ -51,7 +55,7 @@ fn turns_keep_their_history_until_it_is_cleared() {
 /// TK-62 TK-63 TK-64: commands cost no model request.
 #[test]
 fn commands_are_answered_without_the_model() {
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
         says("Changed."),
     ]));
@@ -100,7 +104,7 @@ diff --git a/a b/a
 }
 
 #[test]
-fn environments_are_looked_at_without_the_model() {
+fn environments_are_listed_and_shown_without_the_model() {
     let main = "{ secret: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { key: 'for-nobody' } },\n\
                   app: (import 'app.libsonnet') + { spec: { replicas: 2 } } }\n";
     let app = "{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } }\n";
@@ -115,7 +119,7 @@ fn environments_are_looked_at_without_the_model() {
     ])
     .set(KEY.0, KEY.1);
     let edit = json!({ "path": "environments/dev/main.jsonnet", "old": "replicas: 2", "new": "replicas: 0" });
-    let model = Model::start(queue([calls("file_edit", edit), says("Changed.")]));
+    let model = BlockingModel::start(queue([calls("file_edit", edit), says("Changed.")]));
     let ended = said(
         &shell,
         &model,
@@ -154,12 +158,12 @@ kind: Secret
 #[test]
 fn undo_restores_bytes_modes_and_deleted_files() {
     use std::os::unix::fs::PermissionsExt;
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
         says("First."),
         calls("file_edit", json!({ "path": "a", "old": "two", "new": "three" }))
-            .and_calls("file_delete", json!({ "path": "run" }))
-            .and_calls("file_write", json!({ "path": "new/b", "content": "b\n" })),
+            .with_call("file_delete", json!({ "path": "run" }))
+            .with_call("file_write", json!({ "path": "new/b", "content": "b\n" })),
         says("Second."),
         says("Third."),
     ]));
@@ -187,7 +191,7 @@ fn undo_restores_bytes_modes_and_deleted_files() {
 
 #[test]
 fn what_somebody_edited_since_is_left_as_it_is() {
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
         says("Changed."),
     ]));
@@ -195,10 +199,10 @@ fn what_somebody_edited_since_is_left_as_it_is() {
     let arguments = chat(&model);
     let mut running = shell.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     running.type_line("change it");
-    running.out_until("Changed.");
+    running.wait_for_stdout_line("Changed.");
     shell.put("a", "mine\n");
     running.type_line("/undo");
-    running.out_until("edited since, left as it is: a");
+    running.wait_for_stdout_line("edited since, left as it is: a");
     running.close_input();
     assert_eq!(running.end().code, Some(0));
     assert_eq!(shell.get("a"), "mine\n");
@@ -207,27 +211,30 @@ fn what_somebody_edited_since_is_left_as_it_is() {
 /// TK-65: Ctrl-C stops the turn, not the session; at the prompt it does nothing.
 #[test]
 fn ctrl_c_stops_the_turn_and_the_session_goes_on() {
-    let model = Model::start(queue([says("never").but(Fault::Stall), says("Still here.")]));
+    let model = BlockingModel::start(queue([
+        says("never").with_fault(AnswerFault::Stall),
+        says("Still here."),
+    ]));
     let shell = shell();
     let arguments = chat(&model);
     let mut running = shell.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     running.type_line("think long");
     model.wait_for_requests(1);
     running.interrupt();
-    running.err_until("Stopped at step 1.");
+    running.wait_for_stderr_line("Stopped at step 1.");
     running.type_line("are you there?");
-    running.out_until("Still here.");
+    running.wait_for_stdout_line("Still here.");
     running.interrupt();
-    running.err_until("");
+    running.wait_for_stderr_line("");
     running.type_line("/usage");
-    running.out_until("1050 tokens");
+    running.wait_for_stdout_line("1050 tokens");
     running.close_input();
     assert_eq!(running.end().code, Some(0));
 }
 
 #[test]
-fn a_line_that_is_too_long_is_told_and_not_sent() {
-    let model = Model::start(queue([says("Short.")]));
+fn a_line_that_is_too_long_is_reported_and_not_sent() {
+    let model = BlockingModel::start(queue([says("Short.")]));
     let long = "x".repeat(200_000);
     let ended = said(&shell(), &model, format!("{long}\nshort\n"));
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Short.\n"));
@@ -239,8 +246,8 @@ fn a_line_that_is_too_long_is_told_and_not_sent() {
 }
 
 #[test]
-fn a_line_that_is_not_utf_8_is_told_and_not_sent() {
-    let model = Model::start(queue([says("Short.")]));
+fn a_line_that_is_not_utf_8_is_reported_and_not_sent() {
+    let model = BlockingModel::start(queue([says("Short.")]));
     let ended = said(&shell(), &model, b"caf\xe9\nshort\n");
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Short.\n"));
     assert!(ended.err.contains("not UTF-8, so it was not sent"), "{ended:?}");
@@ -250,7 +257,7 @@ fn a_line_that_is_not_utf_8_is_told_and_not_sent() {
 #[test]
 fn a_session_is_recorded_only_on_request() {
     use std::os::unix::fs::PermissionsExt;
-    let model = Model::start(queue([says("Hello."), says("Hello.")]));
+    let model = BlockingModel::start(queue([says("Hello."), says("Hello.")]));
     let shell = shell();
     let before = std::fs::read_dir(shell.home()).unwrap().count();
     assert_eq!(said(&shell, &model, "hi\n").code, Some(0));

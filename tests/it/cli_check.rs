@@ -59,7 +59,7 @@ grants = {{ role = "editor", environments = ["dev"] }}
 }
 
 #[test]
-fn a_good_configuration_is_told_check_by_check_and_nothing_is_written() {
+fn a_good_configuration_is_reported_check_by_check_and_nothing_is_written() {
     let shell = shell("prompts/release.md", "main");
     let ended = shell.run(&["check"]);
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
@@ -139,7 +139,7 @@ fn what_is_wrong_is_a_finding_with_code_78() {
 }
 
 #[test]
-fn a_variable_of_a_neighbour_is_ignored_and_one_that_means_a_key_is_not() {
+fn a_variable_of_another_program_is_ignored_and_a_misspelt_key_is_not() {
     let neighbours = shell("prompts/release.md", "main")
         .set("DRYDOCK_BENCH_JSON", "1")
         .set("DRYDOCK_SERVICE_HOST", "10.0.0.1");
@@ -160,7 +160,7 @@ fn a_variable_of_a_neighbour_is_ignored_and_one_that_means_a_key_is_not() {
 
 /// T12
 #[test]
-fn a_signing_secret_that_is_none_of_slacks_is_pointed_at() {
+fn a_signing_secret_not_in_the_form_of_slack_is_pointed_out() {
     let slack = "[channels.team]\nkind = \"slack\"\nbot_token = { env = \"TEAM_TOKEN\" }\nsigning_secret = { env = \"TEAM_SIGNING\" }\n";
     for (secret, is_pointed_at) in [
         ("8f742231b10e8888abcd99", true),
@@ -199,7 +199,7 @@ fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
 
 /// T12: Slack, Telegram and a code host each sign with another secret than the one that is configured.
 #[test]
-fn a_secret_that_its_sender_does_not_have_shows_wherever_an_operator_looks() {
+fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
     let slack_signing = "8f742231b10e8888abcd99fedcba85a5";
     let shell = shell("prompts/release.md", "main")
         .set("TEAM_TOKEN", "xoxb-17653672481-19874698323")
@@ -262,7 +262,7 @@ fn a_secret_that_its_sender_does_not_have_shows_wherever_an_operator_looks() {
             let answer = answered(&address, &format!("POST /in/{name}"), headers);
             assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
         }
-        running.err_until(&format!("is `{secret}` the secret that its sender has?"));
+        running.wait_for_stderr_line(&format!("is `{secret}` the secret that its sender has?"));
     }
     let ready = answered(&address, "GET /readyz", &[]);
     let listed = || -> Vec<Value> {
@@ -333,7 +333,7 @@ fn an_event_that_github_never_sends_is_refused_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_wrong_configuration_is_told_as_json_too() {
+fn a_wrong_configuration_is_reported_as_json_too() {
     let shell = Shell::new();
     shell.put("drydock.toml", "[server]\nlisten = 1\n");
     let ended = shell.run(&["check", "--json"]);

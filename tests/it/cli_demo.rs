@@ -2,7 +2,7 @@
 
 use crate::support::built::built;
 use crate::support::require;
-use crate::support::shell::{Running, Shell, ended};
+use crate::support::shell::{RunningProgram, Shell, run_to_end};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn the_story_plays_as_text_and_leaves_nothing_behind() {
         "{}",
         ended.out
     );
-    assert_eq!(shell.left_over(), Vec::<String>::new());
+    assert_eq!(shell.leftover_files(), Vec::<String>::new());
     assert_eq!(std::fs::read_dir(shell.work()).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(shell.home()).unwrap().count(), 2);
 }
@@ -38,7 +38,7 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
     let scenes: BTreeSet<&str> = story.iter().map(|line| line["scene"].as_str().unwrap()).collect();
     assert!(scenes.len() >= 8, "{scenes:?}");
     assert!(story.iter().all(|line| line["ok"] == true));
-    assert_eq!(shell.left_over(), Vec::<String>::new());
+    assert_eq!(shell.leftover_files(), Vec::<String>::new());
 }
 
 /// I6
@@ -56,7 +56,7 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
         .arg(built())
         .args(["demo", "--headless", "--json"]);
     shell.prepare(&mut command);
-    let ended = ended(command);
+    let ended = run_to_end(command);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let log = std::fs::read_to_string(log).unwrap();
     let addressed: Vec<&str> = log.lines().filter(|line| line.contains("sa_family=")).collect();
@@ -71,11 +71,11 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
 }
 
 /// The demo as a visitor starts it, without a pause.
-fn at_a_terminal(shell: &Shell, mut script: Command) -> Running {
+fn at_a_terminal(shell: &Shell, mut script: Command) -> RunningProgram {
     let demo = format!("{} demo --pace 0", built().display());
     script.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);
     shell.prepare(&mut script);
-    Running::start(script)
+    RunningProgram::start(script)
 }
 
 #[test]
@@ -85,15 +85,15 @@ fn a_visitor_at_a_terminal_who_types_help_is_shown_the_tools() {
     };
     let shell = Shell::new();
     let mut running = at_a_terminal(&shell, script.command());
-    running.out_until("`help` lists the tools you have in the terminal.");
+    running.wait_for_stdout_line("`help` lists the tools you have in the terminal.");
     running.type_line("help");
-    running.out_until("Tools in the terminal, each with --json, and what a model calls them:");
-    let charts = running.out_until("tanka charts build");
+    running.wait_for_stdout_line("Tools in the terminal, each with --json, and what a model calls them:");
+    let charts = running.wait_for_stdout_line("tanka charts build");
     assert!(charts.contains("helm_dependency_build"), "{charts}");
     running.type_line("");
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(shell.left_over(), Vec::<String>::new());
+    assert_eq!(shell.leftover_files(), Vec::<String>::new());
 }
 
 #[test]
@@ -103,30 +103,34 @@ fn a_visitor_at_a_terminal_is_shown_whole_answers_and_told_what_the_model_knows(
     };
     let shell = Shell::new();
     let mut running = at_a_terminal(&shell, script.command());
-    running.out_until("An empty line or Ctrl-D ends the demo.");
+    running.wait_for_stdout_line("An empty line or Ctrl-D ends the demo.");
     running.type_line("paint it blue");
-    running.out_until("This is the demo model; I know these requests:");
+    running.wait_for_stdout_line("This is the demo model; I know these requests:");
     running.type_line("bump web to 4 replicas and 512Mi in dev");
-    running.out_until("Nothing was applied or committed.");
-    running.out_until("replicas: 4,");
+    running.wait_for_stdout_line("Nothing was applied or committed.");
+    running.wait_for_stdout_line("replicas: 4,");
     running.type_line("!status");
-    running.out_until("Delivery");
+    running.wait_for_stdout_line("Delivery");
     running.type_line("");
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(shell.left_over(), Vec::<String>::new());
+    assert_eq!(shell.leftover_files(), Vec::<String>::new());
 }
 
 #[test]
 fn a_stop_in_the_middle_leaves_no_directory() {
     let shell = Shell::new();
-    for stop in [Running::interrupt, Running::terminate, Running::hang_up] {
+    for stop in [
+        RunningProgram::interrupt,
+        RunningProgram::terminate,
+        RunningProgram::hang_up,
+    ] {
         let mut running = shell.start(&["demo", "--headless", "--pace", "2000"]);
-        running.out_until("A change, and another one beside it");
+        running.wait_for_stdout_line("A change, and another one beside it");
         stop(&running);
         let ended = running.end();
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.err.ends_with("interrupted\n"), "{ended:?}");
-        assert_eq!(shell.left_over(), Vec::<String>::new());
+        assert_eq!(shell.leftover_files(), Vec::<String>::new());
     }
 }

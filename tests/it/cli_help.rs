@@ -130,7 +130,7 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn a_mistyped_verb_or_flag_is_told_with_the_nearest_and_code_2() {
+fn a_mistyped_verb_or_flag_names_the_nearest_and_exits_with_code_2() {
     let shell = Shell::new();
     for (arguments, near) in [
         (vec!["serv"], "serve"),
@@ -163,5 +163,5 @@ fn a_reader_that_goes_away_is_no_panic() {
         let err = String::from_utf8_lossy(&ended.stderr);
         assert!(!err.contains("panicked"), "{err}");
     }
-    assert_eq!(shell.left_over(), Vec::<String>::new());
+    assert_eq!(shell.leftover_files(), Vec::<String>::new());
 }

@@ -2,7 +2,7 @@
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::shell::Shell;
-use drydock::model::{Account, Action, Op, Place, Platform, Reply};
+use drydock::model::{Account, Action, ChatPlace, Op, Platform, Reply};
 use drydock::store::Store;
 use jiff::Timestamp;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn give_up(shell: &Shell) {
     let post = |id: &str, channel: &str| Op {
         id: id.to_owned(),
         channel: channel.to_owned(),
-        place: Place {
+        place: ChatPlace {
             account: Account {
                 platform: Platform::Slack,
                 id: "T0ACME".to_owned(),
@@ -37,18 +37,18 @@ fn give_up(shell: &Shell) {
         let other = vec![post("inbox-3/result", "phone"), post("inbox-4/result", "phone")];
         store.enqueue(other, at).await.unwrap();
         store
-            .failed("inbox-1/result", "is_archived", None, at)
+            .record_failed("inbox-1/result", "is_archived", None, at)
             .await
             .unwrap();
         store
-            .ambiguous("inbox-2/result", "broke", None, at)
+            .record_ambiguous("inbox-2/result", "broke", None, at)
             .await
             .unwrap();
         store
-            .failed("inbox-3/result", "403 Forbidden", None, at)
+            .record_failed("inbox-3/result", "403 Forbidden", None, at)
             .await
             .unwrap();
-        store.delivered("inbox-4/result", None, at).await.unwrap();
+        store.record_delivered("inbox-4/result", None, at).await.unwrap();
     });
 }
 

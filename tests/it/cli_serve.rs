@@ -1,6 +1,6 @@
 //! `drydock serve`: it starts, says so, stops when told, and refuses what cannot work.
 
-use crate::support::shell::{Running, Shell, ended};
+use crate::support::shell::{RunningProgram, Shell, run_to_end};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -15,9 +15,9 @@ pub(crate) fn shell(toml: &str) -> Shell {
 }
 
 /// Starts a server and waits for its address.
-pub(crate) fn serve(shell: &Shell) -> (Running, String) {
+pub(crate) fn serve(shell: &Shell) -> (RunningProgram, String) {
     let mut running = shell.start(&["serve", "--config", "drydock.toml"]);
-    let line = running.err_until("listening on http://");
+    let line = running.wait_for_stderr_line("listening on http://");
     let value: serde_json::Value = serde_json::from_str(&line).unwrap();
     (running, value["address"].as_str().unwrap().to_owned())
 }
@@ -54,7 +54,7 @@ fn it_says_where_it_listens_becomes_ready_and_stops_on_sigterm() {
 }
 
 #[test]
-fn it_does_without_large_pages() {
+fn a_server_runs_with_transparent_huge_pages_disabled() {
     let shell = shell(TOML);
     let (running, _) = serve(&shell);
     let about = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
@@ -66,12 +66,12 @@ fn it_does_without_large_pages() {
 /// T89: no core, and no memory or environment for other processes of the same user. It works for a user without
 /// privileges as for any, its jail included.
 #[test]
-fn nobody_else_looks_into_a_server_and_it_leaves_no_core() {
+fn other_processes_cannot_inspect_a_server_and_it_leaves_no_core_dump() {
     let shell = shell(TOML);
-    let checked = ended(by_nobody(&shell, &["check"]));
+    let checked = run_to_end(by_nobody(&shell, &["check"]));
     assert!(checked.out.contains("seccomp"), "{checked:?}");
-    let mut running = Running::start(by_nobody(&shell, &["serve"]));
-    running.err_until("listening on http://");
+    let mut running = RunningProgram::start(by_nobody(&shell, &["serve"]));
+    running.wait_for_stderr_line("listening on http://");
     let about = |name: &str| format!("/proc/{}/{name}", running.id());
     let limits = std::fs::read_to_string(about("limits")).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size"));
@@ -146,7 +146,7 @@ fn ctrl_c_stops_it_as_well() {
 }
 
 #[test]
-fn a_busy_port_is_told_with_what_to_do() {
+fn a_busy_port_is_reported_with_what_to_do() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let ended = shell(TOML).run(&["serve", "--set", &format!("server.listen={address}")]);
@@ -189,7 +189,7 @@ fn what_a_killed_server_left_of_its_runs_goes_at_the_next_start() {
 }
 
 #[test]
-fn a_data_directory_that_cannot_be_used_is_told_with_code_78() {
+fn an_unusable_data_directory_exits_with_code_78() {
     let shell = shell(TOML);
     shell.put("file", "");
     for directory in ["/proc/drydock", "file", "file/below"] {
@@ -231,7 +231,7 @@ fn missing_and_placeholder_secrets_refuse_to_start_and_name_the_key() {
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_line_and_the_nearest_key() {
+fn an_unknown_key_is_reported_with_its_line_and_the_nearest_key() {
     let ended = shell("[server]\nlisten = \"127.0.0.1:0\"\nlisen = 1\n").run(&["serve"]);
     assert_eq!(ended.code, Some(78));
     assert_eq!(
@@ -291,7 +291,7 @@ post_to = {{ channel = "bot", chat = "1" }}
     stream.read_exact(&mut asked).unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100");
     running.terminate();
-    running.err_until("stopping; a second signal ends at once");
+    running.wait_for_stderr_line("stopping; a second signal ends at once");
     let told = Instant::now();
     running.terminate();
     let ended = running.end();

@@ -1,6 +1,6 @@
 //! `drydock tanka`: environments as people and pipes see them, evaluated for real.
 
-use crate::support::shell::{OF_LARGE_FILES, Shell};
+use crate::support::shell::{LARGE_FILE_LOCK, Shell};
 use serde_json::json;
 
 fn shell() -> Shell {
@@ -157,7 +157,7 @@ fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
 /// The generated library of ksonnet has 4.1 MB.
 #[test]
 fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
-    let _turn = OF_LARGE_FILES.blocking_lock();
+    let _turn = LARGE_FILE_LOCK.blocking_lock();
     let shell = shell();
     let line = "  kind(name):: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: name } },\n";
     let library: String = (0..52_000)
@@ -190,7 +190,7 @@ fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
 /// Checks that nothing is called unchanged that was not looked at.
 #[test]
 fn a_change_of_a_very_large_library_is_seen() {
-    let _turn = OF_LARGE_FILES.blocking_lock();
+    let _turn = LARGE_FILE_LOCK.blocking_lock();
     let library = |port: u32| format!("{{ port:: {port}, text:: '{}' }}\n", "x".repeat(17 << 20));
     let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"x"},"spec":{"namespace":"web"}}"#;
     let map = "{ a: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a%s' % (import 'large.libsonnet').port } } }\n";
@@ -212,7 +212,7 @@ fn a_change_of_a_very_large_library_is_seen() {
 
 /// A list of all files is refused where `.gitignore` is a pipe: whoever reads it would wait.
 #[test]
-fn an_environment_is_shown_without_a_look_at_what_lies_around() {
+fn showing_one_environment_does_not_list_unrelated_files() {
     let shell = shell();
     let pipe = shell.work().join(".gitignore");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -229,7 +229,7 @@ fn an_environment_is_shown_without_a_look_at_what_lies_around() {
 }
 
 #[test]
-fn what_is_neither_a_path_nor_a_name_is_told() {
+fn an_argument_that_is_neither_a_path_nor_a_name_is_reported() {
     let ended = shell().run(&["tanka", "env", "show", "environments/gone"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(

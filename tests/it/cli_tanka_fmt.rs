@@ -84,7 +84,7 @@ fn a_test_writes_nothing_and_ends_with_16() {
 }
 
 #[test]
-fn one_file_that_is_no_jsonnet_is_told_and_all_others_are_formatted() {
+fn one_invalid_file_is_reported_and_all_others_are_formatted() {
     let shell = shell();
     shell.put("lib/broken.libsonnet", "{ a: 1 b: 2 }");
     let tried = shell.run(&["tanka", "fmt", ".", "--test"]);
@@ -115,7 +115,7 @@ fn one_file_that_is_no_jsonnet_is_told_and_all_others_are_formatted() {
 
 /// Generated libraries of Kubernetes have several megabytes.
 #[test]
-fn a_file_of_several_megabytes_is_formatted_and_one_above_the_bound_is_told() {
+fn a_file_of_several_megabytes_is_formatted_and_one_above_the_bound_is_refused() {
     let shell = shell();
     let line = "  'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb',\n";
     let large = format!("[\n{}]\n", line.repeat(30_000));
@@ -138,7 +138,7 @@ fn a_file_of_several_megabytes_is_formatted_and_one_above_the_bound_is_told() {
 }
 
 #[test]
-fn what_is_not_there_or_outside_is_told() {
+fn formatting_a_missing_or_outside_path_is_refused() {
     let shell = shell();
     for (path, says) in [
         ("nowhere", "there is no file and no directory `nowhere`"),
@@ -152,7 +152,7 @@ fn what_is_not_there_or_outside_is_told() {
 }
 
 #[test]
-fn many_files_are_told_in_their_order() {
+fn many_files_are_reported_in_order() {
     let names: Vec<String> = (0..60)
         .map(|number| format!("lib/f{number:02}.libsonnet"))
         .collect();

@@ -2,7 +2,7 @@
 
 use crate::support::built::built;
 use crate::support::require::component;
-use crate::support::shell::{Ended, Model, Shell, ended_with_input};
+use crate::support::shell::{BlockingModel, ProgramOutput, Shell, run_to_end_with_input};
 use drydock::emulator::model::{calls, queue, says};
 use serde_json::json;
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::process::Command;
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 
 /// Runs the program on a terminal of its own, where somebody types. Both of its streams come as one.
-fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> Ended {
+fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> ProgramOutput {
     let program = built();
     let program = program.to_string_lossy().into_owned();
     let words = [&[program.as_str()], arguments].concat();
@@ -19,14 +19,14 @@ fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> Ended {
     command.args(["-q", "-e", "-f", "-c", &words.join(" "), "/dev/null"]);
     shell.prepare(&mut command);
     command.env("TERM", "xterm");
-    ended_with_input(command, typed)
+    run_to_end_with_input(command, typed)
 }
 
 fn shell() -> Shell {
     Shell::with_repository(&[("a", "one\n")]).set(KEY.0, KEY.1)
 }
 
-fn url(model: &Model) -> String {
+fn url(model: &BlockingModel) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
@@ -36,7 +36,7 @@ fn chat_on_a_terminal_has_a_prompt() {
     if component("script").is_none() {
         return;
     }
-    let (shell, model) = (shell(), Model::start(queue([])));
+    let (shell, model) = (shell(), BlockingModel::start(queue([])));
     let ended = on_a_terminal(&shell, &["chat", "--set", &url(&model)], "/usage\n/exit\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(
@@ -50,17 +50,17 @@ fn chat_on_a_terminal_has_a_prompt() {
 
 /// TK-73
 #[test]
-fn calls_words_and_answers_of_tools_are_told_apart_on_a_terminal() {
+fn calls_words_and_tool_answers_look_different_on_a_terminal() {
     if component("script").is_none() {
         return;
     }
     let lines = || {
         queue([
-            says("I look first.").and_calls("file_read", json!({ "path": "a" })),
+            says("I look first.").with_call("file_read", json!({ "path": "a" })),
             says("One."),
         ])
     };
-    let (shell, model) = (shell(), Model::start(lines()));
+    let (shell, model) = (shell(), BlockingModel::start(lines()));
     let ask = ["ask", "-v", "--set", &url(&model), "how many?"];
     let ended = on_a_terminal(&shell, &ask, "");
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -71,7 +71,7 @@ fn calls_words_and_answers_of_tools_are_told_apart_on_a_terminal() {
     ] {
         assert!(ended.out.contains(shown), "no {shown:?} in {ended:?}");
     }
-    let plain = Model::start(lines());
+    let plain = BlockingModel::start(lines());
     let shell = shell.set("NO_COLOR", "1");
     let ended = on_a_terminal(&shell, &["ask", "-v", "--set", &url(&plain), "how many?"], "");
     assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
@@ -86,7 +86,7 @@ fn diffs_are_coloured_on_a_terminal() {
     }
     let edit = json!({ "path": "a", "old": "one", "new": "two" });
     let shown = "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-three\n+four";
-    let model = Model::start(queue([calls("file_edit", edit), says(shown)]));
+    let model = BlockingModel::start(queue([calls("file_edit", edit), says(shown)]));
     let ended = on_a_terminal(&shell(), &["ask", "--set", &url(&model), "two"], "");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for line in [

@@ -1,8 +1,8 @@
 //! Commands are answered without a model, the same on every surface they can be typed on.
 
 use crate::secrets::commit;
-use crate::support::app::{TestApp, step};
-use drydock::emulator::model::{Answer, Asked, Fault, calls, says};
+use crate::support::app::{TestApp, step_number};
+use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -14,15 +14,15 @@ const VERBS: [&str; 12] = [
 ];
 
 /// The first turn sets four replicas in dev, the second three there and in staging.
-fn replicas(asked: &Asked) -> Answer {
+fn replicas(asked: &ModelRequest) -> ScriptedAnswer {
     let first = asked.last_user_text().contains("four");
     let edit = |environment: &str, from: u32, to: u32| {
         let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
         json!({"path": format!("environments/{environment}/main.jsonnet"), "old": of(from), "new": of(to)})
     };
-    match (first, step(asked)) {
+    match (first, step_number(asked)) {
         (true, 0) => calls("file_edit", edit("dev", 2, 4)),
-        (false, 0) => calls("file_edit", edit("dev", 4, 3)).and_calls("file_edit", edit("staging", 2, 3)),
+        (false, 0) => calls("file_edit", edit("dev", 4, 3)).with_call("file_edit", edit("staging", 2, 3)),
         _ => says("Done."),
     }
 }
@@ -30,7 +30,7 @@ fn replicas(asked: &Asked) -> Answer {
 #[tokio::test]
 async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     assert!(
         first.text.contains("CHG-1 is ready: 1 file, +1 −1."),
@@ -50,38 +50,40 @@ async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
         "{}",
         second.text
     );
-    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert_eq!(undone, "Undone. CHG-1 rev 3 is now 1 file, +1 −1; diff shows it.");
-    let diff = app.command_in(ALICE, &first.thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(
         diff.contains("+    replicas: 4,") && !diff.contains("staging"),
         "{diff}"
     );
-    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(
         undone.starts_with("Undone; the workspace is as the base again"),
         "{undone}"
     );
-    let nothing = app.command_in(ALICE, &first.thread, "!undo").await;
+    let nothing = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert_eq!(nothing, "There is nothing to undo.");
 }
 
 #[tokio::test]
 async fn every_command_is_answered_on_every_surface_and_no_model_is_asked() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
     let thread = app.ask(ALICE, "four replicas in dev").await.thread;
     app.ask_telegram(4_201, "four replicas in dev").await;
-    let asked = app.asked().len();
+    let asked = app.model_requests().len();
     // What every surface says to the same question about the same state, with the counts of its own.
     for verb in VERBS {
         let expected = expected(verb);
         // Undo empties the workspace; the surfaces after it find nothing to undo.
-        let slash = app.slash(ALICE, verb).await;
-        let bang = app.command_in(ALICE, &thread, &format!("!{verb}")).await;
-        let mention = app.command_in(ALICE, &thread, &format!("@drydock {verb}")).await;
-        let telegram = app.telegram_command(4_201, &format!("/{verb}")).await;
+        let slash = app.run_slash_command(ALICE, verb).await;
+        let bang = app.run_command_in(ALICE, &thread, &format!("!{verb}")).await;
+        let mention = app
+            .run_command_in(ALICE, &thread, &format!("@drydock {verb}"))
+            .await;
+        let telegram = app.run_telegram_command(4_201, &format!("/{verb}")).await;
         for (surface, text) in [
             ("slash", slash),
             ("bang", bang),
@@ -94,23 +96,23 @@ async fn every_command_is_answered_on_every_surface_and_no_model_is_asked() {
             );
         }
     }
-    assert_eq!(app.asked().len(), asked, "a command asked the model");
-    let unknown = app.slash(ALICE, "statsu").await;
+    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
+    let unknown = app.run_slash_command(ALICE, "statsu").await;
     assert!(unknown.contains("Did you mean status?"), "{unknown}");
 }
 
 #[tokio::test]
 async fn a_slash_command_means_the_newest_conversation_of_its_sender_in_that_channel() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
-    app.slack_editor(BOB).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
     for (user, change) in [(ALICE, "CHG-1"), (ALICE, "CHG-2"), (BOB, "CHG-3")] {
         let said = app.ask(user, "four replicas in dev").await;
         assert!(said.text.contains(change), "{}", said.text);
     }
-    let alices = app.slash(ALICE, "status").await;
+    let alices = app.run_slash_command(ALICE, "status").await;
     assert!(alices.contains("CHG-2") && !alices.contains("CHG-3"), "{alices}");
-    let bobs = app.slash(BOB, "status").await;
+    let bobs = app.run_slash_command(BOB, "status").await;
     assert!(bobs.contains("CHG-3"), "{bobs}");
 }
 
@@ -118,15 +120,15 @@ async fn a_slash_command_means_the_newest_conversation_of_its_sender_in_that_cha
 #[tokio::test]
 async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     for change in 1..=8 {
         let first = app.ask(ALICE, "four replicas in dev").await;
         assert!(first.text.contains("is ready: 1 file, +1 −1."), "{}", first.text);
         let discard = app.say_in(ALICE, &first.thread, "!discard");
         let follow = app.say_in(ALICE, &first.thread, "four replicas again");
         tokio::join!(discard, follow);
-        let second = app.nth_result(&first.thread, 2).await;
-        let told = app.written(&first.thread).join("\n");
+        let second = app.wait_for_result(&first.thread, 2).await;
+        let told = app.thread_messages(&first.thread).join("\n");
         // Whichever of the two reached the gateway first, nothing that was discarded is there again.
         let discarded = told.contains("is discarded; the workspace is as the base again.");
         let expected = match discarded {
@@ -137,7 +139,7 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
             told.contains(&expected) || second.text.contains(&expected),
             "{told}"
         );
-        app.command_in(ALICE, &first.thread, "!discard").await;
+        app.run_command_in(ALICE, &first.thread, "!discard").await;
         if !discarded {
             return;
         }
@@ -148,15 +150,15 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
 #[tokio::test]
 async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     app.ask_in(ALICE, &first.thread, "make it three, staging too")
         .await;
-    app.until_idle().await;
+    app.wait_until_idle().await;
     app.say_in(ALICE, &first.thread, "!undo").await;
     app.say_in(ALICE, &first.thread, "!patch").await;
-    app.until_idle().await;
-    let told = app.written(&first.thread);
+    app.wait_until_idle().await;
+    let told = app.thread_messages(&first.thread);
     let at = |words: &str| {
         let found = told.iter().position(|text| text.starts_with(words));
         found.unwrap_or_else(|| panic!("no `{words}` in {told:#?}"))
@@ -165,7 +167,7 @@ async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left(
         at("Undone. CHG-1 rev 3 is now 1 file") < at("CHG-1 rev 3, against"),
         "{told:#?}"
     );
-    let patches = app.stage.slack.look(|state| {
+    let patches = app.demo.slack.with_state(|state| {
         let patches = state.files.iter().filter(|file| file.name == "CHG-1.patch");
         patches
             .map(|file| String::from_utf8_lossy(&file.content).into_owned())
@@ -181,30 +183,30 @@ async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left(
 #[tokio::test]
 async fn an_old_command_that_a_restart_finds_is_asked_for_again() {
     let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     for minutes in [1, 10] {
-        app.command_in(ALICE, &first.thread, "!help").await;
-        app.until_idle().await;
-        app.stage.stop().await;
+        app.run_command_in(ALICE, &first.thread, "!help").await;
+        app.wait_until_idle().await;
+        app.demo.stop().await;
         // As a process leaves it that ended before the command was carried out.
-        app.sabotage(&format!(
+        app.alter_database(&format!(
             "UPDATE inbox SET lane = 'change', done_at = NULL, accepted_at = accepted_at - {},
                inbound = replace(inbound, '!help', '!discard') WHERE id = (SELECT MAX(id) FROM inbox);
              DELETE FROM outbox WHERE op LIKE 'inbox-' || (SELECT MAX(id) FROM inbox) || '/%'",
             minutes * 60_000
         ));
         if minutes == 1 {
-            app.sabotage(
+            app.alter_database(
                 "UPDATE inbox SET inbound = replace(inbound, '!discard', '!diff') WHERE done_at IS NULL",
             );
         }
-        app.stage.start().await.unwrap();
-        app.until_idle().await;
+        app.demo.start().await.unwrap();
+        app.wait_until_idle().await;
     }
-    app.slack_reply(&first.thread, "I was restarted before I could do this")
+    app.wait_for_slack_reply(&first.thread, "I was restarted before I could do this")
         .await;
-    let diff = app.command_in(ALICE, &first.thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(diff.contains("+    replicas: 4,"), "{diff}");
 }
 
@@ -232,20 +234,20 @@ fn expected(verb: &str) -> &'static [&'static str] {
 #[tokio::test]
 async fn clear_forgets_the_words_and_keeps_the_change_and_discard_throws_it_away() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let thread = app.ask(ALICE, "four replicas in dev").await.thread;
-    let context = app.command_in(ALICE, &thread, "!context").await;
+    let context = app.run_command_in(ALICE, &thread, "!context").await;
     assert!(context.contains("four replicas in dev"), "{context}");
     assert!(context.contains("2 steps, 1 tool calls"), "{context}");
-    app.command_in(ALICE, &thread, "!clear").await;
-    let status = app.command_in(ALICE, &thread, "!status").await;
+    app.run_command_in(ALICE, &thread, "!clear").await;
+    let status = app.run_command_in(ALICE, &thread, "!status").await;
     assert!(status.contains("CHG-1: 1 file, +1 −1"), "{status}");
     app.ask_in(ALICE, &thread, "make it three").await;
-    let last = app.asked().pop().unwrap();
+    let last = app.model_requests().pop().unwrap();
     assert!(!last.raw.contains("four replicas in dev"), "{}", last.raw);
-    let discarded = app.command_in(ALICE, &thread, "!discard").await;
+    let discarded = app.run_command_in(ALICE, &thread, "!discard").await;
     assert!(discarded.contains("is discarded"), "{discarded}");
-    let diff = app.command_in(ALICE, &thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &thread, "!diff").await;
     assert_eq!(diff, "Nothing is prepared here.");
 }
 
@@ -254,12 +256,12 @@ async fn clear_forgets_the_words_and_keeps_the_change_and_discard_throws_it_away
 async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     const FILES: usize = 52;
     let name = |number: usize| format!("environments/dev/old/{number:02}.txt");
-    let app = TestApp::new(move |asked: &Asked| {
+    let app = TestApp::new(move |asked: &ModelRequest| {
         let deletes = |from: usize| {
             let numbers = (from..(from + 13).min(FILES)).map(|number| json!({ "path": name(number) }));
-            numbers.fold(says(""), |answer, path| answer.and_calls("file_delete", path))
+            numbers.fold(says(""), |answer, path| answer.with_call("file_delete", path))
         };
-        match step(asked) {
+        match step_number(asked) {
             number if number < 4 => deletes(13 * number),
             _ => says("They are gone."),
         }
@@ -273,7 +275,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
         .map(|(path, text)| (path.as_str(), EntryKind::Blob, text.as_str()))
         .collect();
     commit(&app, &files);
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "delete all that is old").await;
     assert!(
         result.text.contains("CHG-1 is ready: 50 files, +0 −100."),
@@ -292,7 +294,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
         .map(|button| button.label)
         .collect();
     assert!(labels.contains(&"Discard".to_owned()), "{labels:?}");
-    let asked = app.asked();
+    let asked = app.model_requests();
     let refused: Vec<String> = asked
         .iter()
         .flat_map(|asked| asked.last_results())
@@ -307,12 +309,12 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
         );
         assert!(told.contains(&expected), "{told}");
     }
-    app.command_in(ALICE, &result.thread, "!patch").await;
-    app.until_idle().await;
+    app.run_command_in(ALICE, &result.thread, "!patch").await;
+    app.wait_until_idle().await;
     let patch = app
-        .stage
+        .demo
         .slack
-        .look(|state| state.files.last().unwrap().content.clone());
+        .with_state(|state| state.files.last().unwrap().content.clone());
     let patch = String::from_utf8_lossy(&patch).into_owned();
     for number in 0..50 {
         assert!(
@@ -320,13 +322,13 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
             "{patch}"
         );
     }
-    let undone = app.command_in(ALICE, &result.thread, "!undo").await;
+    let undone = app.run_command_in(ALICE, &result.thread, "!undo").await;
     assert!(
         undone.starts_with("Undone; the workspace is as the base again"),
         "{undone}"
     );
     assert_eq!(app.column("SELECT edits FROM conversation"), ["{}"]);
-    let diff = app.command_in(ALICE, &result.thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &result.thread, "!diff").await;
     assert_eq!(diff, "Nothing is prepared here.");
 }
 
@@ -334,12 +336,12 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
 #[tokio::test]
 async fn a_mistyped_change_is_neither_discarded_nor_sent() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let thread = app.ask(ALICE, "four replicas in dev").await.thread;
     for mistyped in ["chg42", "CHG-1x", "it please"] {
         for (word, done) in [("discard", "discarded"), ("patch", "sent")] {
             let told = app
-                .command_in(ALICE, &thread, &format!("!{word} {mistyped}"))
+                .run_command_in(ALICE, &thread, &format!("!{word} {mistyped}"))
                 .await;
             let expected = format!(
                 "That names no change, so nothing is {done}. Write {word} alone for what is prepared here, or with its \
@@ -348,12 +350,12 @@ async fn a_mistyped_change_is_neither_discarded_nor_sent() {
             assert_eq!(told, expected, "{mistyped}");
         }
     }
-    let another = app.command_in(ALICE, &thread, "!discard CHG-2").await;
+    let another = app.run_command_in(ALICE, &thread, "!discard CHG-2").await;
     assert!(
         another.starts_with("CHG-2 is not prepared here any more, so nothing is discarded"),
         "{another}"
     );
-    let discarded = app.command_in(ALICE, &thread, "!discard chg-1 rev 1").await;
+    let discarded = app.run_command_in(ALICE, &thread, "!discard chg-1 rev 1").await;
     assert!(discarded.starts_with("CHG-1 is discarded"), "{discarded}");
 }
 
@@ -363,13 +365,13 @@ async fn a_long_diff_is_a_file_on_both_platforms_and_a_patch_that_applies() {
         .map(|line| format!("line {line} of a long file\n"))
         .collect();
     let write = json!({"path": "environments/dev/long.txt", "content": long});
-    let app = TestApp::new(move |asked: &Asked| match step(asked) {
+    let app = TestApp::new(move |asked: &ModelRequest| match step_number(asked) {
         0 => calls("file_write", write.clone()),
         _ => says("Written."),
     })
     .await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
     let result = app.ask(ALICE, "write the long file").await;
     assert!(
         result.text.contains("it follows as CHG-1.diff"),
@@ -377,7 +379,7 @@ async fn a_long_diff_is_a_file_on_both_platforms_and_a_patch_that_applies() {
         result.text
     );
     let file = app
-        .slack("a diff", |state| {
+        .wait_for_slack("a diff", |state| {
             state.files.iter().find(|file| file.name == "CHG-1.diff").cloned()
         })
         .await;
@@ -386,20 +388,20 @@ async fn a_long_diff_is_a_file_on_both_platforms_and_a_patch_that_applies() {
     assert_eq!(text.matches("\n+line ").count(), 400);
     let posted = app.ask_telegram(4_201, "write the long file").await;
     assert!(posted.text.contains("CHG-2.diff"), "{}", posted.text);
-    app.telegram("a diff", || {
-        let messages = app.stage.telegram.messages(4_201);
+    app.wait_for_telegram("a diff", || {
+        let messages = app.demo.telegram.messages(4_201);
         messages
             .into_iter()
             .find_map(|posted| posted.document.filter(|(name, _)| name == "CHG-2.diff"))
     })
     .await;
-    app.stage
+    app.demo
         .slack
         .click(ALICE, &result.message.ts, "Get patch")
         .await
         .unwrap();
     let patch = app
-        .slack("a patch", |state| {
+        .wait_for_slack("a patch", |state| {
             state
                 .files
                 .iter()
@@ -412,44 +414,46 @@ async fn a_long_diff_is_a_file_on_both_platforms_and_a_patch_that_applies() {
 
 #[tokio::test]
 async fn a_stalled_turn_is_stopped_by_command_and_by_button() {
-    let app = TestApp::new(|asked: &Asked| match asked.last_user_text().contains("stall") {
-        true => says("Never said.").but(Fault::Stall),
-        false => says("Here I am."),
-    })
+    let app = TestApp::new(
+        |asked: &ModelRequest| match asked.last_user_text().contains("stall") {
+            true => says("Never said.").with_fault(AnswerFault::Stall),
+            false => says("Here I am."),
+        },
+    )
     .await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
 
     let said = app.say(ALICE, "stall").await;
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     let pressed = Instant::now();
     app.say_in(ALICE, &said.ts, "!stop").await;
-    let stopped = app.nth_result(&said.ts, 1).await;
+    let stopped = app.wait_for_result(&said.ts, 1).await;
     let by_command = pressed.elapsed();
     assert!(stopped.text.contains("Stopped at step 1."), "{}", stopped.text);
 
     let said = app.say(ALICE, "stall").await;
-    app.until_asked(2).await;
-    let card = app.slack_reply(&said.ts, "Working").await;
+    app.wait_for_model_requests(2).await;
+    let card = app.wait_for_slack_reply(&said.ts, "Working").await;
     let pressed = Instant::now();
-    app.stage.slack.click(ALICE, &card.ts, "Stop").await.unwrap();
-    app.nth_result(&said.ts, 1).await;
+    app.demo.slack.click(ALICE, &card.ts, "Stop").await.unwrap();
+    app.wait_for_result(&said.ts, 1).await;
     let by_button = pressed.elapsed();
 
-    app.stage.telegram.say(4_201, 4_201, "stall").await;
-    app.until_asked(3).await;
-    let card = app.telegram_message(4_201, "Working").await;
-    app.stage
+    app.demo.telegram.say(4_201, 4_201, "stall").await;
+    app.wait_for_model_requests(3).await;
+    let card = app.wait_for_telegram_message(4_201, "Working").await;
+    app.demo
         .telegram
         .click(4_201, 4_201, card.id, "Stop")
         .await
         .unwrap();
-    app.telegram_message(4_201, "Stopped at step 1.").await;
+    app.wait_for_telegram_message(4_201, "Stopped at step 1.").await;
 
     // Far below the model's idle limit of 30 s; the goal is a second on an idle machine.
     assert!(by_command < Duration::from_secs(5), "{by_command:?}");
     assert!(by_button < Duration::from_secs(5), "{by_button:?}");
     let again = app.ask_in(ALICE, &said.ts, "are you there?").await;
     assert!(again.text.contains("Here I am."), "{}", again.text);
-    assert_eq!(app.slash(ALICE, "stop").await, "Nothing is running.");
+    assert_eq!(app.run_slash_command(ALICE, "stop").await, "Nothing is running.");
 }

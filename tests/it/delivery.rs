@@ -1,13 +1,13 @@
 //! Tests of what shows when nobody hears whether a message was posted.
 
 use crate::support::app::TestApp;
-use crate::support::log::Log;
-use drydock::admin::{Answer, Request};
-use drydock::emulator::model::{Asked, Fault, calls, queue, says};
-use drydock::emulator::slack::Fault as SlackFault;
-use drydock::emulator::telegram::Fault as TelegramFault;
+use crate::support::log::LogCapture;
+use drydock::admin::{AdminReply, AdminRequest};
+use drydock::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
+use drydock::emulator::slack::SlackFault;
+use drydock::emulator::telegram::TelegramFault;
 use drydock::gateway::ChannelState;
-use drydock::store::Letters;
+use drydock::store::DeadLetterFilter;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -24,12 +24,12 @@ async fn a_result_shows_once_in_slack_whatever_became_of_its_post() {
         retry_after_seconds: None,
     };
     for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore, failed] {
-        let app = TestApp::new(|_: &Asked| says("Here.")).await;
-        app.slack_editor(ALICE).await;
-        app.stage.slack.fail_next("chat.postMessage", 1, fault);
+        let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+        app.admit_slack_editor(ALICE).await;
+        app.demo.slack.fail_next("chat.postMessage", 1, fault);
         let result = app.ask(ALICE, "hello").await;
-        app.until_idle().await;
-        let said = app.written(&result.thread);
+        app.wait_until_idle().await;
+        let said = app.thread_messages(&result.thread);
         assert!(said.len() == 1 && said[0].contains("Here."), "{said:?}");
         assert_eq!(result.message.edits, 0);
     }
@@ -37,18 +37,18 @@ async fn a_result_shows_once_in_slack_whatever_became_of_its_post() {
 
 /// Checks that where the bot may not read, the first line of the result may stay behind, never a second result. R1, R17
 #[tokio::test]
-async fn a_result_shows_once_in_slack_where_nobody_can_tell_whether_it_arrived() {
+async fn a_result_shows_once_in_slack_even_if_its_arrival_is_unknown() {
     for (fault, lines) in [(SlackFault::ResetAfter, 2), (SlackFault::ResetBefore, 1)] {
-        let app = TestApp::new(|_: &Asked| says("Here.")).await;
+        let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
         let app = app.without_history().await;
-        app.slack_editor(ALICE).await;
-        app.stage.slack.fail_next("chat.postMessage", 1, fault);
+        app.admit_slack_editor(ALICE).await;
+        app.demo.slack.fail_next("chat.postMessage", 1, fault);
         let result = app.ask(ALICE, "hello").await;
-        app.until_idle().await;
+        app.wait_until_idle().await;
         assert_eq!(app.results(&result.thread).len(), 1);
         // A second line could be left behind as well, so the result is posted whole.
         assert_eq!(result.message.edits, 0);
-        let said = app.written(&result.thread);
+        let said = app.thread_messages(&result.thread);
         assert_eq!(said.len(), lines, "{said:?}");
     }
 }
@@ -59,15 +59,13 @@ async fn a_patch_is_shared_once_whether_slack_took_it_or_not() {
     for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore] {
         let write = json!({"path": "note.txt", "content": "one\n"});
         let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
-        app.slack_editor(ALICE).await;
+        app.admit_slack_editor(ALICE).await;
         let thread = app.ask(ALICE, "add a note").await.thread;
-        app.until_idle().await;
-        app.stage
-            .slack
-            .fail_next("files.completeUploadExternal", 1, fault);
-        app.command_in(ALICE, &thread, "!patch").await;
-        app.until_idle().await;
-        let files = app.stage.slack.look(|state| state.files.clone());
+        app.wait_until_idle().await;
+        app.demo.slack.fail_next("files.completeUploadExternal", 1, fault);
+        app.run_command_in(ALICE, &thread, "!patch").await;
+        app.wait_until_idle().await;
+        let files = app.demo.slack.with_state(|state| state.files.clone());
         let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
         assert_eq!(names, ["CHG-1.patch"]);
     }
@@ -76,14 +74,16 @@ async fn a_patch_is_shared_once_whether_slack_took_it_or_not() {
 /// R1
 #[tokio::test]
 async fn a_card_slack_took_without_saying_so_is_found_and_kept_current() {
-    let app = TestApp::new(|_: &Asked| says("Here.").but(Fault::Delay(Duration::from_secs(2)))).await;
-    app.slack_editor(ALICE).await;
-    app.stage
+    let app =
+        TestApp::new(|_: &ModelRequest| says("Here.").with_fault(AnswerFault::Delay(Duration::from_secs(2))))
+            .await;
+    app.admit_slack_editor(ALICE).await;
+    app.demo
         .slack
         .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
     let thread = app.ask(ALICE, "hello").await.thread;
-    app.until_idle().await;
-    let said = app.written(&thread);
+    app.wait_until_idle().await;
+    let said = app.thread_messages(&thread);
     assert!(
         said.len() == 2 && said[0].starts_with("Done in ") && said[1].contains("Here."),
         "{said:?}"
@@ -93,31 +93,31 @@ async fn a_card_slack_took_without_saying_so_is_found_and_kept_current() {
 #[tokio::test]
 async fn the_answer_to_a_command_shows_once_whether_slack_took_it_or_not() {
     for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore] {
-        let app = TestApp::new(|_: &Asked| says("Here.")).await;
-        app.slack_editor(ALICE).await;
+        let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+        app.admit_slack_editor(ALICE).await;
         let thread = app.ask(ALICE, "hello").await.thread;
-        app.until_idle().await;
-        app.stage.slack.fail_next("chat.postMessage", 1, fault);
-        app.command_in(ALICE, &thread, "!help").await;
-        app.until_idle().await;
-        let said = app.written(&thread);
+        app.wait_until_idle().await;
+        app.demo.slack.fail_next("chat.postMessage", 1, fault);
+        app.run_command_in(ALICE, &thread, "!help").await;
+        app.wait_until_idle().await;
+        let said = app.thread_messages(&thread);
         assert!(said.len() == 2 && said[1].contains("what is running"), "{said:?}");
     }
 }
 
 /// Telegram shows a bot no history: the first line of the result may stay behind, never a second result. R17
 #[tokio::test]
-async fn a_result_shows_once_in_telegram_when_nobody_can_tell_whether_it_arrived() {
+async fn a_result_shows_once_in_telegram_even_if_its_arrival_is_unknown() {
     for (fault, lines) in [(TelegramFault::ResetAfterEffect, 2), (TelegramFault::Reset, 1)] {
-        let app = TestApp::new(|_: &Asked| says("Here.")).await;
-        app.telegram_editor(BOB).await;
-        app.until_idle().await;
-        let before = app.stage.telegram.messages(BOB).len();
-        app.stage.telegram.fail("sendMessage", 1, fault);
+        let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+        app.admit_telegram_editor(BOB).await;
+        app.wait_until_idle().await;
+        let before = app.demo.telegram.messages(BOB).len();
+        app.demo.telegram.fail("sendMessage", 1, fault);
         app.ask_telegram(BOB, "hello").await;
-        app.until_idle().await;
+        app.wait_until_idle().await;
         assert_eq!(app.telegram_results(BOB).len(), 1);
-        let mut shown = app.stage.telegram.messages(BOB).split_off(before);
+        let mut shown = app.demo.telegram.messages(BOB).split_off(before);
         shown.retain(|posted| posted.text.contains("answer") || posted.text.contains("Here."));
         assert_eq!(shown.len(), lines, "{shown:?}");
     }
@@ -125,18 +125,20 @@ async fn a_result_shows_once_in_telegram_when_nobody_can_tell_whether_it_arrived
 
 /// R19, R36, P2
 #[tokio::test]
-async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said_once_it_does() {
-    let app = TestApp::new(|_: &Asked| says("Here.")).await;
-    app.slack_editor(ALICE).await;
-    app.until_idle().await;
-    app.stage.slack.refuse_token("token_revoked");
+async fn messages_are_held_while_slack_rejects_the_token_and_sent_once_it_accepts_it() {
+    let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+    app.admit_slack_editor(ALICE).await;
+    app.wait_until_idle().await;
+    app.demo.slack.refuse_token("token_revoked");
     let said = app.say(ALICE, "hello").await;
     // The operator sees it, and nothing was given up.
     let mut tries = 0;
     let health = loop {
-        let Answer::Outbox {
+        let AdminReply::Outbox {
             channels, letters, ..
-        } = app.operator(Request::Outbox { channel: None }).await
+        } = app
+            .send_admin_request(AdminRequest::Outbox { channel: None })
+            .await
         else {
             panic!("no outbox")
         };
@@ -164,11 +166,11 @@ async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said
         status == 200 && body.contains("channel slack: closed since"),
         "{status} {body}"
     );
-    app.stage.slack.restore_token();
+    app.demo.slack.restore_token();
     // The next probe is half a minute away; an operator does not have to wait for it.
-    app.stage.app.as_ref().unwrap().gateway.deliver_again("slack");
-    app.nth_result(&said.ts, 1).await;
-    app.until_idle().await;
+    app.demo.app.as_ref().unwrap().gateway.retry_delivery("slack");
+    app.wait_for_result(&said.ts, 1).await;
+    app.wait_until_idle().await;
     assert_eq!(app.results(&said.ts).len(), 1);
     assert_eq!(app.readyz().await, (200, r#"{"ready":true}"#.to_owned()));
 }
@@ -176,10 +178,10 @@ async fn what_is_to_be_said_while_slack_does_not_take_the_token_is_held_and_said
 /// R18, P2
 #[tokio::test]
 async fn what_an_operator_sends_again_goes_out_at_once() {
-    let app = TestApp::new(|_: &Asked| says("Here.")).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+    app.admit_slack_editor(ALICE).await;
     let archived = SlackFault::Refuse("is_archived".to_owned());
-    app.stage.slack.fail_all("chat.postMessage", archived);
+    app.demo.slack.fail_all("chat.postMessage", archived);
     let said = app.say(ALICE, "hello").await;
     let given_up = "SELECT count(*) FROM outbox WHERE state = 'failed' AND op LIKE '%/result'";
     let started = Instant::now();
@@ -187,31 +189,35 @@ async fn what_an_operator_sends_again_goes_out_at_once() {
         assert!(started.elapsed() < AT_ONCE, "it is not given up");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    app.until_idle().await;
-    app.stage.slack.recover("chat.postMessage");
+    app.wait_until_idle().await;
+    app.demo.slack.recover("chat.postMessage");
     // Whoever delivers sleeps for a minute now, unless somebody wakes it.
-    let which = Letters::Channel("slack".to_owned());
+    let which = DeadLetterFilter::Channel("slack".to_owned());
     let started = Instant::now();
-    let answer = app.operator(Request::OutboxRetry { which }).await;
+    let answer = app.send_admin_request(AdminRequest::OutboxRetry { which }).await;
     assert!(
-        matches!(answer, Answer::Letters { count } if count > 0),
+        matches!(answer, AdminReply::Letters { count } if count > 0),
         "{answer:?}"
     );
-    app.nth_result(&said.ts, 1).await;
+    app.wait_for_result(&said.ts, 1).await;
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-    app.until_idle().await;
+    app.wait_until_idle().await;
 }
 
 /// R17
 #[tokio::test]
-async fn a_channel_without_a_pace_answers_as_fast_as_it_is_asked() {
+async fn a_channel_without_rate_limits_answers_as_fast_as_it_is_asked() {
     const ASKED: usize = 40;
-    let app = TestApp::set(|_: &Asked| says("Here."), &[("channels.slack.paced", "false")]).await;
-    app.slack_editor(ALICE).await;
-    app.until_idle().await;
+    let app = TestApp::with_settings(
+        |_: &ModelRequest| says("Here."),
+        &[("channels.slack.paced", "false")],
+    )
+    .await;
+    app.admit_slack_editor(ALICE).await;
+    app.wait_until_idle().await;
     let direct = format!("D{ALICE}");
     let answers = || {
-        app.stage.slack.look(|state| {
+        app.demo.slack.with_state(|state| {
             let messages = state.messages.iter();
             messages
                 .filter(|message| message.channel == direct && message.user != ALICE)
@@ -221,9 +227,9 @@ async fn a_channel_without_a_pace_answers_as_fast_as_it_is_asked() {
     let before = answers();
     let started = Instant::now();
     for _ in 0..ASKED {
-        app.stage.slack.dm(ALICE, "!help").await.unwrap();
+        app.demo.slack.dm(ALICE, "!help").await.unwrap();
     }
-    app.until_idle().await;
+    app.wait_until_idle().await;
     assert_eq!(answers() - before, ASKED);
     // With one it takes 38 seconds: five answers at once, and then one in 1.1 seconds.
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
@@ -231,17 +237,18 @@ async fn a_channel_without_a_pace_answers_as_fast_as_it_is_asked() {
 
 /// R17, P2
 #[tokio::test]
-async fn an_answer_nobody_can_tell_about_is_followed_by_one_line_that_says_so() {
-    let app = TestApp::new(|_: &Asked| says("Here.")).await;
-    app.telegram_editor(BOB).await;
-    app.until_idle().await;
-    app.stage
+async fn an_answer_whose_arrival_is_unknown_is_followed_by_one_notice() {
+    let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+    app.admit_telegram_editor(BOB).await;
+    app.wait_until_idle().await;
+    app.demo
         .telegram
         .fail("sendMessage", 1, TelegramFault::Status(502));
-    app.stage.telegram.say(BOB, BOB, "/help").await;
-    app.telegram_message(BOB, "An answer may be missing here").await;
-    app.until_idle().await;
-    let shown = app.stage.telegram.messages(BOB);
+    app.demo.telegram.say(BOB, BOB, "/help").await;
+    app.wait_for_telegram_message(BOB, "An answer may be missing here")
+        .await;
+    app.wait_until_idle().await;
+    let shown = app.demo.telegram.messages(BOB);
     let lines = shown
         .iter()
         .filter(|posted| posted.text.contains("may be missing"));
@@ -254,31 +261,32 @@ async fn an_answer_nobody_can_tell_about_is_followed_by_one_line_that_says_so() 
 
 /// A file that Telegram does not take is not lost: it is told what it holds, and nothing waits for it meanwhile. P2
 #[tokio::test]
-async fn a_file_that_cannot_be_delivered_is_told_as_text_and_nobody_waits_for_it() {
-    let log = Log::capture();
+async fn an_undeliverable_file_is_posted_as_text_without_delaying_others() {
+    let log = LogCapture::capture();
     let write = json!({"path": "note.txt", "content": "one\n"});
     let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
-    app.telegram_editor(BOB).await;
+    app.admit_telegram_editor(BOB).await;
     app.ask_telegram(BOB, "add a note").await;
-    app.until_idle().await;
-    app.stage
+    app.wait_until_idle().await;
+    app.demo
         .telegram
         .fail_all("sendDocument", TelegramFault::Status(500));
-    app.stage.telegram.say(BOB, BOB, "/patch").await;
-    app.telegram_message(BOB, "puts it into your working tree").await;
+    app.demo.telegram.say(BOB, BOB, "/patch").await;
+    app.wait_for_telegram_message(BOB, "puts it into your working tree")
+        .await;
     let asked = Instant::now();
-    app.stage.telegram.say(BOB, BOB, "/status").await;
-    app.telegram_message(BOB, "Prepared").await;
+    app.demo.telegram.say(BOB, BOB, "/status").await;
+    app.wait_for_telegram_message(BOB, "Prepared").await;
     assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
     let told = app
-        .telegram_message(
+        .wait_for_telegram_message(
             BOB,
             "The file CHG-1.patch may be missing here. This is what it holds:",
         )
         .await;
     assert!(told.text.contains("+++ b/note.txt"), "{}", told.text);
     assert!(told.text.contains("+one"), "{}", told.text);
-    app.until_idle().await;
+    app.wait_until_idle().await;
     let log = log.text();
     let warned = log.lines().filter(|line| {
         line.contains("WARN") && line.contains("CHG-1.patch") && line.contains("telegram answered 500")
@@ -287,19 +295,19 @@ async fn a_file_that_cannot_be_delivered_is_told_as_text_and_nobody_waits_for_it
 }
 
 #[tokio::test]
-async fn a_file_that_slack_refuses_is_told_as_text() {
+async fn a_file_that_slack_refuses_is_posted_as_text() {
     let write = json!({"path": "note.txt", "content": "one\n"});
     let app = TestApp::new(queue([calls("file_write", write), says("Here.")])).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let thread = app.ask(ALICE, "add a note").await.thread;
-    app.until_idle().await;
+    app.wait_until_idle().await;
     let refused = SlackFault::Refuse("missing_scope".to_owned());
-    app.stage.slack.fail_all("files.getUploadURLExternal", refused);
+    app.demo.slack.fail_all("files.getUploadURLExternal", refused);
     app.say_in(ALICE, &thread, "!patch").await;
     let told = app
-        .slack_reply(&thread, "The file CHG-1.patch could not be delivered")
+        .wait_for_slack_reply(&thread, "The file CHG-1.patch could not be delivered")
         .await;
-    let told = crate::support::app::visible(&told);
+    let told = crate::support::app::visible_text(&told);
     assert!(told.contains("+++ b/note.txt") && told.contains("+one"), "{told}");
-    app.until_idle().await;
+    app.wait_until_idle().await;
 }

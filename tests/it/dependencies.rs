@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// The packages that the product was asked to use.
-const ASKED: [&str; 13] = [
+const REQUIRED: [&str; 13] = [
     "tokio",
     "axum",
     "teloxide",
@@ -27,7 +27,7 @@ const NOT_YET: &str = "not yet";
 
 /// A line of a table: a package, and the file that shows its use.
 #[derive(Debug)]
-struct Row {
+struct DependencyRow {
     package: String,
     place: String,
 }
@@ -37,7 +37,7 @@ fn text(path: &str) -> String {
 }
 
 /// The rows of the table below a heading.
-fn table(heading: &str) -> Vec<Row> {
+fn table_rows(heading: &str) -> Vec<DependencyRow> {
     let document = text("docs/dependencies.md");
     let (_, section) = document.split_once(heading).expect("the heading");
     let section = section
@@ -50,7 +50,7 @@ fn table(heading: &str) -> Vec<Row> {
             panic!("three cells: {line}");
         };
         assert!(!used_for.is_empty(), "{package}: what it is used for");
-        Row {
+        DependencyRow {
             package: package.to_owned(),
             place: place.to_owned(),
         }
@@ -76,7 +76,7 @@ fn direct() -> BTreeSet<String> {
 }
 
 /// The path of a link.
-fn linked(row: &Row) -> String {
+fn linked(row: &DependencyRow) -> String {
     let link = Regex::new(r"^\[([^\]]+)\]\(\.\./([^)]+)\)$").expect("a pattern");
     let found = link
         .captures(&row.place)
@@ -98,7 +98,7 @@ fn is_used(package: &str, path: &str) -> bool {
 /// TK-89
 #[test]
 fn every_direct_dependency_stands_in_the_document_once_with_a_file_that_uses_it() {
-    let rows = table("## All of them");
+    let rows = table_rows("## All of them");
     let named: BTreeSet<String> = rows.iter().map(|row| row.package.clone()).collect();
     assert_eq!(named, direct());
     assert_eq!(rows.len(), named.len(), "each is named once");
@@ -113,10 +113,10 @@ fn every_direct_dependency_stands_in_the_document_once_with_a_file_that_uses_it(
 }
 
 #[test]
-fn what_the_product_was_asked_to_use_is_used_or_said_to_be_missing() {
-    let rows = table("## The packages the product is built on");
+fn required_dependencies_are_used_or_listed_as_missing() {
+    let rows = table_rows("## The packages the product is built on");
     let named: Vec<&str> = rows.iter().map(|row| row.package.as_str()).collect();
-    assert_eq!(named, ASKED);
+    assert_eq!(named, REQUIRED);
     let direct = direct();
     for row in &rows {
         let is_there = direct.iter().any(|name| name.starts_with(&row.package));

@@ -1,7 +1,7 @@
 //! Commands about environments, through the real gateway: real evaluations, no model.
 
-use crate::support::app::{TestApp, step};
-use drydock::emulator::model::{Answer, Asked, calls, says};
+use crate::support::app::{TestApp, step_number};
+use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const TOKEN: &str = "kept-to-ourselves-4711";
 const SPEC: &str = "{ \"spec\": { \"namespace\": \"tiny\" } }\n";
 
 /// A small environment with a `Secret`, a torn one, and four replicas in dev.
-fn change(asked: &Asked) -> Answer {
+fn change(asked: &ModelRequest) -> ScriptedAnswer {
     let object = |kind: &str, rest: &str| {
         format!("{{ apiVersion: 'v1', kind: '{kind}', metadata: {{ name: 'vault' }}, {rest} }}")
     };
@@ -28,11 +28,11 @@ fn change(asked: &Asked) -> Answer {
     let write = |path: &str, content: &str| json!({"path": path, "content": content});
     let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
     let edit = json!({"path": "environments/dev/main.jsonnet", "old": of(2), "new": of(4)});
-    match step(asked) {
+    match step_number(asked) {
         0 => calls("file_edit", edit)
-            .and_calls("file_write", write("environments/tiny/main.jsonnet", &tiny))
-            .and_calls("file_write", write("environments/tiny/spec.json", SPEC))
-            .and_calls("file_write", write("environments/torn/main.jsonnet", "{ a: }\n")),
+            .with_call("file_write", write("environments/tiny/main.jsonnet", &tiny))
+            .with_call("file_write", write("environments/tiny/spec.json", SPEC))
+            .with_call("file_write", write("environments/torn/main.jsonnet", "{ a: }\n")),
         _ => says("Done."),
     }
 }
@@ -70,11 +70,11 @@ fn commit(repository: &Path, path: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
+async fn environments_can_be_inspected_in_a_conversation_without_a_change() {
     let app = TestApp::new(change).await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
-    let telegram = |words: &'static str| app.telegram_command(4_201, words);
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
+    let telegram = |words: &'static str| app.run_telegram_command(4_201, words);
 
     let listed = telegram("/envs").await;
     assert!(listed.starts_with("4 environments in infra."), "{listed}");
@@ -82,7 +82,7 @@ async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
         listed.contains("environments/prod: namespace prod, API server https://prod.k8s.example.com"),
         "{listed}"
     );
-    assert_eq!(app.slash(ALICE, "envs").await.trim_end(), listed);
+    assert_eq!(app.run_slash_command(ALICE, "envs").await.trim_end(), listed);
 
     let importers = telegram("/who_imports lib/app.libsonnet").await;
     assert_eq!(
@@ -90,7 +90,9 @@ async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
         "3 entry points import lib/app.libsonnet, directly or not.\n\
          environments/dev/main.jsonnet\nenvironments/prod/main.jsonnet\nenvironments/staging/main.jsonnet"
     );
-    let slack = app.slash(ALICE, "who-imports lib/app.libsonnet").await;
+    let slack = app
+        .run_slash_command(ALICE, "who-imports lib/app.libsonnet")
+        .await;
     assert!(slack.contains("environments/staging/main.jsonnet"), "{slack}");
     let missing = telegram("/who_imports lib/ap.libsonnet").await;
     assert!(missing.contains("similar: lib/app.libsonnet"), "{missing}");
@@ -126,24 +128,24 @@ async fn environments_are_looked_at_in_a_conversation_that_prepared_nothing() {
         assert!(answer.contains(says), "{words}: {answer}");
     }
     // A file cannot be whispered, and this person has no thread yet.
-    let whispered = app.slash(ALICE, "render dev").await;
+    let whispered = app.run_slash_command(ALICE, "render dev").await;
     assert!(whispered.contains("cannot be shown to you alone"), "{whispered}");
-    assert!(app.stage.slack.look(|state| state.files.is_empty()));
+    assert!(app.demo.slack.with_state(|state| state.files.is_empty()));
     let help = telegram("/help").await;
     for usage in ["diff [ENV]", "render ENV", "who-imports PATH", "envs", "risk"] {
         assert!(help.contains(usage), "{usage}: {help}");
     }
     assert!(telegram("/rendr dev").await.contains("Did you mean render?"));
-    assert_eq!(app.asked().len(), 0, "a command asked the model");
+    assert_eq!(app.model_requests().len(), 0, "a command asked the model");
 }
 
 #[tokio::test]
-async fn a_prepared_change_is_looked_at_environment_by_environment() {
+async fn a_prepared_change_is_inspected_environment_by_environment() {
     let app = TestApp::new(change).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let thread = app.ask(ALICE, "do it all").await.thread;
-    let asked = app.asked().len();
-    let command = async |words: &str| app.command_in(ALICE, &thread, words).await;
+    let asked = app.model_requests().len();
+    let command = async |words: &str| app.run_command_in(ALICE, &thread, words).await;
 
     let listed = command("@drydock envs").await;
     assert!(listed.starts_with("5 environments in infra; "), "{listed}");
@@ -188,13 +190,13 @@ async fn a_prepared_change_is_looked_at_environment_by_environment() {
     assert!(risk.contains("environments/torn"), "{risk}");
 
     // A slash command means the newest conversation of its sender, so a file has a thread to go to.
-    let rendered = app.slash(ALICE, "render dev").await;
+    let rendered = app.run_slash_command(ALICE, "render dev").await;
     assert!(
         rendered.starts_with("environments/dev: 13 objects.") && rendered.contains("environments-dev.yaml"),
         "{rendered}"
     );
     let file = app
-        .slack("a rendered environment", |state| {
+        .wait_for_slack("a rendered environment", |state| {
             let mut files = state.files.iter();
             files.find(|file| file.name == "environments-dev.yaml").cloned()
         })
@@ -203,12 +205,12 @@ async fn a_prepared_change_is_looked_at_environment_by_environment() {
     let yaml = String::from_utf8(file.content.to_vec()).unwrap();
     assert_eq!(yaml.matches("\n---\n").count(), 12);
     assert!(yaml.contains("  replicas: 4\n"), "{yaml}");
-    assert_eq!(app.asked().len(), asked, "a command asked the model");
+    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
 }
 
 #[tokio::test]
-async fn a_rule_that_fires_is_told_with_its_place_and_none_is_said_honestly() {
-    let app = TestApp::new(|asked: &Asked| {
+async fn a_risk_rule_that_fires_is_reported_with_its_location_and_no_risk_is_stated() {
+    let app = TestApp::new(|asked: &ModelRequest| {
         let words = asked.last_user_text();
         let (from, to) = match words.contains("none") {
             true => ("replicas: 6", "replicas: 0"),
@@ -218,18 +220,18 @@ async fn a_rule_that_fires_is_told_with_its_place_and_none_is_said_honestly() {
             ),
         };
         let edit = json!({"path": "environments/prod/main.jsonnet", "old": from, "new": to});
-        match step(asked) {
+        match step_number(asked) {
             0 => calls("file_edit", edit),
             _ => says("Done."),
         }
     })
     .await;
-    app.telegram_editor(4_201).await;
+    app.admit_telegram_editor(4_201).await;
     app.ask_telegram(4_201, "a place for notes in prod").await;
-    let quiet = app.telegram_command(4_201, "/risk").await;
+    let quiet = app.run_telegram_command(4_201, "/risk").await;
     assert_eq!(quiet, "1 of 4 environments changes; no rule fired.");
     app.ask_telegram(4_201, "and none of them runs").await;
-    let risk = app.telegram_command(4_201, "/risk").await;
+    let risk = app.run_telegram_command(4_201, "/risk").await;
     assert!(
         risk.starts_with("1 of 4 environments changes; ") && risk.contains(" fired, with "),
         "{risk}"
@@ -238,27 +240,27 @@ async fn a_rule_that_fires_is_told_with_its_place_and_none_is_said_honestly() {
         risk.contains("DD0") && risk.contains("web") && risk.contains("environments/prod"),
         "{risk}"
     );
-    let file = app.telegram_command(4_201, "/render prod").await;
+    let file = app.run_telegram_command(4_201, "/render prod").await;
     assert!(file.contains("environments-prod.yaml"), "{file}");
-    app.telegram("a rendered environment", || {
-        let messages = app.stage.telegram.messages(4_201);
+    app.wait_for_telegram("a rendered environment", || {
+        let messages = app.demo.telegram.messages(4_201);
         let mut documents = messages.into_iter().filter_map(|posted| posted.document);
         documents.find(|(name, _)| name == "environments-prod.yaml")
     })
     .await;
-    assert_eq!(app.asked().len(), 4, "a command asked the model");
+    assert_eq!(app.model_requests().len(), 4, "a command asked the model");
 }
 
 #[tokio::test]
 async fn without_a_grant_nothing_of_a_repository_is_shown() {
     let mut app = TestApp::new(change).await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
     let thread = app.ask(ALICE, "do it all").await.thread;
-    let asked = app.asked().len();
-    app.stage.stop().await;
-    app.sabotage("UPDATE user_grant SET repositories = 'other'");
-    app.stage.start().await.unwrap();
+    let asked = app.model_requests().len();
+    app.demo.stop().await;
+    app.alter_database("UPDATE user_grant SET repositories = 'other'");
+    app.demo.start().await.unwrap();
     for words in [
         "envs",
         "risk",
@@ -266,57 +268,57 @@ async fn without_a_grant_nothing_of_a_repository_is_shown() {
         "diff dev",
         "who-imports lib/app.libsonnet",
     ] {
-        let prepared = app.command_in(ALICE, &thread, &format!("!{words}")).await;
+        let prepared = app.run_command_in(ALICE, &thread, &format!("!{words}")).await;
         assert_eq!(
             prepared, "You have no grant for infra any more; CHG-1 is kept.",
             "{words}"
         );
         let word = words.replace("who-imports", "who_imports");
-        let nothing = app.telegram_command(4_201, &format!("/{word}")).await;
+        let nothing = app.run_telegram_command(4_201, &format!("/{word}")).await;
         assert_eq!(
             nothing, "You have no grant for a repository here; ask an administrator for one.",
             "{words}"
         );
     }
-    assert_eq!(app.asked().len(), asked, "a command asked the model");
+    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
 }
 
 #[tokio::test]
 async fn with_several_repositories_the_command_names_one() {
     let mut app = TestApp::new(change).await;
-    app.telegram_editor(4_201).await;
-    app.stage.stop().await;
-    let mut config = app.stage.config().unwrap();
+    app.admit_telegram_editor(4_201).await;
+    app.demo.stop().await;
+    let mut config = app.demo.config().unwrap();
     let infra = config.repositories["infra"].clone();
     config.repositories.insert("apps".to_owned(), infra);
     app.start_with(config).await;
-    let which = app.telegram_command(4_201, "/diff dev").await;
+    let which = app.run_telegram_command(4_201, "/diff dev").await;
     assert_eq!(
         which,
         "Which repository? Name one of apps, infra first, as in diff apps: dev."
     );
-    let listed = app.telegram_command(4_201, "/envs apps:").await;
+    let listed = app.run_telegram_command(4_201, "/envs apps:").await;
     assert!(listed.starts_with("4 environments in apps."), "{listed}");
-    let usage = app.telegram_command(4_201, "/render apps:").await;
+    let usage = app.run_telegram_command(4_201, "/render apps:").await;
     assert!(usage.starts_with("Which environment?"), "{usage}");
-    let same = app.telegram_command(4_201, "/diff infra: dev").await;
+    let same = app.run_telegram_command(4_201, "/diff infra: dev").await;
     assert_eq!(same, "Nothing is changed here: environments/dev is as the base.");
 }
 
 /// T06
 #[tokio::test]
-async fn a_look_at_environments_ends_when_its_person_is_revoked() {
+async fn an_environment_query_ends_when_its_person_is_revoked() {
     let limits = [("sandbox.seconds_max", "100")];
-    let app = TestApp::set(change, &limits).await;
-    app.telegram_editor(4_201).await;
-    commit(&app.stage.repository(), "environments/slow/main.jsonnet", ENDLESS);
-    commit(&app.stage.repository(), "environments/slow/spec.json", SPEC);
-    let telegram = &app.stage.telegram;
+    let app = TestApp::with_settings(change, &limits).await;
+    app.admit_telegram_editor(4_201).await;
+    commit(&app.demo.repository(), "environments/slow/main.jsonnet", ENDLESS);
+    commit(&app.demo.repository(), "environments/slow/spec.json", SPEC);
+    let telegram = &app.demo.telegram;
     telegram.say(4_201, 4_201, "/render environments/slow").await;
-    until_looking(&app, 4_201).await;
+    wait_until_evaluating(&app, 4_201).await;
     let revoked = Instant::now();
     app.revoke("t4201").await;
-    app.telegram_message(4_201, "Access was revoked.").await;
+    app.wait_for_telegram_message(4_201, "Access was revoked.").await;
     assert!(
         revoked.elapsed() < Duration::from_secs(30),
         "{:?}",
@@ -327,10 +329,10 @@ async fn a_look_at_environments_ends_when_its_person_is_revoked() {
 const ENDLESS: &str = "{ a: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) }\n";
 
 /// Waits until a look at environments runs.
-async fn until_looking(app: &TestApp, user: i64) {
+async fn wait_until_evaluating(app: &TestApp, user: i64) {
     let started = Instant::now();
     loop {
-        let status = app.telegram_command(user, "/status").await;
+        let status = app.run_telegram_command(user, "/status").await;
         if status.contains("a look at environments; stop ends it") {
             return;
         }
@@ -341,34 +343,34 @@ async fn until_looking(app: &TestApp, user: i64) {
 #[tokio::test]
 async fn a_long_render_stalls_nobody_and_ends_by_stop_and_outlives_a_restart() {
     let limits = [("sandbox.seconds_max", "100")];
-    let mut app = TestApp::set(change, &limits).await;
-    app.telegram_editor(4_201).await;
-    app.telegram_editor(4_202).await;
-    commit(&app.stage.repository(), "environments/slow/main.jsonnet", ENDLESS);
-    commit(&app.stage.repository(), "environments/slow/spec.json", SPEC);
-    let say = async |app: &TestApp, words: &str| app.stage.telegram.say(4_201, 4_201, words).await;
+    let mut app = TestApp::with_settings(change, &limits).await;
+    app.admit_telegram_editor(4_201).await;
+    app.admit_telegram_editor(4_202).await;
+    commit(&app.demo.repository(), "environments/slow/main.jsonnet", ENDLESS);
+    commit(&app.demo.repository(), "environments/slow/spec.json", SPEC);
+    let say = async |app: &TestApp, words: &str| app.demo.telegram.say(4_201, 4_201, words).await;
 
     say(&app, "/render environments/slow").await;
-    until_looking(&app, 4_201).await;
+    wait_until_evaluating(&app, 4_201).await;
     let other = app
-        .telegram_command(4_202, "/who_imports lib/app.libsonnet")
+        .run_telegram_command(4_202, "/who_imports lib/app.libsonnet")
         .await;
     assert!(other.contains("environments/dev/main.jsonnet"), "{other}");
     // Four are the most for one person.
     for _ in 0..4 {
         say(&app, "/render environments/slow").await;
     }
-    app.telegram_message(4_201, "Too many looks at environments")
+    app.wait_for_telegram_message(4_201, "Too many looks at environments")
         .await;
     app.restart().await;
-    until_looking(&app, 4_201).await;
+    wait_until_evaluating(&app, 4_201).await;
     let stopped = Instant::now();
     say(&app, "/stop").await;
-    app.telegram_message(4_201, "Stopped.").await;
+    app.wait_for_telegram_message(4_201, "Stopped.").await;
     assert!(
         stopped.elapsed() < Duration::from_secs(30),
         "{:?}",
         stopped.elapsed()
     );
-    assert_eq!(app.asked().len(), 0, "a command asked the model");
+    assert_eq!(app.model_requests().len(), 0, "a command asked the model");
 }

@@ -1,8 +1,10 @@
 //! Tests of the results of evaluating Jsonnet: values, imports and their account, variables, natives, errors.
 
-use crate::support::evaluation::{Files, evaluate, evaluator, file, path, snippet, value};
+use crate::support::evaluation::{
+    TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, snippet_request,
+};
 use drydock::jsonnet::{
-    Entry, EvalError, EvalLimits, Frame, Import, Request, SecondOpinion, SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Import, TraceFrame,
 };
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
@@ -27,11 +29,11 @@ async fn a_value_is_sorted_compact_json() {
         r#"{"A":null,"a":{"x":"é\n\""},"b":[1,0.10000000000000001,1000000000000000000000,-0],"#,
         r#""e":{},"l":[],"t":true}"#
     );
-    let mut request = snippet(text);
-    request.second_opinion = SecondOpinionWanted::Yes;
+    let mut request = snippet_request(text);
+    request.cross_check = CrossCheckMode::On;
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
     assert_eq!(evaluated.imports[..], []);
 }
 
@@ -47,23 +49,25 @@ async fn a_text_that_is_nested_deeply_is_read_as_the_language_has_it() {
         "local n = 149, a = 7, b = true, xs = [1, 2]; {{ which: {chain} 'none', each: {chain} [a for x in xs if b] }}.which"
     );
     for text in [text, deep] {
-        let mut request = snippet(&text);
-        request.second_opinion = SecondOpinionWanted::Yes;
+        let mut request = snippet_request(&text);
+        request.cross_check = CrossCheckMode::On;
         let evaluated = evaluate(&evaluator, request).await.expect("a value");
         assert_eq!(std::str::from_utf8(&evaluated.json), Ok(r#""r149""#));
-        assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+        assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
     }
     let last = format!(
         "local n = 200, a = 7, b = true, xs = [1, 2]; {chain} {{ each: [a for x in xs if b], bits: ~2*3, text: 'x' + 0.7 }}"
     );
-    let evaluated = evaluate(&evaluator, snippet(&last)).await.expect("a value");
+    let evaluated = evaluate(&evaluator, snippet_request(&last))
+        .await
+        .expect("a value");
     let expected = r#"{"bits":-9,"each":[7,7],"text":"x0.69999999999999996"}"#;
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
 }
 
 /// Checks a text of which nobody knows what it says: one engine reads some of it in another way than the language has it.
 #[tokio::test]
-async fn a_doubtful_text_that_is_nested_too_deeply_is_refused() {
+async fn an_ambiguous_text_nested_too_deeply_is_refused() {
     let limits = EvalLimits {
         stack_bytes_max: 8 << 20,
         ..EvalLimits::default()
@@ -73,19 +77,19 @@ async fn a_doubtful_text_that_is_nested_too_deeply_is_refused() {
         .map(|n| format!("if n == {n} then 'r{n}' else "))
         .collect();
     let text = format!("local n = 200; {chain} ~2*3");
-    let refused = evaluate(&evaluator, snippet(&text)).await;
+    let refused = evaluate(&evaluator, snippet_request(&text)).await;
     assert!(matches!(refused, Err(EvalError::Stack(_))), "{refused:?}");
 }
 
 /// The second engine makes lists slowly: it is asked where a program failed, and takes more than there is.
 #[tokio::test]
-async fn a_failure_is_told_although_its_place_takes_too_long_to_find() {
+async fn a_failure_is_reported_even_if_locating_it_takes_too_long() {
     let limits = EvalLimits {
         time_max: std::time::Duration::from_secs(3),
         ..EvalLimits::default()
     };
     let text = "if std.length(std.range(1, 3000000)) > 0 then error 'replicas missing' else {}";
-    let failed = evaluate(&evaluator(limits), snippet(text)).await;
+    let failed = evaluate(&evaluator(limits), snippet_request(text)).await;
     let Err(EvalError::Runtime { message, .. }) = failed else {
         panic!("{failed:?}");
     };
@@ -94,7 +98,7 @@ async fn a_failure_is_told_although_its_place_takes_too_long_to_find() {
 
 #[tokio::test]
 async fn imports_are_searched_from_the_importer_then_from_the_end_of_the_path() {
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (
             "environments/dev/main.jsonnet",
             "(import 'app.libsonnet') + (import 'x/lib.libsonnet')",
@@ -113,9 +117,9 @@ async fn imports_are_searched_from_the_importer_then_from_the_end_of_the_path() 
         ("vendor/text.txt", "text"),
     ]);
     let jpath = ["vendor", "environments/dev/vendor", "lib", "environments/dev"];
-    let request = Request {
+    let request = EvalRequest {
         jpath: jpath.map(str::to_owned).to_vec(),
-        ..file(tree, "environments/dev/main.jsonnet")
+        ..file_request(tree, "environments/dev/main.jsonnet")
     };
     let evaluator = evaluator(EvalLimits::default());
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
@@ -151,11 +155,11 @@ async fn imports_are_searched_from_the_importer_then_from_the_end_of_the_path() 
 
 #[tokio::test]
 async fn an_import_that_is_not_there_says_where_it_was_searched() {
-    let tree = Files::of([("a/main.jsonnet", "import 'x.libsonnet'"), ("d/y", "")]);
+    let tree = TestTree::from_texts([("a/main.jsonnet", "import 'x.libsonnet'"), ("d/y", "")]);
     let evaluator = evaluator(EvalLimits::default());
-    let request = Request {
+    let request = EvalRequest {
         jpath: vec!["vendor".to_owned(), String::new()],
-        ..file(tree.clone(), "a/main.jsonnet")
+        ..file_request(tree.clone(), "a/main.jsonnet")
     };
     let error = evaluate(&evaluator, request).await.expect_err("no value");
     let searched = ["a/x.libsonnet", "x.libsonnet", "vendor/x.libsonnet"];
@@ -166,7 +170,7 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
             importer: "a/main.jsonnet".to_owned(),
             searched: searched.map(str::to_owned).to_vec(),
             similar: Vec::new(),
-            trace: vec![Frame {
+            trace: vec![TraceFrame {
                 at: "a/main.jsonnet:1:1".to_owned(),
                 what: "expression".to_owned(),
             }],
@@ -177,10 +181,10 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
                     looked for `a/x.libsonnet`, `x.libsonnet`, `vendor/x.libsonnet` (at a/main.jsonnet:1:1)";
     assert_eq!(error.to_string(), expected);
     // One of the directories that are searched leads out of the repository; the file is missing all the same.
-    let climbing = Files::of([("a/main.jsonnet", "import '../lib/none.libsonnet'")]);
-    let request = Request {
+    let climbing = TestTree::from_texts([("a/main.jsonnet", "import '../lib/none.libsonnet'")]);
+    let request = EvalRequest {
         jpath: vec!["lib".to_owned(), String::new()],
-        ..file(climbing, "a/main.jsonnet")
+        ..file_request(climbing, "a/main.jsonnet")
     };
     let error = evaluate(&evaluator, request).await.expect_err("no value");
     assert_eq!(
@@ -188,9 +192,9 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
         "couldn't open import \"../lib/none.libsonnet\" of `a/main.jsonnet`: \
          no match locally or in the Jsonnet library paths; looked for `lib/none.libsonnet` (at a/main.jsonnet:1:1)"
     );
-    let request = Request {
+    let request = EvalRequest {
         tree,
-        ..snippet("importstr 'd'")
+        ..snippet_request("importstr 'd'")
     };
     let error = evaluate(&evaluator, request).await.expect_err("no value");
     assert_eq!(
@@ -201,7 +205,7 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
 
 #[tokio::test]
 async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_searched() {
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (
             "e/main.jsonnet",
             "{ a: import 'utl.libsonnet', b: import 'k.libsonnet', c: (import 'x/app.libsonnet').y }",
@@ -214,14 +218,14 @@ async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_search
     let evaluator = evaluator(EvalLimits::default());
     let mut told = Vec::new();
     for field in ["a", "b", "c"] {
-        let request = Request {
+        let request = EvalRequest {
             jpath: vec!["vendor".to_owned(), "lib".to_owned(), "e".to_owned()],
             tree: tree.clone(),
-            entry: Entry::Snippet {
+            entry: EntryPoint::Snippet {
                 name: path("e/other.jsonnet"),
                 text: format!("(import 'main.jsonnet').{field}"),
             },
-            ..snippet("")
+            ..snippet_request("")
         };
         let error = evaluate(&evaluator, request).await.expect_err("no value");
         let EvalError::ImportNotFound { similar, trace, .. } = error else {
@@ -249,15 +253,15 @@ async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_search
 #[tokio::test]
 async fn a_program_sees_the_variables_it_is_given() {
     let evaluator = evaluator(EvalLimits::default());
-    for second_opinion in [SecondOpinionWanted::No, SecondOpinionWanted::Yes] {
-        let request = Request {
+    for cross_check in [CrossCheckMode::Off, CrossCheckMode::On] {
+        let request = EvalRequest {
             ext_code: variables([
                 ("tanka.dev/environment", "{ metadata: { name: 'dev' } }"),
                 ("broken", "error 'never used'"),
             ]),
             tla_code: variables([("replicas", "1 + 1")]),
-            second_opinion,
-            ..snippet(
+            cross_check,
+            ..snippet_request(
                 "local tk = import 'tk'; function(replicas, zone='a') { r: replicas, z: zone, n: tk.env.metadata.name }",
             )
         };
@@ -266,13 +270,13 @@ async fn a_program_sees_the_variables_it_is_given() {
             std::str::from_utf8(&evaluated.json),
             Ok(r#"{"n":"dev","r":2,"z":"a"}"#)
         );
-        let agrees = match second_opinion {
-            SecondOpinionWanted::No | SecondOpinionWanted::Alone => SecondOpinion::NotAsked,
-            SecondOpinionWanted::Yes => SecondOpinion::Agrees,
+        let agrees = match cross_check {
+            CrossCheckMode::Off | CrossCheckMode::SecondEngineOnly => CrossCheckResult::NotRun,
+            CrossCheckMode::On => CrossCheckResult::Agrees,
         };
-        assert_eq!(evaluated.second_opinion, agrees);
+        assert_eq!(evaluated.cross_check, agrees);
     }
-    let error = value(&evaluator, snippet("std.extVar('x')"))
+    let error = evaluate_to_json(&evaluator, snippet_request("std.extVar('x')"))
         .await
         .expect_err("no value");
     assert!(matches!(error, EvalError::Runtime { .. }), "{error:?}");
@@ -280,13 +284,13 @@ async fn a_program_sees_the_variables_it_is_given() {
 
 #[tokio::test]
 async fn a_file_knows_its_own_name() {
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         ("a/main.jsonnet", "[std.thisFile, import '../b.jsonnet']"),
         ("b.jsonnet", "std.thisFile"),
     ]);
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..file(tree, "a/main.jsonnet")
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..file_request(tree, "a/main.jsonnet")
     };
     let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
         .await
@@ -295,7 +299,7 @@ async fn a_file_knows_its_own_name() {
         std::str::from_utf8(&evaluated.json),
         Ok(r#"["a/main.jsonnet","b.jsonnet"]"#)
     );
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
 }
 
 #[tokio::test]
@@ -315,13 +319,13 @@ async fn natives_of_tanka_are_there_for_both_engines() {
         r#"{"json":{"a":[1,null,"x"]},"match":true,"none":null,"out":"{\n  \"b\": 1.50\n}\n","#,
         r#""quoted":"a\\.b","sha":64,"subst":"-xx!-","yaml":[{"a":"yes"},{"b":15}]}"#
     );
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..snippet(text)
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..snippet_request(text)
     };
     let evaluated = evaluate(&evaluator, request).await.expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
 }
 
 #[tokio::test]
@@ -338,15 +342,15 @@ async fn fractions_in_text_have_the_digits_of_go_in_both_engines() {
         r#""line":"{\"a\": 0.10000000000000001, \"b\": [1.5, { }], \"c\": \"x\"}","#,
         r#""number":"0.10000000000000001","text":"0.1"}"#
     );
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..snippet(text)
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..snippet_request(text)
     };
     let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
         .await
         .expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
 }
 
 #[tokio::test]
@@ -362,48 +366,50 @@ async fn what_is_added_to_a_text_has_the_digits_of_go_in_both_engines() {
         r#"{"before":"0.69999999999999996","deep":300,"list":"[0.69999999999999996, {\"a\": 9.9999999999999995e-08}]","#,
         r#""number":"cpu: 0.69999999999999996m","product":"2.0999999999999996m"}"#
     );
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..snippet(text)
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..snippet_request(text)
     };
     let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
         .await
         .expect("a value");
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
 }
 
 /// A list of a name from outside, under a condition that uses another one.
 #[tokio::test]
 async fn a_list_of_a_name_under_a_condition_is_a_list_of_that_name() {
     let text = "local a = { n: 1 }, b = true; [[a for x in [1, 2] if b], [a for x in [1] for y in [b] if y]]";
-    let request = Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..snippet(text)
+    let request = EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..snippet_request(text)
     };
     let evaluated = evaluate(&evaluator(EvalLimits::default()), request)
         .await
         .expect("a value");
     let expected = r#"[[{"n":1},{"n":1}],[{"n":1}]]"#;
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
-    assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees);
+    assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
 }
 
 /// T50, T51
 #[tokio::test]
 async fn what_needs_a_program_says_which_and_for_what() {
     let evaluator = evaluator(EvalLimits::default());
-    let tree = Files::of([(
+    let tree = TestTree::from_texts([(
         "environments/dev/main.jsonnet",
         "{ a: std.native('helmTemplate')('--post-renderer=./x', './charts/web', { calledFrom: std.thisFile }) }",
     )]);
-    let error = evaluate(&evaluator, file(tree, "environments/dev/main.jsonnet"))
+    let error = evaluate(&evaluator, file_request(tree, "environments/dev/main.jsonnet"))
         .await
         .expect_err("no value");
     let chart = "environments/dev/charts/web".to_owned();
     assert_eq!(error, EvalError::NeedsHelm { tool: "helm", chart });
     let text = "std.native('kustomizeBuild')('https://evil.example', { calledFrom: std.thisFile })";
-    let error = evaluate(&evaluator, snippet(text)).await.expect_err("no value");
+    let error = evaluate(&evaluator, snippet_request(text))
+        .await
+        .expect_err("no value");
     assert!(
         matches!(
             error,
@@ -419,14 +425,14 @@ async fn what_needs_a_program_says_which_and_for_what() {
 #[tokio::test]
 async fn an_error_of_the_program_has_its_message_and_its_place() {
     let evaluator = evaluator(EvalLimits::default());
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         (
             "main.jsonnet",
             "local lib = import 'lib.libsonnet';\n{ a: lib.f(1) }",
         ),
         ("lib.libsonnet", "{\n  f(x): error 'no ' + x,\n}"),
     ]);
-    let error = evaluate(&evaluator, file(tree, "main.jsonnet"))
+    let error = evaluate(&evaluator, file_request(tree, "main.jsonnet"))
         .await
         .expect_err("no value");
     let EvalError::Runtime { message, trace } = error else {
@@ -444,11 +450,11 @@ async fn an_error_of_the_program_has_its_message_and_its_place() {
 #[tokio::test]
 async fn a_file_that_is_not_jsonnet_says_where() {
     let evaluator = evaluator(EvalLimits::default());
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         ("main.jsonnet", "import 'ü.libsonnet'"),
         ("ü.libsonnet", "{\n  'é': ]\n}"),
     ]);
-    let error = evaluate(&evaluator, file(tree, "main.jsonnet"))
+    let error = evaluate(&evaluator, file_request(tree, "main.jsonnet"))
         .await
         .expect_err("no value");
     let EvalError::Syntax {
@@ -458,7 +464,7 @@ async fn a_file_that_is_not_jsonnet_says_where() {
         panic!("{error:?}")
     };
     assert_eq!((path.as_str(), line, column), ("ü.libsonnet", 2, 8));
-    let error = value(&evaluator, snippet("local a = 1; b"))
+    let error = evaluate_to_json(&evaluator, snippet_request("local a = 1; b"))
         .await
         .expect_err("no value");
     assert!(
@@ -477,17 +483,17 @@ async fn a_file_that_is_not_jsonnet_says_where() {
 #[tokio::test]
 async fn a_difference_between_the_engines_is_shown_with_its_field() {
     // The engines compare numbers differently: one allows for a tiny difference.
-    let asked = |second_opinion| Request {
-        second_opinion,
-        ..snippet("{ a: { b: std.member([0.1 + 0.2], 0.3) } }")
+    let asked = |cross_check| EvalRequest {
+        cross_check,
+        ..snippet_request("{ a: { b: std.member([0.1 + 0.2], 0.3) } }")
     };
     let evaluator = evaluator(EvalLimits::default());
-    let evaluated = evaluate(&evaluator, asked(SecondOpinionWanted::Yes))
+    let evaluated = evaluate(&evaluator, asked(CrossCheckMode::On))
         .await
         .expect("a value");
     assert_eq!(
-        evaluated.second_opinion,
-        SecondOpinion::Differs {
+        evaluated.cross_check,
+        CrossCheckResult::Differs {
             path: "$.a.b".to_owned(),
             first: "true".to_owned(),
             second: "false".to_owned(),
@@ -496,9 +502,9 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
     );
     // The second one's value can be had without the first one's, and is not mistaken for it.
     for (wanted, expected) in [
-        (SecondOpinionWanted::Alone, "false"),
-        (SecondOpinionWanted::No, "true"),
-        (SecondOpinionWanted::Alone, "false"),
+        (CrossCheckMode::SecondEngineOnly, "false"),
+        (CrossCheckMode::Off, "true"),
+        (CrossCheckMode::SecondEngineOnly, "false"),
     ] {
         let evaluated = evaluator
             .evaluate_all(vec![asked(wanted)], &CancellationToken::new())
@@ -507,7 +513,7 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
             panic!("{evaluated:?}")
         };
         assert_eq!(evaluated.json, format!("{{\"a\":{{\"b\":{expected}}}}}"));
-        assert_eq!(evaluated.second_opinion, SecondOpinion::NotAsked);
+        assert_eq!(evaluated.cross_check, CrossCheckResult::NotRun);
     }
 }
 
@@ -515,7 +521,7 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
 async fn a_program_that_is_not_there_is_an_import_that_is_not_found() {
     let error = evaluate(
         &evaluator(EvalLimits::default()),
-        file(Files::of([]), "a.jsonnet"),
+        file_request(TestTree::from_texts([]), "a.jsonnet"),
     )
     .await;
     assert!(
@@ -538,11 +544,11 @@ async fn no_comment_swallows_code_and_none_becomes_code() {
         ("'/***/' + @'/* **/'", r#""/***//* **/""#),
         ("|||\n  /***/ x\n||| + /***/ 'y'", r#""/***/ x\ny""#),
     ] {
-        let mut request = snippet(text);
-        request.second_opinion = SecondOpinionWanted::Yes;
+        let mut request = snippet_request(text);
+        request.cross_check = CrossCheckMode::On;
         let evaluated = evaluate(&evaluator, request).await.expect(text);
         assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected), "{text}");
-        assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees, "{text}");
+        assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees, "{text}");
     }
 }
 
@@ -552,7 +558,7 @@ async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
     let evaluator = evaluator(EvalLimits::default());
     let program = "{ value: (import 'code.libsonnet').a, text: (import 'text.libsonnet') }";
     let tree = |text: &str| {
-        Files::of([
+        TestTree::from_texts([
             ("main.jsonnet", program),
             ("code.libsonnet", "/***/ { a: 1 } /* */"),
             ("text.libsonnet", text),
@@ -562,7 +568,7 @@ async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
         "importstr 'code.libsonnet'",
         "local code = import 'code.libsonnet'; if code.a == 1 then importstr 'code.libsonnet'",
     ] {
-        let evaluated = value(&evaluator, file(tree(text), "main.jsonnet")).await;
+        let evaluated = evaluate_to_json(&evaluator, file_request(tree(text), "main.jsonnet")).await;
         assert_eq!(
             evaluated.expect(text),
             r#"{"text":"/***/ { a: 1 } /* */","value":1}"#,
@@ -575,11 +581,11 @@ async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
 #[tokio::test]
 async fn a_text_that_looks_like_a_wrong_program_is_read_as_text() {
     let evaluator = evaluator(EvalLimits::default());
-    let tree = Files::of([
+    let tree = TestTree::from_texts([
         ("main.jsonnet", "importstr 'template.libsonnet'"),
         ("template.libsonnet", "{ %s for %s }"),
     ]);
-    let text = value(&evaluator, file(tree, "main.jsonnet")).await;
+    let text = evaluate_to_json(&evaluator, file_request(tree, "main.jsonnet")).await;
     assert_eq!(text.expect("a text"), r#""{ %s for %s }""#);
 }
 
@@ -588,7 +594,7 @@ async fn a_text_that_looks_like_a_wrong_program_is_read_as_text() {
 async fn a_comprehension_of_a_named_field_is_refused_with_its_place() {
     let evaluator = evaluator(EvalLimits::default());
     for text in ["{ \"x\": 42 for _ in [1] }", "[\n  { x: 42 for _ in [1] },\n]"] {
-        let refused = evaluate(&evaluator, snippet(text))
+        let refused = evaluate(&evaluator, snippet_request(text))
             .await
             .expect_err(text)
             .to_string();

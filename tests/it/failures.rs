@@ -1,15 +1,15 @@
 //! Tests of what people see when something breaks: a short sentence and a reference, never a path, and the next message works.
 
-use crate::support::app::{TestApp, step};
+use crate::support::app::{TestApp, step_number};
 use drydock::access::Role;
-use drydock::demo::stage::SLACK_CHANNEL;
-use drydock::emulator::model::{Asked, Fault, calls, queue, says};
+use drydock::demo::environment::SLACK_CHANNEL;
+use drydock::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
 use serde_json::json;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
 /// A turn is shown when it has lasted a moment.
-const LONG_ENOUGH_FOR_A_CARD: Fault = Fault::Delay(Duration::from_secs(2));
+const LONG_ENOUGH_FOR_A_CARD: AnswerFault = AnswerFault::Delay(Duration::from_secs(2));
 
 /// `^.{1,200} \(ref [0-9a-f]{8}\)$` for one line of a text.
 fn has_reference(text: &str) -> bool {
@@ -19,7 +19,7 @@ fn has_reference(text: &str) -> bool {
 
 fn assert_says_little(app: &TestApp, text: &str) {
     assert!(has_reference(text), "{text}");
-    let directory = app.stage.directory().to_string_lossy().into_owned();
+    let directory = app.demo.directory().to_string_lossy().into_owned();
     for hidden in [
         directory.as_str(),
         "/tmp",
@@ -37,35 +37,35 @@ fn assert_says_little(app: &TestApp, text: &str) {
 #[tokio::test]
 async fn a_step_that_cannot_be_recorded_shows_a_reference_and_nothing_else() {
     let app = TestApp::new(queue([calls("git_status", json!({})), says("Found.")])).await;
-    app.slack_editor(ALICE).await;
-    app.sabotage("ALTER TABLE usage RENAME TO usage_gone");
+    app.admit_slack_editor(ALICE).await;
+    app.alter_database("ALTER TABLE usage RENAME TO usage_gone");
     let result = app.ask(ALICE, "hello").await;
     assert_says_little(&app, &result.text);
-    let command = app.slash(ALICE, "usage").await;
+    let command = app.run_slash_command(ALICE, "usage").await;
     assert_says_little(&app, &command);
-    app.sabotage("ALTER TABLE usage_gone RENAME TO usage");
+    app.alter_database("ALTER TABLE usage_gone RENAME TO usage");
     let again = app.ask_in(ALICE, &result.thread, "hello again").await;
     assert!(again.text.contains("Found."), "{}", again.text);
 }
 
 #[tokio::test]
-async fn a_message_is_taken_up_with_the_commit_that_stores_it() {
-    let app = TestApp::new(|_: &Asked| says("Here.")).await;
-    app.slack_editor(ALICE).await;
+async fn a_message_is_claimed_by_the_commit_that_stores_it() {
+    let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+    app.admit_slack_editor(ALICE).await;
     // Nobody can claim a conversation that is there already.
-    app.sabotage(
+    app.alter_database(
         "CREATE TRIGGER unclaimed BEFORE UPDATE OF owner ON conversation BEGIN SELECT RAISE(ABORT, 'no'); END",
     );
     let result = app.ask(ALICE, "hello").await;
     assert!(result.text.contains("Here."), "{}", result.text);
-    app.sabotage("DROP TRIGGER unclaimed");
+    app.alter_database("DROP TRIGGER unclaimed");
 }
 
 #[tokio::test]
 async fn a_recording_that_cannot_be_written_ends_no_turn() {
     let app = TestApp::new(queue([calls("git_status", json!({})), says("Here.")])).await;
-    app.slack_editor(ALICE).await;
-    let sessions = app.stage.data().join("sessions");
+    app.admit_slack_editor(ALICE).await;
+    let sessions = app.demo.data().join("sessions");
     let _ = std::fs::remove_dir_all(&sessions);
     std::fs::write(&sessions, "not a directory").unwrap();
     let result = app.ask(ALICE, "hello").await;
@@ -75,21 +75,21 @@ async fn a_recording_that_cannot_be_written_ends_no_turn() {
 /// P1, I1
 #[tokio::test]
 async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_nothing_before_the_restart() {
-    let mut app = TestApp::new(|_: &Asked| says("Here.")).await;
-    app.slack_editor(ALICE).await;
-    app.until_idle().await;
+    let mut app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+    app.admit_slack_editor(ALICE).await;
+    app.wait_until_idle().await;
     // A commit that waits for the disk takes along all that still had to reach it.
     app.invite("bob", Role::Viewer, &[]).await;
     // What is in the place of the log now is a file that the system does not sync.
-    let log = app.stage.data().join("drydock.db-wal");
-    let aside = app.stage.data().join("aside");
+    let log = app.demo.data().join("drydock.db-wal");
+    let aside = app.demo.data().join("aside");
     std::fs::rename(&log, &aside).unwrap();
     std::os::unix::fs::symlink("/proc/self/stat", &log).unwrap();
     let said = app.say(ALICE, "hello").await;
     let statuses: Vec<u16> = said.answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [503, 503]);
     let shown = |app: &TestApp| {
-        app.stage.slack.look(|state| {
+        app.demo.slack.with_state(|state| {
             let asked = state.message(SLACK_CHANNEL, &said.ts).unwrap();
             (
                 asked.reactions.len(),
@@ -102,15 +102,15 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     std::fs::rename(&aside, &log).unwrap();
     app.restart().await;
     // It was written down, and is answered once.
-    let result = app.nth_result(&said.ts, 1).await;
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("Here."), "{}", result.text);
-    app.command_in(ALICE, &said.ts, "!status").await;
+    app.run_command_in(ALICE, &said.ts, "!status").await;
     assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 3));
 }
 
 /// A Slack that wants to be left alone for so long.
-fn busy(seconds: u64) -> drydock::emulator::slack::Fault {
-    drydock::emulator::slack::Fault::Status {
+fn busy(seconds: u64) -> drydock::emulator::slack::SlackFault {
+    drydock::emulator::slack::SlackFault::Status {
         status: 429,
         retry_after_seconds: Some(seconds),
     }
@@ -119,68 +119,69 @@ fn busy(seconds: u64) -> drydock::emulator::slack::Fault {
 /// Checks that where Slack does not let us look, the result and the last words of its card are edits that go out together. R9
 #[tokio::test]
 async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
-    let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
+    let app = TestApp::new(|_: &ModelRequest| says("Here.").with_fault(LONG_ENOUGH_FOR_A_CARD)).await;
     let app = app.without_history().await;
-    app.slack_editor(ALICE).await;
-    app.stage.slack.fail_next("chat.update", 1, busy(0));
+    app.admit_slack_editor(ALICE).await;
+    app.demo.slack.fail_next("chat.update", 1, busy(0));
     let result = app.ask(ALICE, "hello").await;
     assert!(result.text.contains("Here."), "{}", result.text);
-    app.slack_reply(&result.thread, "the result is below").await;
+    app.wait_for_slack_reply(&result.thread, "the result is below")
+        .await;
     assert_eq!(app.results(&result.thread).len(), 1);
 }
 
 #[tokio::test]
 async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_first_line() {
-    let app = TestApp::new(|_: &Asked| says("Here.").but(LONG_ENOUGH_FOR_A_CARD)).await;
+    let app = TestApp::new(|_: &ModelRequest| says("Here.").with_fault(LONG_ENOUGH_FOR_A_CARD)).await;
     let mut app = app.without_history().await;
-    app.slack_editor(ALICE).await;
-    app.stage.slack.fail_next("chat.postMessage", 1, busy(30));
+    app.admit_slack_editor(ALICE).await;
+    app.demo.slack.fail_next("chat.postMessage", 1, busy(30));
     let said = app.say(ALICE, "hello").await;
-    app.until_audited("turn.finished").await;
+    app.wait_for_audit_line("turn.finished").await;
     assert_eq!(app.results(&said.ts).len(), 0);
     app.restart().await;
-    app.nth_result(&said.ts, 1).await;
+    app.wait_for_result(&said.ts, 1).await;
     // The line that mentions the person was posted, and filled.
-    let result = app.slack_reply(&said.ts, "Here.").await;
+    let result = app.wait_for_slack_reply(&said.ts, "Here.").await;
     assert_eq!(result.edits, 1);
 }
 
 /// T90, SDK-5
 #[tokio::test]
 async fn a_repository_that_is_gone_is_named_without_its_path() {
-    let app = TestApp::new(|_: &Asked| says("Here.")).await;
-    app.slack_editor(ALICE).await;
-    let moved = app.stage.directory().join("elsewhere.git");
-    std::fs::rename(app.stage.repository(), &moved).unwrap();
+    let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
+    app.admit_slack_editor(ALICE).await;
+    let moved = app.demo.directory().join("elsewhere.git");
+    std::fs::rename(app.demo.repository(), &moved).unwrap();
     let said = app.say(ALICE, "hello").await;
     let told = app
-        .slack("an answer", |state| {
-            let mut replies = state.replies(drydock::demo::stage::SLACK_CHANNEL, &said.ts);
-            let told = |message: &&drydock::emulator::slack::Message| {
-                !message.request.is_null() && !crate::support::app::visible(message).contains("Working")
+        .wait_for_slack("an answer", |state| {
+            let mut replies = state.replies(drydock::demo::environment::SLACK_CHANNEL, &said.ts);
+            let told = |message: &&drydock::emulator::slack::SlackMessage| {
+                !message.request.is_null() && !crate::support::app::visible_text(message).contains("Working")
             };
-            replies.find(told).map(crate::support::app::visible)
+            replies.find(told).map(crate::support::app::visible_text)
         })
         .await;
     assert!(
-        told.contains("infra") && !told.contains(&*app.stage.directory().to_string_lossy()),
+        told.contains("infra") && !told.contains(&*app.demo.directory().to_string_lossy()),
         "{told}"
     );
-    std::fs::rename(&moved, app.stage.repository()).unwrap();
+    std::fs::rename(&moved, app.demo.repository()).unwrap();
     let again = app.ask_in(ALICE, &said.ts, "hello again").await;
     assert!(again.text.contains("Here."), "{}", again.text);
 }
 
 #[tokio::test]
 async fn a_provider_that_refuses_is_named_and_the_next_message_works() {
-    let refused = Fault::Status {
+    let refused = AnswerFault::Status {
         status: 401,
         headers: Vec::new(),
         body: r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#
             .to_owned(),
     };
-    let app = TestApp::new(queue([says("").but(refused), says("Back again.")])).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::new(queue([says("").with_fault(refused), says("Back again.")])).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "hello").await;
     assert!(result.text.contains("No answer: "), "{}", result.text);
     assert!(!result.text.contains("sk-ant"), "{}", result.text);
@@ -191,7 +192,7 @@ async fn a_provider_that_refuses_is_named_and_the_next_message_works() {
 /// R8, R10, R11
 #[tokio::test]
 async fn trouble_with_a_provider_is_named_by_what_it_is() {
-    let status = |status: u16| Fault::Status {
+    let status = |status: u16| AnswerFault::Status {
         status,
         headers: vec![("retry-after".to_owned(), "0".to_owned())],
         body: String::new(),
@@ -205,17 +206,19 @@ async fn trouble_with_a_provider_is_named_by_what_it_is() {
             "No answer: the model provider is rate-limiting (429).",
         ),
         (
-            Fault::Malformed,
+            AnswerFault::Malformed,
             "No answer: the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.anthropic.base_url`.",
         ),
         (
-            Fault::EndAfter(100),
+            AnswerFault::EndAfter(100),
             "No answer: the answer of the model provider broke off.",
         ),
     ];
-    let lines = troubles.clone().map(|(fault, _)| says("Never.").but(fault));
-    let app = TestApp::set(queue(lines), &[("providers.anthropic.attempts_max", "1")]).await;
-    app.slack_editor(ALICE).await;
+    let lines = troubles
+        .clone()
+        .map(|(fault, _)| says("Never.").with_fault(fault));
+    let app = TestApp::with_settings(queue(lines), &[("providers.anthropic.attempts_max", "1")]).await;
+    app.admit_slack_editor(ALICE).await;
     for (fault, expected) in troubles {
         let told = app.ask(ALICE, "hello").await.text;
         let plain = told.replace('`', "");
@@ -226,21 +229,23 @@ async fn trouble_with_a_provider_is_named_by_what_it_is() {
 #[tokio::test]
 async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
     let mut before = Some(());
-    let app = TestApp::new(move |asked: &Asked| match (before.take(), step(asked)) {
-        (Some(()), _) => says("Lost in the restart.").but(Fault::Stall),
-        (None, 0) => calls(
-            "file_write",
-            json!({"path": "environments/dev/new.txt", "content": "once\n"}),
-        ),
-        (None, _) => says("Found again."),
-    });
+    let app = TestApp::new(
+        move |asked: &ModelRequest| match (before.take(), step_number(asked)) {
+            (Some(()), _) => says("Lost in the restart.").with_fault(AnswerFault::Stall),
+            (None, 0) => calls(
+                "file_write",
+                json!({"path": "environments/dev/new.txt", "content": "once\n"}),
+            ),
+            (None, _) => says("Found again."),
+        },
+    );
     let mut app = app.await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
     let said = app.say(ALICE, "write it").await;
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     app.restart().await;
-    let result = app.nth_result(&said.ts, 1).await;
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("Found again."), "{}", result.text);
     assert!(
         result.text.contains("CHG-1 is ready: 1 file, +1 −0."),
@@ -248,7 +253,7 @@ async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
         result.text
     );
     // Whatever else this conversation says comes after this; then there must still be one result.
-    app.command_in(ALICE, &said.ts, "!status").await;
+    app.run_command_in(ALICE, &said.ts, "!status").await;
     assert_eq!(app.results(&said.ts).len(), 1);
     assert_eq!(app.count("SELECT count(*) FROM change"), 1);
     assert_eq!(app.count("SELECT count(*) FROM inbox WHERE done_at IS NULL"), 0);
@@ -258,29 +263,29 @@ async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
 #[tokio::test]
 async fn a_restart_in_the_middle_of_tool_work_keeps_what_was_done() {
     let mut stalled = false;
-    let mut app = TestApp::new(move |asked: &Asked| {
+    let mut app = TestApp::new(move |asked: &ModelRequest| {
         let words = asked.last_user_text();
         if words.contains("status") {
             return says("Nothing more.");
         }
-        match step(asked) {
+        match step_number(asked) {
             0 => calls(
                 "file_write",
                 json!({"path": "environments/dev/new.txt", "content": "once\n"}),
             ),
             _ if !stalled => {
                 stalled = true;
-                says("").but(Fault::Delay(Duration::from_secs(600)))
+                says("").with_fault(AnswerFault::Delay(Duration::from_secs(600)))
             }
             _ => says("Done after all."),
         }
     })
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "write it").await;
-    app.until_asked(2).await;
+    app.wait_for_model_requests(2).await;
     app.restart().await;
-    let result = app.nth_result(&said.ts, 1).await;
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("Done after all."), "{}", result.text);
     assert!(result.text.contains("1 file, +1 −0"), "{}", result.text);
     assert_eq!(app.results(&said.ts).len(), 1);

@@ -1,10 +1,10 @@
 //! Tests that nobody starves the others: what one person has evaluated without end holds up no other person, and one person's conversations
 //! do not take every turn.
 
-use crate::support::app::{TestApp, step};
-use crate::support::evaluation::{evaluator, snippet};
-use drydock::emulator::model::{Asked, Fault, calls, says};
-use drydock::jsonnet::{Budget, EvalError, EvalLimits, Evaluator, Request, SecondOpinionWanted};
+use crate::support::app::{TestApp, step_number};
+use crate::support::evaluation::{evaluator, snippet_request};
+use drydock::emulator::model::{AnswerFault, ModelRequest, calls, says};
+use drydock::jsonnet::{Budget, CrossCheckMode, EvalError, EvalLimits, EvalRequest, Evaluator};
 use drydock::model::UserId;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -21,22 +21,22 @@ fn limits() -> EvalLimits {
     EvalLimits {
         // Longer than the test: only a place beyond those of the endless programs ends it.
         time_max: Duration::from_secs(600),
-        jails_max: 2,
+        workers_max: 2,
         ..EvalLimits::default()
     }
 }
 
-fn endless() -> Request {
-    snippet("std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)")
+fn endless() -> EvalRequest {
+    snippet_request("std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)")
 }
 
 /// Evaluates all that one person can have evaluated at once: calls of tools, and a comparison of many environments, in every conversation.
-async fn abuse(evaluator: &Evaluator, alice: UserId) {
+async fn endless_calls(evaluator: &Evaluator, alice: UserId) {
     let never = CancellationToken::new();
     let conversation = |_| {
         let calls = (0..CALLS).map(|_| evaluator.evaluate(endless(), &never));
         let comparison = evaluator.evaluate_all(vec![endless(); 50], &never);
-        Budget::of(alice).charge(async { tokio::join!(join_all(calls), comparison) })
+        Budget::for_person(alice).charge(async { tokio::join!(join_all(calls), comparison) })
     };
     join_all((0..CONVERSATIONS).map(conversation)).await;
 }
@@ -48,15 +48,15 @@ async fn endless_programs_of_one_person_hold_up_nobody_else() {
     let never = CancellationToken::new();
     let bob = async {
         for number in 0..SMALL {
-            let request = Request {
-                second_opinion: SecondOpinionWanted::Yes,
-                ..snippet(&format!("{number} + 1"))
+            let request = EvalRequest {
+                cross_check: CrossCheckMode::On,
+                ..snippet_request(&format!("{number} + 1"))
             };
             let value = evaluator.evaluate(request, &never).await.expect("a value");
             assert_eq!(value.json, (number + 1).to_string());
         }
         let batch = (0..SMALL)
-            .map(|number| snippet(&format!("{number} * 2")))
+            .map(|number| snippet_request(&format!("{number} * 2")))
             .collect();
         let values = evaluator.evaluate_all(batch, &never).await;
         assert!(values.iter().all(Result::is_ok), "{values:?}");
@@ -64,39 +64,39 @@ async fn endless_programs_of_one_person_hold_up_nobody_else() {
     tokio::select! {
         // Begins first, and has every place there is.
         biased;
-        () = abuse(&evaluator, UserId(1)) => panic!("the endless programs ended first"),
-        () = Budget::of(UserId(2)).charge(bob) => {}
+        () = endless_calls(&evaluator, UserId(1)) => panic!("the endless programs ended first"),
+        () = Budget::for_person(UserId(2)).charge(bob) => {}
     }
 }
 
 #[tokio::test]
-async fn the_time_of_one_turn_in_the_jail_is_bounded() {
+async fn the_sandbox_time_of_one_turn_is_bounded() {
     let evaluator = evaluator(EvalLimits {
         time_max: Duration::from_secs(1),
         turn_time_max: Duration::from_secs(1),
         ..limits()
     });
     let never = CancellationToken::new();
-    let spent = Err(EvalError::Spent { seconds: 1 });
+    let spent = Err(EvalError::BudgetExhausted { seconds: 1 });
     let turn = async {
         let first = evaluator.evaluate(endless(), &never).await;
         assert_eq!(first, Err(EvalError::Time { seconds: 1 }));
-        assert_eq!(evaluator.evaluate(snippet("1"), &never).await, spent);
+        assert_eq!(evaluator.evaluate(snippet_request("1"), &never).await, spent);
         let batch = evaluator
-            .evaluate_all(vec![snippet("1"), snippet("2")], &never)
+            .evaluate_all(vec![snippet_request("1"), snippet_request("2")], &never)
             .await;
         assert_eq!(batch, vec![spent.clone(), spent.clone()]);
     };
-    Budget::of(UserId(1)).charge(turn).await;
+    Budget::for_person(UserId(1)).charge(turn).await;
     // The next turn has its own, and a terminal has no such bound.
-    let next = Budget::of(UserId(1)).charge(evaluator.evaluate(snippet("1"), &never));
+    let next = Budget::for_person(UserId(1)).charge(evaluator.evaluate(snippet_request("1"), &never));
     assert!(next.await.is_ok());
-    assert!(evaluator.evaluate(snippet("1"), &never).await.is_ok());
+    assert!(evaluator.evaluate(snippet_request("1"), &never).await.is_ok());
 }
 
 /// A caller that goes away takes what its program has cost to the bound of the turn, as one that waits does.
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_paid_for() {
+async fn an_abandoned_evaluation_still_counts_against_the_turn() {
     let evaluator = evaluator(EvalLimits {
         turn_time_max: Duration::from_secs(1),
         ..limits()
@@ -106,24 +106,24 @@ async fn what_nobody_waits_for_any_more_is_paid_for() {
         let patience = Duration::from_millis(1_500);
         let given_up = tokio::time::timeout(patience, evaluator.evaluate(endless(), &never)).await;
         assert!(given_up.is_err());
-        evaluator.evaluate(snippet("1"), &never).await
+        evaluator.evaluate(snippet_request("1"), &never).await
     };
-    let after = Budget::of(UserId(1)).charge(turn).await;
-    assert_eq!(after, Err(EvalError::Spent { seconds: 1 }));
+    let after = Budget::for_person(UserId(1)).charge(turn).await;
+    assert_eq!(after, Err(EvalError::BudgetExhausted { seconds: 1 }));
 }
 
 /// An undo renders what it leaves: within the bound of a turn, and in the turn of its person.
 #[tokio::test]
-async fn what_a_command_has_evaluated_is_paid_for_by_its_person() {
-    let app = TestApp::set(
-        |asked: &Asked| match (step(asked), asked.last_user_text().contains("endless")) {
+async fn evaluations_of_a_command_are_charged_to_its_person() {
+    let app = TestApp::with_settings(
+        |asked: &ModelRequest| match (step_number(asked), asked.last_user_text().contains("endless")) {
             (0, true) => {
                 let endless = "{ a: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) }\n";
                 let main = |name: &str| json!({"path": format!("environments/{name}/main.jsonnet"), "content": endless});
                 ["staging", "prod", "monitoring"]
                     .into_iter()
                     .fold(calls("file_write", main("dev")), |answer, name| {
-                        answer.and_calls("file_write", main(name))
+                        answer.with_call("file_write", main(name))
                     })
             }
             (0, false) => calls("file_write", json!({"path": "notes.txt", "content": "more\n"})),
@@ -136,11 +136,11 @@ async fn what_a_command_has_evaluated_is_paid_for_by_its_person() {
         ],
     )
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "make them endless").await;
     app.ask_in(ALICE, &first.thread, "@drydock a note").await;
-    app.command_in(ALICE, &first.thread, "!undo").await;
-    let left = app.command_in(ALICE, &first.thread, "!diff").await;
+    app.run_command_in(ALICE, &first.thread, "!undo").await;
+    let left = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(left.contains("all evaluations of this turn together"), "{left}");
 }
 
@@ -150,26 +150,26 @@ const BOB: &str = "U0BOB";
 /// R6: one person's conversations take half of the turns, so the first message of another is answered next.
 #[tokio::test]
 async fn many_conversations_of_one_person_leave_turns_to_others() {
-    let app = TestApp::set(
-        |asked: &Asked| match asked.last_user_text().contains("stall") {
-            true => says("Never.").but(Fault::Stall),
+    let app = TestApp::with_settings(
+        |asked: &ModelRequest| match asked.last_user_text().contains("stall") {
+            true => says("Never.").with_fault(AnswerFault::Stall),
             false => says("Here."),
         },
         &[("limits.turns_at_once_max", "4")],
     )
     .await;
-    app.slack_editor(ALICE).await;
-    app.slack_editor(BOB).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
     for _ in 0..8 {
         app.say(ALICE, "stall").await;
     }
     // Half of four are hers, and she waits for more.
-    app.until_asked(2).await;
+    app.wait_for_model_requests(2).await;
     for _ in 0..3 {
         let answered = app.ask(BOB, "hello").await;
         assert!(answered.text.contains("Here."), "{}", answered.text);
     }
-    let stalled = app.asked();
+    let stalled = app.model_requests();
     let stalled = stalled
         .iter()
         .filter(|asked| asked.last_user_text().contains("stall"));

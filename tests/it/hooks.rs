@@ -1,10 +1,10 @@
 //! A signed webhook prepares a change: its payload is data, its grants bound it, and it happens once.
 
-use crate::support::app::{TestApp, step, visible};
-use crate::support::log::Log;
+use crate::support::app::{TestApp, step_number, visible_text};
+use crate::support::log::LogCapture;
 use crate::support::sign;
-use drydock::demo::stage::{HOOK_SECRET, SLACK_CHANNEL};
-use drydock::emulator::model::{Answer, Asked, Fault, calls, queue, says};
+use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
+use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 
 fn release(notes: &str) -> Value {
@@ -32,9 +32,9 @@ fn edit(environment: &str) -> Value {
     json!({"path": format!("environments/{environment}/main.jsonnet"), "old": "web:1.8.3", "new": "web:1.9.0"})
 }
 
-fn promote(asked: &Asked) -> Answer {
-    match step(asked) {
-        0 => calls("file_edit", edit("dev")).and_calls("file_edit", edit("staging")),
+fn promote(asked: &ModelRequest) -> ScriptedAnswer {
+    match step_number(asked) {
+        0 => calls("file_edit", edit("dev")).with_call("file_edit", edit("staging")),
         _ => says("Prepared."),
     }
 }
@@ -43,18 +43,18 @@ const ONE: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 const TWO: &str = "82d3162e-cc78-11e3-81ab-4c9367dc0958";
 
 fn posts(app: &TestApp) -> Vec<String> {
-    app.stage.slack.look(|state| {
+    app.demo.slack.with_state(|state| {
         let messages = state.messages.iter();
         let in_channel =
             messages.filter(|message| message.channel == SLACK_CHANNEL && !message.request.is_null());
-        in_channel.map(visible).collect()
+        in_channel.map(visible_text).collect()
     })
 }
 
 /// Waits until so many events were taken in and nothing is left to do.
 async fn until_answered(app: &TestApp, inbounds: i64) {
     assert_eq!(app.count("SELECT count(*) FROM inbox"), inbounds);
-    app.until_idle().await;
+    app.wait_until_idle().await;
 }
 
 /// T24
@@ -65,17 +65,17 @@ async fn a_release_is_prepared_from_listed_fields_as_data_and_posted_once() {
     let payload = release(notes);
     assert_eq!(deliver(&app, "release", ONE, &payload).await.0, 200);
     let post = app
-        .slack_message(SLACK_CHANNEL, "+    image: 'registry.example.com/web:1.9.0',")
+        .wait_for_slack_message(SLACK_CHANNEL, "+    image: 'registry.example.com/web:1.9.0',")
         .await;
     assert!(
-        visible(&post).contains("is ready: 2 files, +2 −2"),
+        visible_text(&post).contains("is ready: 2 files, +2 −2"),
         "{}",
-        visible(&post)
+        visible_text(&post)
     );
     let (status, body) = deliver(&app, "release", ONE, &payload).await;
     assert_eq!((status, body.contains("duplicate")), (200, true), "{body}");
 
-    let asked = app.asked();
+    let asked = app.model_requests();
     let text = asked[0].last_user_text();
     let (instructions, data) = text.split_once("<untrusted_data>").unwrap();
     assert!(
@@ -92,7 +92,7 @@ async fn a_release_is_prepared_from_listed_fields_as_data_and_posted_once() {
     // Somebody's title changes no tool and no word of the system prompt.
     assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
     until_answered(&app, 2).await;
-    let all = app.asked();
+    let all = app.model_requests();
     let other = &all[asked.len()];
     assert_eq!((&other.tools, &other.system), (&all[0].tools, &all[0].system));
     // Nor does it reach the next event: that one begins from the base, knowing nothing of the first.
@@ -112,7 +112,7 @@ async fn a_hook_may_not_touch_what_its_grants_leave_out() {
     .await;
     assert_eq!(deliver(&app, "release", ONE, &release("Faster.")).await.0, 200);
     until_answered(&app, 1).await;
-    let refused = app.asked()[1].last_results()[0].clone();
+    let refused = app.model_requests()[1].last_results()[0].clone();
     assert!(
         refused.is_error && refused.content.contains("not in your grant (dev, staging)"),
         "{refused:?}"
@@ -130,7 +130,7 @@ async fn events_and_sources_that_are_not_listed_do_nothing() {
     fork["repository"]["full_name"] = json!("evil/web");
     assert_eq!(deliver(&app, "release", ONE, &fork).await.0, 200);
     assert_eq!(deliver(&app, "push", TWO, &release("Faster.")).await.0, 200);
-    app.until_audited("ingress.ignored").await;
+    app.wait_for_audit_line("ingress.ignored").await;
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
     assert_eq!(posts(&app), Vec::<String>::new());
 }
@@ -161,7 +161,7 @@ async fn one_release_is_one_turn_whatever_else_github_says_of_it() {
     }
     until_answered(&app, 1).await;
     assert_eq!(app.count("SELECT count(*) FROM change"), 1);
-    let asked = app.asked();
+    let asked = app.model_requests();
     let text = asked[0].last_user_text();
     assert!(text.contains("1 + 1 ") && text.contains(" 100 %"), "{text}");
     let posts = posts(&app);
@@ -172,22 +172,22 @@ async fn one_release_is_one_turn_whatever_else_github_says_of_it() {
 /// Every event is a conversation of its own: it is answered beside the others, and prepares a change of its own.
 #[tokio::test]
 async fn each_event_prepares_a_change_of_its_own_side_by_side() {
-    let app = TestApp::new(
-        |asked: &Asked| match (step(asked), asked.last_user_text().contains("slow")) {
-            (0, true) => calls("file_edit", edit("dev")).but(Fault::Stall),
-            (0, false) => calls("file_edit", edit("dev")).and_calls("file_edit", edit("staging")),
+    let app = TestApp::new(|asked: &ModelRequest| {
+        match (step_number(asked), asked.last_user_text().contains("slow")) {
+            (0, true) => calls("file_edit", edit("dev")).with_fault(AnswerFault::Stall),
+            (0, false) => calls("file_edit", edit("dev")).with_call("file_edit", edit("staging")),
             _ => says("Prepared."),
-        },
-    )
+        }
+    })
     .await;
     assert_eq!(deliver(&app, "release", ONE, &release("slow")).await.0, 200);
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
-    let post = app.slack_message(SLACK_CHANNEL, "is ready").await;
+    let post = app.wait_for_slack_message(SLACK_CHANNEL, "is ready").await;
     assert!(
-        visible(&post).contains("CHG-1 is ready: 2 files"),
+        visible_text(&post).contains("CHG-1 is ready: 2 files"),
         "{}",
-        visible(&post)
+        visible_text(&post)
     );
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 2);
     // Both go to the chat, and to no thread that is named after an event.
@@ -197,20 +197,21 @@ async fn each_event_prepares_a_change_of_its_own_side_by_side() {
         deliver(&app, "release", third, &release("Once more.")).await.0,
         200
     );
-    app.slack_message(SLACK_CHANNEL, "CHG-2 is ready: 2 files").await;
+    app.wait_for_slack_message(SLACK_CHANNEL, "CHG-2 is ready: 2 files")
+        .await;
 }
 
 #[tokio::test]
 async fn events_continue_one_change_where_their_hook_says_so() {
-    let app = TestApp::set(
-        |asked: &Asked| match asked.last_user_text() {
+    let app = TestApp::with_settings(
+        |asked: &ModelRequest| match asked.last_user_text() {
             text if text.contains("no edit") => says("There is nothing to promote."),
-            text if text.contains("overloaded") => says("").but(Fault::Status {
+            text if text.contains("overloaded") => says("").with_fault(AnswerFault::Status {
                 status: 400,
                 headers: Vec::new(),
                 body: "{}".to_owned(),
             }),
-            _ if step(asked) > 0 => says("Prepared."),
+            _ if step_number(asked) > 0 => says("Prepared."),
             text if text.contains("second") => calls("file_edit", edit("staging")),
             _ => calls("file_edit", edit("dev")),
         },
@@ -218,7 +219,7 @@ async fn events_continue_one_change_where_their_hook_says_so() {
     )
     .await;
     assert_eq!(deliver(&app, "release", ONE, &release("first")).await.0, 200);
-    app.slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    app.wait_for_slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
     // One that edits nothing, or has no answer, leaves the change open.
     for (id, notes) in [("none-1", "no edit"), ("none-2", "overloaded")] {
         assert_eq!(deliver(&app, "release", id, &release(notes)).await.0, 200);
@@ -232,7 +233,8 @@ async fn events_continue_one_change_where_their_hook_says_so() {
         "{posts:?}"
     );
     assert_eq!(deliver(&app, "release", TWO, &release("second")).await.0, 200);
-    app.slack_message(SLACK_CHANNEL, "CHG-1 rev 2 is ready").await;
+    app.wait_for_slack_message(SLACK_CHANNEL, "CHG-1 rev 2 is ready")
+        .await;
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 1);
 }
 
@@ -240,7 +242,7 @@ async fn events_continue_one_change_where_their_hook_says_so() {
 #[tokio::test]
 async fn a_wrong_secret_is_seen_by_the_operator() {
     let app = TestApp::new(promote).await;
-    let log = Log::capture();
+    let log = LogCapture::capture();
     let body = release("Faster.").to_string();
     let wrong = sign::github("another secret than ours", body.as_bytes());
     let headers = [
@@ -271,10 +273,10 @@ async fn a_wrong_secret_is_seen_by_the_operator() {
 
 /// P2: what there is no room for is not acknowledged, so its sender delivers it again or shows it as failed.
 #[tokio::test]
-async fn an_event_there_is_no_room_for_is_answered_503_and_taken_when_it_comes_again() {
-    let app = TestApp::set(
-        |asked: &Asked| match asked.last_user_text().contains("slow") {
-            true => says("Never.").but(Fault::Stall),
+async fn an_event_over_the_queue_limit_is_answered_503_and_accepted_on_redelivery() {
+    let app = TestApp::with_settings(
+        |asked: &ModelRequest| match asked.last_user_text().contains("slow") {
+            true => says("Never.").with_fault(AnswerFault::Stall),
             false => promote(asked),
         },
         &[
@@ -284,14 +286,14 @@ async fn an_event_there_is_no_room_for_is_answered_503_and_taken_when_it_comes_a
     )
     .await;
     assert_eq!(deliver(&app, "release", ONE, &release("slow")).await.0, 200);
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     let (status, body) = deliver(&app, "release", TWO, &release("Faster.")).await;
     assert_eq!((status, body.contains("unavailable")), (503, true), "{body}");
-    app.until_audited("ingress.full").await;
+    app.wait_for_audit_line("ingress.full").await;
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 1);
-    app.sabotage("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
+    app.alter_database("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
     let (status, _) = deliver(&app, "release", TWO, &release("Faster.")).await;
     assert_eq!(status, 200);
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 2);
-    app.sabotage("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
+    app.alter_database("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
 }

@@ -74,7 +74,7 @@ fn the_final_stage_plays_the_demo_as_nobody_on_a_read_only_root_without_a_networ
             .args(["build", "--quiet", "--tag", &tag])
             .arg(context.path()),
     );
-    let image = Image { docker, tag };
+    let image = TemporaryImage { docker, tag };
     assert!(!built.is_empty());
 
     let printed = image.run(&[], &["--version"]);
@@ -96,12 +96,12 @@ fn the_final_stage_plays_the_demo_as_nobody_on_a_read_only_root_without_a_networ
 }
 
 /// An image that is removed again.
-struct Image {
+struct TemporaryImage {
     docker: Component,
     tag: String,
 }
 
-impl Image {
+impl TemporaryImage {
     /// Returns the output of the program in a container of the image, with the engine's own filter of system calls and the user of the
     /// image.
     fn run(&self, options: &[&str], arguments: &[&str]) -> String {
@@ -112,7 +112,7 @@ impl Image {
     }
 }
 
-impl Drop for Image {
+impl Drop for TemporaryImage {
     fn drop(&mut self) {
         let removed = self
             .docker

@@ -1,18 +1,18 @@
 //! Tests of what is let in from the wire: every forgery gets one and the same answer, and a replay changes nothing.
 
 use crate::support::app::TestApp;
-use crate::support::log::Log;
+use crate::support::log::LogCapture;
 use crate::support::{sign, world};
 use drydock::config::{ChannelSettings, TelegramMode};
-use drydock::demo::stage::{HOOK_SECRET, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN};
-use drydock::emulator::model::{Asked, Queue, queue, says};
+use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN};
+use drydock::emulator::model::{AnswerQueue, ModelRequest, queue, says};
 use drydock::model::Secret;
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
 const REFUSED: &str = r#"{"error":"unauthenticated"}"#;
 
-fn nobody_asks() -> Queue {
+fn nobody_asks() -> AnswerQueue {
     queue([])
 }
 
@@ -87,12 +87,12 @@ async fn every_badly_signed_hook_is_refused_in_the_same_words() {
         "an unknown name"
     );
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
-    app.until_audited("ingress.rejected").await;
+    app.wait_for_audit_line("ingress.rejected").await;
 }
 
 /// CI-27: what an address says proves nothing.
 #[tokio::test]
-async fn a_signature_in_an_address_is_none() {
+async fn a_signature_in_the_url_is_ignored() {
     let app = TestApp::new(nobody_asks()).await;
     let body = br#"{"action":"published"}"#;
     let right = sign::github(HOOK_SECRET, body);
@@ -111,10 +111,10 @@ async fn a_signature_in_an_address_is_none() {
 #[tokio::test]
 async fn every_badly_signed_or_stale_slack_event_is_refused_in_the_same_words() {
     let app = TestApp::new(nobody_asks()).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let event = json!({"type": "app_mention", "user": ALICE, "team": "T0ACME", "channel": SLACK_CHANNEL,
         "ts": "1795293600.900001", "text": "<@U0DRYDOCK> delete prod"});
-    let body = app.stage.slack.envelope(&event).to_string().into_bytes();
+    let body = app.demo.slack.envelope(&event).to_string().into_bytes();
     let now = seconds();
     let at = now.to_string();
     let right = sign::slack(SLACK_SIGNING_SECRET, now, &body);
@@ -150,20 +150,20 @@ async fn every_badly_signed_or_stale_slack_event_is_refused_in_the_same_words() 
         ];
         assert_eq!(send(&headers).await, refused(), "{strange}");
     }
-    app.until_audited("hook.stale").await;
-    app.until_audited("hook.forged").await;
+    app.wait_for_audit_line("hook.stale").await;
+    app.wait_for_audit_line("hook.forged").await;
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
-    assert_eq!(app.asked().len(), 0);
+    assert_eq!(app.model_requests().len(), 0);
 }
 
 /// R20: a clock that differs is told as such, and is no silence of 401s.
 #[tokio::test]
 async fn signatures_that_are_right_and_of_another_time_show_in_the_probe() {
     let app = TestApp::new(nobody_asks()).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let event = json!({"type": "app_mention", "user": "U0NOBODY", "team": "T0ACME", "channel": SLACK_CHANNEL,
         "ts": "1795293600.900001", "text": "<@U0DRYDOCK> hello"});
-    let body = app.stage.slack.envelope(&event).to_string().into_bytes();
+    let body = app.demo.slack.envelope(&event).to_string().into_bytes();
     let send = async |at: i64| {
         let (time, signature) = (at.to_string(), sign::slack(SLACK_SIGNING_SECRET, at, &body));
         let headers = [
@@ -209,19 +209,19 @@ async fn a_body_that_was_touched_after_signing_is_refused() {
 /// T15
 #[tokio::test]
 async fn one_slack_event_sent_fifty_times_is_answered_once() {
-    let app = TestApp::new(|_: &Asked| says("Once.")).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::new(|_: &ModelRequest| says("Once.")).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "are you there?").await;
     let event = json!({"type": "app_mention", "user": ALICE, "team": "T0ACME", "channel": SLACK_CHANNEL,
         "ts": said.ts, "event_ts": said.ts, "text": "<@U0DRYDOCK> are you there?"});
-    let event = app.stage.slack.envelope(&event);
-    let sending = (0..50).map(|_| app.stage.slack.send_event(&event));
+    let event = app.demo.slack.envelope(&event);
+    let sending = (0..50).map(|_| app.demo.slack.send_event(&event));
     for answer in futures_util::future::join_all(sending).await {
         assert_eq!(answer.unwrap().status, 200);
     }
-    app.nth_result(&said.ts, 1).await;
+    app.wait_for_result(&said.ts, 1).await;
     assert_eq!(app.count("SELECT count(*) FROM turn"), 1);
-    assert_eq!(app.asked().len(), 1);
+    assert_eq!(app.model_requests().len(), 1);
     assert_eq!(app.results(&said.ts).len(), 1);
 }
 
@@ -229,8 +229,8 @@ async fn one_slack_event_sent_fifty_times_is_answered_once() {
 #[tokio::test]
 async fn telegram_must_bring_the_secret_token() {
     let mut app = TestApp::new(nobody_asks()).await;
-    app.stage.stop().await;
-    let mut config = app.stage.config().unwrap();
+    app.demo.stop().await;
+    let mut config = app.demo.config().unwrap();
     config.server.public_url = "https://drydock.example.com".to_owned();
     if let Some(ChannelSettings::Telegram(telegram)) = config.channels.get_mut("telegram") {
         telegram.mode = TelegramMode::Webhook;
@@ -264,7 +264,7 @@ async fn telegram_must_bring_the_secret_token() {
 /// T20
 #[tokio::test]
 async fn a_forger_does_not_find_the_right_signature_in_any_log() {
-    let log = Log::capture();
+    let log = LogCapture::capture();
     let app = TestApp::new(nobody_asks()).await;
     let body = br#"{"action":"published"}"#;
     let forged = sign::github("another secret, just as long", body);
@@ -280,7 +280,7 @@ async fn a_forger_does_not_find_the_right_signature_in_any_log() {
     ];
     let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(app.post("/in/slack", &headers, body).await, refused());
-    app.until_audited("hook.forged").await;
+    app.wait_for_audit_line("hook.forged").await;
     let logged = log.text();
     assert!(logged.contains("listening on"), "nothing was captured");
     for right in [
@@ -288,7 +288,7 @@ async fn a_forger_does_not_find_the_right_signature_in_any_log() {
         sign::slack(SLACK_SIGNING_SECRET, now, body),
     ] {
         assert!(!logged.contains(&right));
-        assert!(app.data_holds(&right).is_empty());
+        assert!(app.data_files_with(&right).is_empty());
     }
     for secret in [HOOK_SECRET, SLACK_SIGNING_SECRET] {
         assert!(!logged.contains(secret));

@@ -1,9 +1,9 @@
 //! One person's words, files and secrets never reach another person's model request, chat or recording.
 
-use crate::support::app::{TestApp, step, visible};
+use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::access::Role;
-use drydock::demo::stage::{MODEL_KEY, SLACK_BOT_TOKEN};
-use drydock::emulator::model::{Asked, calls, queue, says};
+use drydock::demo::environment::{MODEL_KEY, SLACK_BOT_TOKEN};
+use drydock::emulator::model::{ModelRequest, calls, queue, says};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -14,43 +14,43 @@ const TURNS: usize = 60;
 /// T34: what is kept of one person's rendering answers nobody else, though the path, the calls and the environment are the same.
 #[tokio::test]
 async fn two_people_who_render_the_same_path_each_see_their_own() {
-    let app = TestApp::new(|asked: &Asked| {
+    let app = TestApp::new(|asked: &ModelRequest| {
         let words = asked.last_user_text();
         let who = if words.contains("CANARY-A") { "CANARY-A" } else { "CANARY-B" };
         let program = format!(
             "{{ a: {{ apiVersion: 'v1', kind: 'ConfigMap', metadata: {{ name: 'a' }}, data: {{ of: '{who}' }} }} }}\n"
         );
         let environment = json!({"env_path": "environments/dev"});
-        match step(asked) {
+        match step_number(asked) {
             0 => calls(
                 "file_write",
                 json!({"path": "environments/dev/main.jsonnet", "content": program}),
             ),
-            1 => calls("tanka_show", environment.clone()).and_calls("tanka_diff", environment),
+            1 => calls("tanka_show", environment.clone()).with_call("tanka_diff", environment),
             _ => says("Rendered."),
         }
     })
     .await;
-    app.slack_editor(ALICE).await;
-    app.slack_editor(BOB).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
     let twice = async |user: &str, own: &str| {
         for round in 0..2 {
             let asked = app.ask(user, &format!("render {own} round {round}")).await;
             let render = app
-                .command_in(user, &asked.thread, "!render environments/dev")
+                .run_command_in(user, &asked.thread, "!render environments/dev")
                 .await;
             assert!(render.contains(own), "{render}");
         }
     };
     tokio::join!(twice(ALICE, "CANARY-A"), twice(BOB, "CANARY-B"));
-    for asked in app.asked() {
+    for asked in app.model_requests() {
         let is_alices = asked.raw.contains("render CANARY-A");
         let (own, foreign) = match is_alices {
             true => ("CANARY-A", "CANARY-B"),
             false => ("CANARY-B", "CANARY-A"),
         };
         assert!(!asked.raw.contains(foreign), "{}", asked.raw);
-        if step(&asked) == 2 {
+        if step_number(&asked) == 2 {
             for result in asked.last_results() {
                 assert!(
                     !result.is_error && result.content.contains(own),
@@ -60,38 +60,38 @@ async fn two_people_who_render_the_same_path_each_see_their_own() {
             }
         }
     }
-    assert_eq!(app.asked().len(), 12);
+    assert_eq!(app.model_requests().len(), 12);
 }
 
 /// T25, I3
 #[tokio::test]
 async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
-    let app = TestApp::new(|asked: &Asked| {
+    let app = TestApp::new(|asked: &ModelRequest| {
         let words = asked.last_user_text().to_owned();
         let who = if words.contains("CANARY-A") {
             "CANARY-A"
         } else {
             "CANARY-B"
         };
-        match step(asked) {
+        match step_number(asked) {
             0 => calls(
                 "file_write",
                 json!({"path": "environments/dev/same.txt", "content": format!("{who} {words}\n")}),
             )
-            .and_calls("file_read", json!({"path": "environments/dev/same.txt"}))
-            .and_calls("git_diff", json!({})),
+            .with_call("file_read", json!({"path": "environments/dev/same.txt"}))
+            .with_call("git_diff", json!({})),
             1 => calls(
                 "file_search",
                 json!({"glob_pattern": "**", "text_query": "CANARY"}),
             )
-            .and_calls("file_list", json!({"glob_pattern": "environments/dev/*"}))
-            .and_calls("git_status", json!({})),
+            .with_call("file_list", json!({"glob_pattern": "environments/dev/*"}))
+            .with_call("git_status", json!({})),
             _ => says(format!("noted: {words}")),
         }
     })
     .await;
-    app.slack_editor(ALICE).await;
-    app.slack_editor(BOB).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
     let talk = async |user: &str, canary: &str| {
         let first = app.ask(user, &format!("{canary} turn 0")).await;
         for turn in 1..TURNS {
@@ -102,7 +102,7 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
     };
     let (alice, bob) = tokio::join!(talk(ALICE, "CANARY-A"), talk(BOB, "CANARY-B"));
 
-    let asked = app.asked();
+    let asked = app.model_requests();
     assert_eq!(asked.len(), 2 * 3 * TURNS);
     for request in &asked {
         assert!(
@@ -112,17 +112,17 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
         );
     }
     for (thread, foreign) in [(&alice, "CANARY-B"), (&bob, "CANARY-A")] {
-        app.stage.slack.look(|state| {
-            for message in state.replies(drydock::demo::stage::SLACK_CHANNEL, thread) {
+        app.demo.slack.with_state(|state| {
+            for message in state.replies(drydock::demo::environment::SLACK_CHANNEL, thread) {
                 assert!(
                     !message.request.to_string().contains(foreign),
                     "{}",
-                    visible(message)
+                    visible_text(message)
                 );
             }
         });
     }
-    for (name, text) in app.sessions() {
+    for (name, text) in app.recordings() {
         assert!(
             !(text.contains("CANARY-A") && text.contains("CANARY-B")),
             "{name}"
@@ -133,7 +133,7 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
         (ALICE, &alice, "CANARY-A", "CANARY-B"),
         (BOB, &bob, "CANARY-B", "CANARY-A"),
     ] {
-        let diff = app.command_in(user, thread, "!diff").await;
+        let diff = app.run_command_in(user, thread, "!diff").await;
         assert!(diff.contains(own) && !diff.contains(foreign), "{diff}");
     }
 }
@@ -141,7 +141,7 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
 /// T26, T29
 #[tokio::test]
 async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
-    let app = TestApp::new(|asked: &Asked| match step(asked) {
+    let app = TestApp::new(|asked: &ModelRequest| match step_number(asked) {
         0 if asked.last_user_text().contains("CANARY-A") => calls(
             "file_write",
             json!({"path": "environments/dev/alice.txt", "content": "CANARY-A\n"}),
@@ -150,18 +150,18 @@ async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
             "file_write",
             json!({"path": "environments/dev/bob.txt", "content": "x\n"}),
         )
-        .and_calls("file_read", json!({"path": "environments/dev/alice.txt"}))
-        .and_calls("file_read", json!({"path": "../1/environments/dev/alice.txt"}))
-        .and_calls("git_diff", json!({})),
+        .with_call("file_read", json!({"path": "environments/dev/alice.txt"}))
+        .with_call("file_read", json!({"path": "../1/environments/dev/alice.txt"}))
+        .with_call("git_diff", json!({})),
         _ => says("So be it."),
     })
     .await;
-    app.slack_editor(ALICE).await;
-    app.slack_user(BOB, Role::Viewer, &["**"]).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_user(BOB, Role::Viewer, &["**"]).await;
     let alice = app.ask(ALICE, "CANARY-A please").await;
     let bob = app.ask_in(BOB, &alice.thread, "@drydock yes do it").await;
     assert!(!bob.text.contains("is ready"), "{}", bob.text);
-    let last = app.asked().pop().unwrap();
+    let last = app.model_requests().pop().unwrap();
     assert!(!last.raw.contains("CANARY-A"), "{}", last.raw);
     let results = last.last_results();
     assert!(results[..3].iter().all(|result| result.is_error), "{results:?}");
@@ -170,11 +170,11 @@ async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
         "{results:?}"
     );
     // Bob's commands in Alice's thread are about Bob's conversation.
-    let diff = app.command_in(BOB, &alice.thread, "!diff").await;
+    let diff = app.run_command_in(BOB, &alice.thread, "!diff").await;
     assert!(diff.contains("Nothing is prepared here."), "{diff}");
-    let discarded = app.command_in(BOB, &alice.thread, "!discard").await;
+    let discarded = app.run_command_in(BOB, &alice.thread, "!discard").await;
     assert!(discarded.contains("Nothing is prepared here."), "{discarded}");
-    let diff = app.command_in(ALICE, &alice.thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &alice.thread, "!diff").await;
     assert!(diff.contains("+CANARY-A"), "{diff}");
 }
 
@@ -204,19 +204,19 @@ async fn whatever_people_are_called_their_recordings_have_plain_names_and_are_pr
         "`id`",
         "'; DROP TABLE users; --",
     ];
-    let app = TestApp::new(|_: &Asked| says("Hello.")).await;
+    let app = TestApp::new(|_: &ModelRequest| says("Hello.")).await;
     for (index, name) in names.iter().enumerate() {
         let chat = 5_000 + i64::try_from(index).unwrap();
         let token = app.invite(name, Role::Editor, &["**"]).await;
-        app.stage
+        app.demo
             .telegram
             .say(chat, chat, &format!("/start {token}"))
             .await;
-        app.telegram_message(chat, "You're in").await;
+        app.wait_for_telegram_message(chat, "You're in").await;
         app.ask_telegram(chat, "hello").await;
     }
-    app.until_idle().await;
-    let sessions = app.sessions();
+    app.wait_until_idle().await;
+    let sessions = app.recordings();
     assert_eq!(sessions.len(), names.len());
     for (name, _) in &sessions {
         let stem = name.strip_suffix(".jsonl").unwrap();
@@ -224,7 +224,7 @@ async fn whatever_people_are_called_their_recordings_have_plain_names_and_are_pr
             !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_hexdigit()),
             "{name}"
         );
-        let path = app.stage.data().join("sessions").join(name);
+        let path = app.demo.data().join("sessions").join(name);
         assert_eq!(
             std::fs::metadata(path).unwrap().permissions().mode() & 0o777,
             0o600,
@@ -246,8 +246,8 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
             json!({"path": "environments/dev/secret.yaml", "content": "placeholder\n"}),
         ),
         calls("file_read", json!({"path": "environments/dev/secret.yaml"}))
-            .and_calls("file_search", json!({"glob_pattern": "**", "text_query": "ours"}))
-            .and_calls("git_diff", json!({})),
+            .with_call("file_search", json!({"glob_pattern": "**", "text_query": "ours"}))
+            .with_call("git_diff", json!({})),
         says(format!("The file holds {SLACK_BOT_TOKEN} and {planted}.")),
         calls(
             "file_write",
@@ -257,32 +257,35 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
             "file_write",
             json!({"path": "environments/dev/secret.yaml", "content": file}),
         ),
-        calls("file_read", json!({"path": "environments/dev/secret.yaml"})).and_calls("git_diff", json!({})),
+        calls("file_read", json!({"path": "environments/dev/secret.yaml"})).with_call("git_diff", json!({})),
         says("Written."),
     ]))
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app
         .ask(ALICE, &format!("use {planted} and {SLACK_BOT_TOKEN}"))
         .await;
     app.ask_in(ALICE, &first.thread, "go on").await;
-    app.command_in(ALICE, &first.thread, "!diff").await;
-    app.command_in(ALICE, &first.thread, "!context").await;
-    app.command_in(ALICE, &first.thread, "!patch").await;
-    app.until_idle().await;
+    app.run_command_in(ALICE, &first.thread, "!diff").await;
+    app.run_command_in(ALICE, &first.thread, "!context").await;
+    app.run_command_in(ALICE, &first.thread, "!patch").await;
+    app.wait_until_idle().await;
     assert!(
-        app.slack_shows()
+        app.all_slack_output()
             .contains("A secret in it is masked, so it does not apply")
     );
-    let refused = app.asked()[4].last_results()[0].clone();
+    let refused = app.model_requests()[4].last_results()[0].clone();
     assert!(refused.is_error && refused.content.contains("a secret that this server itself uses"));
     for secret in [planted.as_str(), SLACK_BOT_TOKEN, MODEL_KEY] {
         // The model wrote the secrets itself; what it said is not repeated to it either.
-        for asked in app.asked() {
+        for asked in app.model_requests() {
             assert!(!asked.raw.contains(secret), "{}", asked.raw);
         }
-        assert!(!app.slack_shows().contains(secret), "{secret} is shown in Slack");
-        for (name, text) in app.sessions() {
+        assert!(
+            !app.all_slack_output().contains(secret),
+            "{secret} is shown in Slack"
+        );
+        for (name, text) in app.recordings() {
             assert!(!text.contains(secret), "{secret} is in {name}");
         }
     }

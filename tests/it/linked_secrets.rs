@@ -3,9 +3,9 @@
 //! names keeps them.
 
 use crate::secrets::commit;
-use crate::support::app::{TestApp, step};
+use crate::support::app::{TestApp, step_number};
 use crate::support::require::component;
-use drydock::emulator::model::{Asked, AskedResult, calls, says};
+use drydock::emulator::model::{ModelRequest, RequestResult, calls, says};
 use gix::objs::tree::EntryKind::{Blob, Link};
 use serde_json::{Value, json};
 
@@ -70,29 +70,33 @@ async fn results(
     program: &str,
     settings: &[(&str, &str)],
     first: &[(&'static str, Value)],
-) -> Vec<AskedResult> {
+) -> Vec<RequestResult> {
     let write = json!({ "path": MAIN, "content": program });
     let first = first.to_vec();
-    let script = move |asked: &Asked| {
+    let script = move |asked: &ModelRequest| {
         let before = first.len();
-        match step(asked) {
+        match step_number(asked) {
             number if number < before => calls(first[number].0, first[number].1.clone()),
             number if number == before => calls("file_write", write.clone()),
             number if number == before + 1 => calls("tanka_show", json!({ "env_path": "environments/dev" })),
             _ => says("That is all."),
         }
     };
-    let app = TestApp::set(script, &[&[("limits.repairs_max", "0")], settings].concat()).await;
+    let app = TestApp::with_settings(script, &[&[("limits.repairs_max", "0")], settings].concat()).await;
     repository(&app);
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     app.ask(ALICE, "show me").await;
-    app.until_idle().await;
+    app.wait_until_idle().await;
     for denied in DENIED {
-        for asked in app.asked() {
+        for asked in app.model_requests() {
             assert!(!asked.raw.contains(denied), "{denied} in {}", asked.raw);
         }
-        assert!(!app.slack_shows().contains(denied), "{}", app.slack_shows());
-        app.stage.slack.look(|state| {
+        assert!(
+            !app.all_slack_output().contains(denied),
+            "{}",
+            app.all_slack_output()
+        );
+        app.demo.slack.with_state(|state| {
             for file in &state.files {
                 assert!(
                     !String::from_utf8_lossy(&file.content).contains(denied),
@@ -102,7 +106,7 @@ async fn results(
             }
         });
     }
-    let asked = app.asked();
+    let asked = app.model_requests();
     asked
         .iter()
         .flat_map(|asked| asked.last_results().to_vec())

@@ -1,8 +1,8 @@
 //! Answers of any length take a few messages: what is too long of a model's words is a file, and nothing of ours is.
 
-use crate::support::app::{TestApp, step, visible};
-use drydock::demo::stage::SLACK_CHANNEL;
-use drydock::emulator::model::{Answer, Asked, calls, says};
+use crate::support::app::{TestApp, step_number, visible_text};
+use drydock::demo::environment::SLACK_CHANNEL;
+use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
@@ -37,13 +37,13 @@ fn lengthy() -> [String; 5] {
     ]
 }
 
-fn change(answer: String) -> impl Fn(&Asked) -> Answer + Send + Sync + 'static {
+fn change(answer: String) -> impl Fn(&ModelRequest) -> ScriptedAnswer + Send + Sync + 'static {
     let edit = json!({
         "path": "environments/dev/main.jsonnet",
         "old": "web:1.8.3',\n    replicas: 2,",
         "new": "web:1.8.3',\n    replicas: 4,",
     });
-    move |asked: &Asked| match step(asked) {
+    move |asked: &ModelRequest| match step_number(asked) {
         0 => calls("file_edit", edit.clone()),
         _ => says(answer.clone()),
     }
@@ -61,16 +61,19 @@ async fn the_longest_answer_takes_a_few_messages_in_slack_and_keeps_all_facts() 
     for answer in lengthy() {
         let which: String = answer.chars().take(12).collect();
         let app = TestApp::new(change(answer.clone())).await;
-        app.slack_editor(ALICE).await;
+        app.admit_slack_editor(ALICE).await;
         let thread = app.say(ALICE, "four replicas in dev").await.ts;
-        app.nth_result(&thread, 1).await;
-        app.until_idle().await;
-        app.stage.slack.look(|state| {
+        app.wait_for_result(&thread, 1).await;
+        app.wait_until_idle().await;
+        app.demo.slack.with_state(|state| {
             let bots: Vec<_> = state
                 .replies(SLACK_CHANNEL, &thread)
                 .filter(|message| !message.request.is_null())
                 .collect();
-            let shown = bots.iter().map(|message| visible(message)).collect::<Vec<_>>();
+            let shown = bots
+                .iter()
+                .map(|message| visible_text(message))
+                .collect::<Vec<_>>();
             let is_card = |text: &&String| text.contains("the result is below") || text.contains("Working");
             let cards = shown.iter().filter(is_card).count();
             assert!(
@@ -96,7 +99,7 @@ async fn the_longest_answer_takes_a_few_messages_in_slack_and_keeps_all_facts() 
                 assert!(whole.is_none() && answer.len() < 30_000, "{which}");
             }
         });
-        assert_eq!(app.stage.slack.problems(), Vec::<String>::new(), "{which}");
+        assert_eq!(app.demo.slack.problems(), Vec::<String>::new(), "{which}");
     }
 }
 
@@ -106,11 +109,11 @@ async fn the_longest_answer_takes_a_few_messages_in_telegram_and_keeps_all_facts
     for answer in lengthy() {
         let which: String = answer.chars().take(12).collect();
         let app = TestApp::new(change(answer.clone())).await;
-        app.telegram_editor(BOB).await;
-        let seen = app.stage.telegram.messages(BOB).len();
+        app.admit_telegram_editor(BOB).await;
+        let seen = app.demo.telegram.messages(BOB).len();
         app.ask_telegram(BOB, "four replicas in dev").await;
-        app.until_idle().await;
-        let posted = app.stage.telegram.messages(BOB).split_off(seen);
+        app.wait_until_idle().await;
+        let posted = app.demo.telegram.messages(BOB).split_off(seen);
         let (files, texts): (Vec<_>, Vec<_>) =
             posted.into_iter().partition(|posted| posted.document.is_some());
         let is_card = |text: &str| text.contains("the result is below") || text.contains("Working");
@@ -135,7 +138,7 @@ async fn the_longest_answer_takes_a_few_messages_in_telegram_and_keeps_all_facts
         let (name, content) = files.first().unwrap().document.clone().unwrap();
         assert_eq!((files.len(), name.as_str()), (1, "answer.md"), "{which}");
         assert_eq!(content, answer.as_bytes(), "{which}");
-        assert_eq!(app.stage.telegram.problems(), Vec::<String>::new(), "{which}");
+        assert_eq!(app.demo.telegram.problems(), Vec::<String>::new(), "{which}");
     }
 }
 
@@ -146,19 +149,19 @@ async fn a_diff_that_takes_too_many_messages_is_a_file() {
         .map(|number| format!("line {number} of many\n"))
         .collect();
     let write = json!({ "path": "environments/dev/notes.txt", "content": lines });
-    let script = move |asked: &Asked| match step(asked) {
+    let script = move |asked: &ModelRequest| match step_number(asked) {
         0 => calls("file_write", write.clone()),
         _ => says("Written."),
     };
-    let app = TestApp::set(script, &[("limits.inline_diff_bytes_max", "30_000")]).await;
-    app.telegram_editor(BOB).await;
-    let seen = app.stage.telegram.messages(BOB).len();
+    let app = TestApp::with_settings(script, &[("limits.inline_diff_bytes_max", "30_000")]).await;
+    app.admit_telegram_editor(BOB).await;
+    let seen = app.demo.telegram.messages(BOB).len();
     let result = app.ask_telegram(BOB, "write notes").await;
     assert!(!result.text.contains("line 7 of many"), "{}", result.text);
-    app.until_idle().await;
-    app.telegram_command(BOB, "/diff").await;
-    app.until_idle().await;
-    let posted = app.stage.telegram.messages(BOB).split_off(seen);
+    app.wait_until_idle().await;
+    app.run_telegram_command(BOB, "/diff").await;
+    app.wait_until_idle().await;
+    let posted = app.demo.telegram.messages(BOB).split_off(seen);
     let files: Vec<String> = posted
         .iter()
         .filter_map(|posted| Some(posted.document.as_ref()?.0.clone()))
@@ -174,18 +177,18 @@ async fn very_long_names_of_files_take_a_few_messages_and_the_answer_stays() {
         let folder = "\u{e0041}".repeat(55);
         format!("environments/dev/{}{number}.txt", format!("{folder}/").repeat(16))
     };
-    let script = move |asked: &Asked| match step(asked) {
+    let script = move |asked: &ModelRequest| match step_number(asked) {
         0 => (0..10).fold(says(""), |answer, number| {
-            answer.and_calls("file_write", json!({ "path": name(number), "content": "x\n" }))
+            answer.with_call("file_write", json!({ "path": name(number), "content": "x\n" }))
         }),
         _ => says("Ten files are written."),
     };
     let app = TestApp::new(script).await;
-    app.telegram_editor(BOB).await;
-    let seen = app.stage.telegram.messages(BOB).len();
+    app.admit_telegram_editor(BOB).await;
+    let seen = app.demo.telegram.messages(BOB).len();
     app.ask_telegram(BOB, "write ten files").await;
-    app.until_idle().await;
-    let posted = app.stage.telegram.messages(BOB).split_off(seen);
+    app.wait_until_idle().await;
+    let posted = app.demo.telegram.messages(BOB).split_off(seen);
     let texts: Vec<&str> = posted
         .iter()
         .filter(|posted| posted.document.is_none())

@@ -1,18 +1,18 @@
 //! The matrix of rights: every tool and every command for everybody, through the real gateway, as one reviewed table. A new tool fails here
 //! until `tries` says how it is tried; a new command changes the table. There is no helm, so the tools about charts are not in it.
 
-use crate::support::app::{TestApp, step};
+use crate::support::app::{TestApp, step_number};
 use crate::support::world::program;
 use drydock::access::Role;
-use drydock::agent::SENT_BACK;
-use drydock::bundler::Offline;
+use drydock::agent::REMARK_PREFIX;
+use drydock::bundler::OfflineFetcher;
 use drydock::command;
 use drydock::compare::Comparer;
 use drydock::config::SandboxSettings;
-use drydock::emulator::model::{Asked, calls, says};
+use drydock::emulator::model::{ModelRequest, calls, says};
 use drydock::redact::Redactor;
-use drydock::tanka::OnDemand;
-use drydock::tool::{self, Reach};
+use drydock::tanka::LazyEvaluator;
+use drydock::tool::{self, ToolServices};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -61,12 +61,12 @@ fn asked_with(word: &str) -> String {
 }
 
 /// Returns the services for the tools of this list: only their names are asked for.
-fn reach() -> Reach {
-    let evaluator = Arc::new(OnDemand::new(program(), SandboxSettings::default()));
+fn tool_services() -> ToolServices {
+    let evaluator = Arc::new(LazyEvaluator::new(program(), SandboxSettings::default()));
     let redactor = Arc::new(Redactor::new([]));
     let comparer = Comparer::new(evaluator.clone(), redactor, b"key".to_vec());
-    Reach {
-        packages: Arc::new(Offline),
+    ToolServices {
+        packages: Arc::new(OfflineFetcher),
         evaluator,
         comparer: Arc::new(comparer),
         helm: None,
@@ -89,11 +89,11 @@ fn short(text: &str) -> String {
 /// T25, T29
 #[tokio::test]
 async fn everybody_gets_what_they_were_granted_and_nothing_else() {
-    let app = TestApp::set(
-        |asked: &Asked| {
+    let app = TestApp::with_settings(
+        |asked: &ModelRequest| {
             let words = asked.last_user_text();
-            match (words.split_once(' '), step(asked)) {
-                _ if words.starts_with(SENT_BACK) => says("It is meant to be so."),
+            match (words.split_once(' '), step_number(asked)) {
+                _ if words.starts_with(REMARK_PREFIX) => says("It is meant to be so."),
                 (Some((tool, arguments)), 0) => calls(tool, serde_json::from_str(arguments).unwrap()),
                 _ => says("Done."),
             }
@@ -101,22 +101,22 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
         &[],
     )
     .await;
-    app.slack_editor(OWNER).await;
+    app.admit_slack_editor(OWNER).await;
     let write = json!({"path": "environments/dev/owner.txt", "content": format!("{CANARY}\n")});
     let owned = app.ask(OWNER, &format!("file_write {write}")).await;
     assert!(owned.text.contains(CANARY), "{}", owned.text);
 
-    app.slack_stranger("U0STRANGER");
-    app.slack_user("U0VIEWER", Role::Viewer, &["**"]).await;
-    app.slack_user("U0DEVEDITOR", Role::Editor, &["dev"]).await;
-    app.slack_editor("U0OTHER").await;
-    app.slack_editor("U0REVOKED").await;
+    app.add_slack_account("U0STRANGER");
+    app.admit_slack_user("U0VIEWER", Role::Viewer, &["**"]).await;
+    app.admit_slack_user("U0DEVEDITOR", Role::Editor, &["dev"]).await;
+    app.admit_slack_editor("U0OTHER").await;
+    app.admit_slack_editor("U0REVOKED").await;
     app.revoke("U0REVOKED").await;
 
     let mut table = String::new();
     for actor in ["U0STRANGER", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
         let admitted = !matches!(actor, "U0STRANGER" | "U0REVOKED");
-        for tool in tool::all(&reach()) {
+        for tool in tool::all(&tool_services()) {
             let name = tool.spec().name;
             for arguments in tries(name) {
                 let got = tried(&app, actor, admitted, name, &arguments).await;
@@ -132,22 +132,22 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     }
     assert!(!table.contains(CANARY), "{table}");
     // Nobody moved the owner's change.
-    let diff = app.command_in(OWNER, &owned.thread, "!diff").await;
+    let diff = app.run_command_in(OWNER, &owned.thread, "!diff").await;
     assert!(diff.contains(CANARY), "{diff}");
     insta::assert_snapshot!("who_gets_what", table);
 }
 
 async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments: &Value) -> String {
-    let seen = app.asked().len();
+    let seen = app.model_requests().len();
     let words = format!("{tool} {arguments}");
     if !admitted {
         app.say(actor, &words).await;
-        app.until_idle().await;
-        assert_eq!(app.asked().len(), seen, "{actor} cost tokens");
+        app.wait_until_idle().await;
+        assert_eq!(app.model_requests().len(), seen, "{actor} cost tokens");
         return "0 model requests".to_owned();
     }
     app.ask(actor, &words).await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let result = &asked[seen + 1].last_results()[0];
     assert!(!asked[seen + 1].raw.contains(CANARY), "{actor} {words}");
     let lane = if result.is_error { "refused" } else { "done" };
@@ -156,19 +156,23 @@ async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments
 
 async fn commanded(app: &TestApp, actor: &str, admitted: bool, thread: &str, word: &str) -> String {
     if admitted {
-        let answer = app.command_in(actor, thread, &format!("@drydock !{word}")).await;
+        let answer = app
+            .run_command_in(actor, thread, &format!("@drydock !{word}"))
+            .await;
         return short(&answer);
     }
     let replies = |app: &TestApp| {
-        app.stage
-            .slack
-            .look(|state| state.replies(drydock::demo::stage::SLACK_CHANNEL, thread).count())
+        app.demo.slack.with_state(|state| {
+            state
+                .replies(drydock::demo::environment::SLACK_CHANNEL, thread)
+                .count()
+        })
     };
     let seen = replies(app);
     app.say_in(actor, thread, &format!("@drydock !{word}")).await;
-    app.until_idle().await;
+    app.wait_until_idle().await;
     assert_eq!(replies(app), seen + 1, "{actor} was answered");
-    let whispers = app.whispers(actor).len();
+    let whispers = app.ephemeral_messages(actor).len();
     assert!(whispers <= 1, "{actor} was told {whispers} times");
     "no answer".to_owned()
 }

@@ -7,9 +7,9 @@ use crate::support::require::component;
 use crate::support::world::world;
 use drydock::app::App;
 use drydock::config::{Config, RepositorySettings};
+use drydock::demo::environment::SLACK_CHANNEL;
 use drydock::demo::repository;
-use drydock::demo::stage::SLACK_CHANNEL;
-use drydock::emulator::model::{Asked, says};
+use drydock::emulator::model::{ModelRequest, says};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ const BOUND: Duration = Duration::from_secs(60);
 const READY: &str = r#"{"ready":true}"#;
 
 /// The gateway with a remote repository beside its local one.
-struct Mirrored {
+struct RemoteMirrorFixture {
     app: TestApp,
     server: GitServer,
     remotes: TempDir,
@@ -30,7 +30,7 @@ struct Mirrored {
 
 /// The configuration of the stage, with a remote on this machine, which no configuration file may name.
 fn config(app: &TestApp, url: String) -> Config {
-    let mut config = app.stage.config().unwrap();
+    let mut config = app.demo.config().unwrap();
     let remote = RepositorySettings {
         path: None,
         url: Some(url),
@@ -46,24 +46,24 @@ fn config(app: &TestApp, url: String) -> Config {
 
 /// Makes Slack send to the gateway that runs now.
 fn connect(app: &TestApp) {
-    let stage = &app.stage;
+    let stage = &app.demo;
     stage.slack.connect_to(&format!("{}/in/slack", stage.url()));
 }
 
-impl Mirrored {
+impl RemoteMirrorFixture {
     /// A mirror may be a second old, and a turn waits a second for a fetch. `None` without git.
     async fn start() -> Option<Self> {
         let remotes = tempfile::tempdir().unwrap();
         let first = repository::create(&remotes.path().join("remote.git")).unwrap();
         let server = GitServer::start(remotes.path())?;
         let url = format!("{}remote.git", server.address);
-        let mut app = TestApp::set(|_: &Asked| says("Here."), &[]).await;
-        app.stage.stop().await;
+        let mut app = TestApp::with_settings(|_: &ModelRequest| says("Here."), &[]).await;
+        app.demo.stop().await;
         let config = config(&app, url);
         app.start_with(config.clone()).await;
         connect(&app);
-        app.slack_editor(ALICE).await;
-        app.slack_editor(BOB).await;
+        app.admit_slack_editor(ALICE).await;
+        app.admit_slack_editor(BOB).await;
         Some(Self {
             app,
             server,
@@ -93,12 +93,12 @@ impl Mirrored {
     }
 
     fn mirror(&self) -> PathBuf {
-        self.app.stage.data().join("mirrors/remote.git")
+        self.app.demo.data().join("mirrors/remote.git")
     }
 
     async fn readiness(&self) -> (u16, String) {
         let client = drydock::provider::http_client().unwrap();
-        let url = format!("{}/readyz", self.app.stage.url());
+        let url = format!("{}/readyz", self.app.demo.url());
         let mut answer = client.get(url).send().await.unwrap();
         let mut text = Vec::new();
         while let Some(chunk) = answer.chunk().await.unwrap() {
@@ -130,7 +130,7 @@ impl Mirrored {
 
 #[tokio::test]
 async fn an_answer_from_an_old_mirror_says_so_until_the_remote_is_back() {
-    let Some(mirrored) = Mirrored::start().await else {
+    let Some(mirrored) = RemoteMirrorFixture::start().await else {
         return;
     };
     let text = mirrored.ask(ALICE).await;
@@ -159,7 +159,7 @@ async fn an_answer_from_an_old_mirror_says_so_until_the_remote_is_back() {
 /// R28
 #[tokio::test]
 async fn a_fetch_that_hangs_keeps_nobody_from_being_answered() {
-    let Some(mirrored) = Mirrored::start().await else {
+    let Some(mirrored) = RemoteMirrorFixture::start().await else {
         return;
     };
     mirrored.server.hang();
@@ -178,15 +178,15 @@ async fn a_fetch_that_hangs_keeps_nobody_from_being_answered() {
 
 /// R28
 #[tokio::test]
-async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_told() {
-    let Some(mut mirrored) = Mirrored::start().await else {
+async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_reported() {
+    let Some(mut mirrored) = RemoteMirrorFixture::start().await else {
         return;
     };
-    mirrored.app.stage.stop().await;
+    mirrored.app.demo.stop().await;
     std::fs::remove_dir_all(mirrored.mirror()).unwrap();
     mirrored.server.hang();
     let app = App::start(mirrored.config.clone(), world::<0>()).await.unwrap();
-    mirrored.app.stage.app = Some(app);
+    mirrored.app.demo.app = Some(app);
     connect(&mirrored.app);
     mirrored
         .until_readyz(
@@ -199,7 +199,7 @@ async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_told() 
         "remote could not be opened within 5 s. It is still being fetched or read; ask again later.";
     mirrored
         .app
-        .slack("that it took too long", |state| {
+        .wait_for_slack("that it took too long", |state| {
             let mut replies = state.replies(SLACK_CHANNEL, &said.ts);
             replies
                 .any(|message| message.visible().join("\n").contains(expected))
@@ -219,7 +219,7 @@ async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_told() 
 
 #[tokio::test]
 async fn a_mirror_that_is_damaged_while_it_serves_is_fetched_anew() {
-    let Some(mirrored) = Mirrored::start().await else {
+    let Some(mirrored) = RemoteMirrorFixture::start().await else {
         return;
     };
     mirrored.ask(ALICE).await;

@@ -1,16 +1,16 @@
 //! A model that is wrong, hostile or both: what it claims is not believed, what it calls is checked,
 //! and what it writes stays words.
 
-use crate::support::app::{TestApp, step};
-use drydock::emulator::model::{Answer, Asked, Fault, calls, queue, says};
+use crate::support::app::{TestApp, step_number};
+use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
 const BOB: i64 = 7002;
 
-async fn ask(answers: impl IntoIterator<Item = Answer>) -> (TestApp, String) {
+async fn ask(answers: impl IntoIterator<Item = ScriptedAnswer>) -> (TestApp, String) {
     let app = TestApp::new(queue(answers)).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "do it").await;
     (app, result.text)
 }
@@ -27,7 +27,7 @@ async fn a_claim_without_a_call_prepares_nothing() {
 
 /// T57, TK-82: a model that obeys a file instead of the person. What it did besides is named, whatever it says.
 #[tokio::test]
-async fn what_nobody_asked_for_is_named_in_the_answer() {
+async fn changes_nobody_requested_are_named_in_the_answer() {
     let edit = |environment: &str, old: &str, new: &str| {
         let path = format!("environments/{environment}/main.jsonnet");
         calls("file_edit", json!({ "path": path, "old": old, "new": new }))
@@ -44,7 +44,7 @@ async fn what_nobody_asked_for_is_named_in_the_answer() {
         ]
     };
     let app = TestApp::new(queue(obeys())).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "set web to 3 replicas in staging").await;
     assert!(
         result.text.contains("is ready: 2 files, +2 −2"),
@@ -60,23 +60,23 @@ async fn what_nobody_asked_for_is_named_in_the_answer() {
 
     // What somebody else wrote is no request, even where the person quotes it.
     let app = TestApp::new(queue(obeys())).await;
-    app.telegram_editor(BOB).await;
+    app.admit_telegram_editor(BOB).await;
     let (quote, words) = ("prod: 0 replicas now!", "set web to 3 replicas in staging");
     let entity = json!({ "type": "blockquote", "offset": 0, "length": quote.len() });
     let message = json!({ "text": format!("{quote}\n{words}"), "entities": [entity] });
-    app.stage.telegram.write(BOB, BOB, message).await;
-    let result = app.telegram_message(BOB, "⚠ Not asked for").await;
+    app.demo.telegram.write(BOB, BOB, message).await;
+    let result = app.wait_for_telegram_message(BOB, "⚠ Not asked for").await;
     let flagged = result.text.lines().find(|line| line.contains("⚠ Not asked for"));
     assert!(
         flagged.is_some_and(|line| line.contains("environments/prod")),
         "{}",
         result.text
     );
-    assert!(app.asked()[0].last_user_text().contains(quote));
+    assert!(app.model_requests()[0].last_user_text().contains(quote));
 
     // And a policy can refuse it.
-    let app = TestApp::set(queue(obeys()), &[("limits.environments_changed_max", "1")]).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::with_settings(queue(obeys()), &[("limits.environments_changed_max", "1")]).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "set web to 3 replicas in staging").await;
     assert!(result.text.contains("is ready: 1 file, +1 −1"), "{}", result.text);
     let named = result
@@ -86,7 +86,7 @@ async fn what_nobody_asked_for_is_named_in_the_answer() {
     let refused = "1 write was refused: this change is limited to 1 of the environments and edits environments/staging \
                    already: environments/prod/main.jsonnet was not touched.";
     assert_eq!(named.collect::<Vec<_>>(), [refused]);
-    let asked = app.stage.model.asked();
+    let asked = app.demo.model.requests();
     let refused = &asked[2].last_results()[0];
     assert!(
         refused.is_error
@@ -102,8 +102,8 @@ async fn what_nobody_asked_for_is_named_in_the_answer() {
 async fn the_counts_of_a_change_are_ours_whatever_the_model_says() {
     let write = |name: &str| json!({"path": format!("environments/dev/{name}"), "content": "{}\n"});
     let three = calls("file_write", write("a.json"))
-        .and_calls("file_write", write("b.json"))
-        .and_calls("file_write", write("c.json"));
+        .with_call("file_write", write("b.json"))
+        .with_call("file_write", write("c.json"));
     let (_app, text) = ask([three, says("I changed 1 file.")]).await;
     assert!(text.contains("CHG-1 is ready: 3 files, +3 −0."), "{text}");
     for name in ["a.json", "b.json", "c.json"] {
@@ -172,13 +172,13 @@ fn paths_of_git() -> Vec<&'static str> {
     ]
 }
 
-fn calls_with(path: &str) -> Answer {
+fn calls_with(path: &str) -> ScriptedAnswer {
     calls("file_read", json!({"path": path}))
-        .and_calls("file_write", json!({"path": path, "content": "evil"}))
-        .and_calls("file_edit", json!({"path": path, "old": "a", "new": "b"}))
-        .and_calls("file_delete", json!({"path": path}))
-        .and_calls("git_diff", json!({"path": path}))
-        .and_calls("git_status", json!({}))
+        .with_call("file_write", json!({"path": path, "content": "evil"}))
+        .with_call("file_edit", json!({"path": path, "old": "a", "new": "b"}))
+        .with_call("file_delete", json!({"path": path}))
+        .with_call("git_diff", json!({"path": path}))
+        .with_call("git_status", json!({}))
 }
 
 /// T35, T39, T26
@@ -195,8 +195,8 @@ async fn no_path_a_model_can_write_leaves_the_repository_or_reaches_git() {
         ("limits.malformed_calls_max", "20"),
         ("limits.identical_calls_max", "20"),
     ];
-    let app = TestApp::set(
-        move |asked: &Asked| {
+    let app = TestApp::with_settings(
+        move |asked: &ModelRequest| {
             let number: usize = asked
                 .last_user_text()
                 .split(' ')
@@ -204,7 +204,7 @@ async fn no_path_a_model_can_write_leaves_the_repository_or_reaches_git() {
                 .unwrap()
                 .parse()
                 .unwrap();
-            match step(asked) {
+            match step_number(asked) {
                 0 => calls_with(&script[number]),
                 _ => says("Refused."),
             }
@@ -212,12 +212,13 @@ async fn no_path_a_model_can_write_leaves_the_repository_or_reaches_git() {
         &settings,
     )
     .await;
-    app.slack_user(ALICE, drydock::access::Role::Admin, &["**"]).await;
-    let before = snapshot(&app.stage.repository());
+    app.admit_slack_user(ALICE, drydock::access::Role::Admin, &["**"])
+        .await;
+    let before = snapshot(&app.demo.repository());
     for (number, path) in all.iter().enumerate() {
-        let seen = app.asked().len();
+        let seen = app.model_requests().len();
         app.ask(ALICE, &format!("path {number}")).await;
-        let asked = app.asked();
+        let asked = app.model_requests();
         let results = &asked[seen + 1].last_results();
         assert_eq!(results.len(), 6, "{path:?}");
         for (index, result) in results.iter().take(4).enumerate() {
@@ -230,8 +231,8 @@ async fn no_path_a_model_can_write_leaves_the_repository_or_reaches_git() {
         );
     }
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
-    assert_eq!(snapshot(&app.stage.repository()), before);
-    assert!(!app.stage.directory().join("x").exists());
+    assert_eq!(snapshot(&app.demo.repository()), before);
+    assert!(!app.demo.directory().join("x").exists());
 }
 
 /// Names and contents of everything below a directory.
@@ -254,14 +255,15 @@ fn snapshot(directory: &std::path::Path) -> std::collections::BTreeMap<std::path
 #[tokio::test]
 async fn no_project_is_begun_where_git_reads_its_settings() {
     let begin = |path: &str| json!({ "path": path });
-    let first = calls("jb_init", begin(".gitattributes")).and_calls("jb_init", begin(".gitmodules"));
+    let first = calls("jb_init", begin(".gitattributes")).with_call("jb_init", begin(".gitmodules"));
     let second =
-        calls("jb_init", begin("lib/.gitattributes")).and_calls("jb_init", begin("lib/.GITMODULES "));
+        calls("jb_init", begin("lib/.gitattributes")).with_call("jb_init", begin("lib/.GITMODULES "));
     let app = TestApp::new(queue([first, second, says("Tried.")])).await;
-    app.slack_user(ALICE, drydock::access::Role::Admin, &["**"]).await;
+    app.admit_slack_user(ALICE, drydock::access::Role::Admin, &["**"])
+        .await;
     app.ask(ALICE, "begin projects").await;
-    let asked = app.asked();
-    let results: Vec<_> = asked.iter().flat_map(Asked::last_results).collect();
+    let asked = app.model_requests();
+    let results: Vec<_> = asked.iter().flat_map(ModelRequest::last_results).collect();
     assert_eq!(results.len(), 4);
     for result in results {
         assert!(
@@ -277,10 +279,10 @@ async fn no_project_is_begun_where_git_reads_its_settings() {
 #[tokio::test]
 async fn files_that_would_make_a_directory_a_repository_are_refused() {
     let write = |name: &str| json!({"path": format!("environments/dev/emb/{name}"), "content": "x\n"});
-    let first = calls("file_write", write("HEAD")).and_calls("file_write", write("config"));
-    let second = calls("file_write", write("objects/x")).and_calls("file_write", write("refs/x"));
+    let first = calls("file_write", write("HEAD")).with_call("file_write", write("config"));
+    let second = calls("file_write", write("objects/x")).with_call("file_write", write("refs/x"));
     let (app, _) = ask([first, second, says("Tried.")]).await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let results: Vec<bool> = asked
         .iter()
         .flat_map(|asked| asked.last_results().iter().map(|result| result.is_error))
@@ -306,7 +308,7 @@ async fn malformed_calls_are_each_answered_and_three_in_a_row_end_the_turn() {
     for (tool, arguments) in bad {
         let (app, text) = ask([calls(tool, arguments.clone()), says("I see.")]).await;
         assert!(text.contains("I see."), "{text}");
-        let asked = app.asked();
+        let asked = app.model_requests();
         let results = asked[1].last_results();
         assert_eq!(results.len(), 1);
         assert!(results[0].is_error, "{tool} {arguments}: {results:?}");
@@ -325,13 +327,13 @@ async fn malformed_calls_are_each_answered_and_three_in_a_row_end_the_turn() {
 async fn two_hundred_calls_in_one_answer_get_two_hundred_results_and_sixteen_are_run() {
     let mut many = says("");
     for line in 0..200 {
-        many = many.and_calls(
+        many = many.with_call(
             "file_read",
             json!({"path": "README.md", "offset": line % 3, "limit": 1 + line}),
         );
     }
     let (app, _) = ask([many, says("Enough.")]).await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let results = asked[1].last_results();
     assert_eq!(results.len(), 200);
     let run = results
@@ -345,11 +347,12 @@ async fn two_hundred_calls_in_one_answer_get_two_hundred_results_and_sixteen_are
 #[tokio::test]
 async fn calls_with_one_id_and_arguments_that_are_not_json_do_not_break_the_conversation() {
     let twice = calls("git_status", json!({}))
-        .and_calls("git_log", json!({}))
-        .but(Fault::Ids("same".to_owned()));
-    let broken = calls("file_read", json!({})).but(Fault::Arguments("{\"path\": \"READ".to_owned()));
+        .with_call("git_log", json!({}))
+        .with_fault(AnswerFault::Ids("same".to_owned()));
+    let broken =
+        calls("file_read", json!({})).with_fault(AnswerFault::Arguments("{\"path\": \"READ".to_owned()));
     let app = TestApp::new(queue([twice, broken, says("Still here."), says("And here.")])).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "go").await;
     assert!(result.text.contains("Still here."), "{}", result.text);
     let again = app.ask_in(ALICE, &result.thread, "go on").await;
@@ -359,15 +362,15 @@ async fn calls_with_one_id_and_arguments_that_are_not_json_do_not_break_the_conv
 /// T67
 #[tokio::test]
 async fn the_same_call_again_and_again_ends_the_turn() {
-    let app = TestApp::new(|_: &Asked| calls("file_read", json!({"path": "README.md"}))).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::new(|_: &ModelRequest| calls("file_read", json!({"path": "README.md"}))).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "read").await;
     assert!(
         result.text.contains("repeated the same file_read call 3 times"),
         "{}",
         result.text
     );
-    assert_eq!(app.asked().len(), 3);
+    assert_eq!(app.model_requests().len(), 3);
 }
 
 const CALLS_FOR_ATTENTION: &str =
@@ -383,7 +386,7 @@ async fn nothing_a_model_or_a_file_says_calls_anybody_in_slack() {
     );
     let (app, text) = ask([calls("file_write", write), says(answer)]).await;
     assert!(text.contains("<!channel>"), "{text}");
-    app.stage.slack.look(|state| {
+    app.demo.slack.with_state(|state| {
         for message in state.messages.iter().filter(|message| !message.request.is_null()) {
             let others: Vec<_> = message
                 .mentions()
@@ -399,11 +402,11 @@ async fn nothing_a_model_or_a_file_says_calls_anybody_in_slack() {
 #[tokio::test]
 async fn a_link_in_an_answer_cannot_be_clicked_or_fetched_on_either_platform() {
     let link = "See https://evil.example/?k=CANARY and [docs](https://evil.example/2), ![x](https://evil.example/3.png)";
-    let app = TestApp::new(move |_: &Asked| says(link)).await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    let app = TestApp::new(move |_: &ModelRequest| says(link)).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
     app.ask(ALICE, "links").await;
-    app.stage.slack.look(|state| {
+    app.demo.slack.with_state(|state| {
         for message in state.messages.iter().filter(|message| !message.request.is_null()) {
             let request = message.request.to_string();
             assert!(!request.contains("<http"), "{request}");
@@ -425,7 +428,7 @@ async fn a_link_in_an_answer_cannot_be_clicked_or_fetched_on_either_platform() {
             .any(|entity| entity["type"] == "text_link" || entity["type"] == "url"),
         "{posted:?}"
     );
-    for (method, parameters) in app.stage.telegram.calls() {
+    for (method, parameters) in app.demo.telegram.calls() {
         if method == "sendMessage" || method == "editMessageText" {
             assert_eq!(
                 parameters["link_preview_options"]["is_disabled"],
@@ -456,22 +459,22 @@ async fn markup_commands_and_names_in_an_answer_stay_words_in_telegram() {
         "a@b.example",
         "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} **bold \u{1f600}** end",
     ];
-    let app = TestApp::new(move |asked: &Asked| {
+    let app = TestApp::new(move |asked: &ModelRequest| {
         let number: usize = asked.last_user_text().parse().unwrap();
         says(hostile[number])
     })
     .await;
-    app.telegram_editor(4_201).await;
+    app.admit_telegram_editor(4_201).await;
     let chat = -100_777;
-    app.stage.telegram.add_group(chat, &[]);
+    app.demo.telegram.add_group(chat, &[]);
     for number in 0..hostile.len() {
         let seen = app.telegram_results(chat).len();
-        app.stage
+        app.demo
             .telegram
             .say(4_201, chat, &format!("@drydock_bot {number}"))
             .await;
         let posted = app
-            .telegram("a result", || app.telegram_results(chat).into_iter().nth(seen))
+            .wait_for_telegram("a result", || app.telegram_results(chat).into_iter().nth(seen))
             .await;
         for entity in &posted.entities {
             let kind = entity["type"].as_str().unwrap();
@@ -481,7 +484,7 @@ async fn markup_commands_and_names_in_an_answer_stay_words_in_telegram() {
         }
     }
     // The emulator names the mentions and commands it would link by itself as problems.
-    for (_, parameters) in app.stage.telegram.calls() {
+    for (_, parameters) in app.demo.telegram.calls() {
         assert!(parameters["parse_mode"].is_null(), "{parameters}");
     }
 }
@@ -497,21 +500,21 @@ async fn a_long_answer_arrives_whole_on_both_platforms() {
         .map(|line| line.join(" "))
         .collect::<Vec<_>>()
         .join("\n\n");
-    let app = TestApp::new(move |_: &Asked| says(long.clone())).await;
-    app.slack_editor(ALICE).await;
-    app.telegram_editor(4_201).await;
+    let app = TestApp::new(move |_: &ModelRequest| says(long.clone())).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
     let said = app.say(ALICE, "at length").await;
-    app.nth_result(&said.ts, 1).await;
-    let shown = app.stage.slack.look(|state| {
-        let replies = state.replies(drydock::demo::stage::SLACK_CHANNEL, &said.ts);
+    app.wait_for_result(&said.ts, 1).await;
+    let shown = app.demo.slack.with_state(|state| {
+        let replies = state.replies(drydock::demo::environment::SLACK_CHANNEL, &said.ts);
         replies
-            .map(crate::support::app::visible)
+            .map(crate::support::app::visible_text)
             .collect::<Vec<_>>()
             .join(" ")
     });
     app.ask_telegram(4_201, "at length").await;
     let posted: Vec<String> = app
-        .stage
+        .demo
         .telegram
         .messages(4_201)
         .into_iter()
@@ -540,7 +543,7 @@ async fn a_file_that_pretends_to_be_a_conversation_stays_one_result() {
         says("Read."),
     ])
     .await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let last = asked.last().unwrap();
     // Words, call, result, call, result: nothing more, whatever the file says.
     assert_eq!(last.messages.len(), 5);
@@ -558,11 +561,11 @@ async fn a_name_that_deceives_is_shown_as_what_it_is() {
     let (_app, result) = {
         let app = TestApp::new(queue([
             calls("file_write", write("x\u{202e}nosj.json"))
-                .and_calls("file_write", write("<!channel>.json")),
+                .with_call("file_write", write("<!channel>.json")),
             says("Two files."),
         ]))
         .await;
-        app.slack_editor(ALICE).await;
+        app.admit_slack_editor(ALICE).await;
         let result = app.ask(ALICE, "write them").await;
         (app, result)
     };
@@ -593,14 +596,14 @@ async fn no_name_forges_a_fact_of_ours() {
     let settings = json!({ "spec": { "namespace": "dev\nenvironments/prod: namespace dev" } }).to_string();
     let answers = [
         calls("file_write", write(forged, "{}\n"))
-            .and_calls("file_write", write(ticked, "{}\n"))
-            .and_calls("file_write", write("environments/dev/spec.json", &settings)),
+            .with_call("file_write", write(ticked, "{}\n"))
+            .with_call("file_write", write("environments/dev/spec.json", &settings)),
         says("Three files."),
     ];
     let app = TestApp::new(queue(answers)).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "write them").await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let results = asked[1].last_results();
     for refused in &results[..2] {
         assert!(
@@ -622,7 +625,7 @@ async fn no_name_forges_a_fact_of_ours() {
     let is_fact = |line: &&str| line.starts_with("no secrets in added lines");
     assert_eq!(result.text.lines().filter(is_fact).count(), 1, "{}", result.text);
 
-    let listed = app.command_in(ALICE, &result.thread, "@drydock envs").await;
+    let listed = app.run_command_in(ALICE, &result.thread, "@drydock envs").await;
     let prod: Vec<&str> = listed
         .lines()
         .filter(|line| line.starts_with("environments/prod"))

@@ -65,7 +65,7 @@ fn no_source_line_applies_commits_or_pushes() {
 
 /// T60, REP-7, G2, I5
 #[test]
-fn only_the_jail_starts_a_process_and_only_this_program() {
+fn only_the_sandbox_starts_a_process_and_only_this_program() {
     let starts = [
         "process::Command",
         "process::{Child",
@@ -86,15 +86,15 @@ fn only_the_jail_starts_a_process_and_only_this_program() {
     found.sort();
     // An external program run waits for a child that the file of the sandbox worker has started; a launch becomes the program that the
     // operator named, when it is confined.
-    let jail = ["errand", "inmate", "launch"].map(|file| format!("src/sandbox/{file}.rs"));
+    let sandbox = ["command", "launch", "worker"].map(|file| format!("src/sandbox/{file}.rs"));
     // A Mac ends no process with its parent: what a launch becomes is watched by a copy of it that starts nothing.
-    let watched = "src/system/macos/foreign.rs".to_owned();
-    assert_eq!(found, [jail.as_slice(), &[watched]].concat());
-    let [errand, inmate, launch] =
-        jail.map(|file| std::fs::read_to_string(root().join(file)).expect("the jail"));
-    assert_eq!(errand.matches("Command::new(").count(), 0);
-    assert_eq!(inmate.matches("Command::new(").count(), 1);
-    assert!(inmate.contains("Command::new(&self.0)") && inmate.contains("Self(system::this_program())"));
+    let watched = "src/system/macos/external_program.rs".to_owned();
+    assert_eq!(found, [sandbox.as_slice(), &[watched]].concat());
+    let [command, launch, worker] =
+        sandbox.map(|file| std::fs::read_to_string(root().join(file)).expect("the sandbox"));
+    assert_eq!(command.matches("Command::new(").count(), 0);
+    assert_eq!(worker.matches("Command::new(").count(), 1);
+    assert!(worker.contains("Command::new(&self.0)") && worker.contains("Self(system::this_program())"));
     assert_eq!(launch.matches("Command::new(").count(), 1);
     assert!(launch.contains("Command::new(&self.program)") && !launch.contains(".spawn("));
 }

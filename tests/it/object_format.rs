@@ -2,7 +2,7 @@
 
 use crate::cli_serve::{TOML, serve};
 use crate::support::require::component;
-use crate::support::shell::{Model, Shell, ended};
+use crate::support::shell::{BlockingModel, Shell, run_to_end};
 use drydock::emulator::model::{calls, queue, says};
 use serde_json::json;
 use std::io::{Read, Write};
@@ -97,13 +97,13 @@ fn a_repository_in_sha_256_format_is_checked_and_served() {
 fn a_change_of_a_repository_in_sha_256_format_is_a_patch_that_git_applies() {
     let Some(shell) = shell() else { return };
     let edit = json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" });
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls("git_log", json!({})),
         calls("file_edit", edit),
         says("Four."),
     ]));
     let url = format!("providers.anthropic.base_url={}", model.url());
-    let asked = ended(shell.drydock(&["ask", "--set", &url, "four replicas"]));
+    let asked = run_to_end(shell.drydock(&["ask", "--set", &url, "four replicas"]));
     assert_eq!(asked.code, Some(0), "{asked:?}");
     let work = shell.work();
     let head = git(&work, &["rev-parse", "--short", "HEAD"]);

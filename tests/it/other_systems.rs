@@ -4,7 +4,7 @@ use crate::support::source::root;
 use std::process::Command;
 
 #[test]
-fn every_other_system_is_told_in_one_sentence_and_windows_what_to_use() {
+fn a_build_for_an_unsupported_system_fails_with_one_sentence_and_advice_for_windows() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("build-script");
     let compiled = Command::new(option_env!("RUSTC").unwrap_or("rustc"))

@@ -3,11 +3,11 @@
 
 use drydock::channel::{self, Channel};
 use drydock::config::{ChannelSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings};
-use drydock::emulator::slack::{Fault as SlackFault, RateLimits, SlackEmulator, SlackOptions};
-use drydock::emulator::telegram::{Fault as TelegramFault, TelegramEmulator};
-use drydock::gateway::Delivery;
-use drydock::model::{Account, Action, Op, Place, Platform, Reply, Secret};
-use drydock::store::{Letters, Store};
+use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
+use drydock::emulator::telegram::{TelegramEmulator, TelegramFault};
+use drydock::gateway::ChannelDelivery;
+use drydock::model::{Account, Action, ChatPlace, Op, Platform, Reply, Secret};
+use drydock::store::{DeadLetterFilter, Store};
 use jiff::{SignedDuration, Timestamp};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn http() -> reqwest::Client {
     client.build().unwrap()
 }
 
-fn post(channel: &str, place: &Place, id: String, text: String, placeholder: bool) -> Op {
+fn post(channel: &str, place: &ChatPlace, id: String, text: String, placeholder: bool) -> Op {
     let action = Action::Post {
         reply: Reply::text(text),
         reply_to: None,
@@ -76,7 +76,7 @@ async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &
         ChannelSettings::Telegram(_) => "telegram",
     };
     let is_paced = settings.is_paced();
-    let delivery = Delivery::new(store.clone(), name.to_owned(), is_paced, now, || [7; 32]);
+    let delivery = ChannelDelivery::new(store.clone(), name.to_owned(), is_paced, now, || [7; 32]);
     let delivery = Arc::new(delivery);
     let cancel = CancellationToken::new();
     let running = tokio::spawn(Arc::clone(&delivery).run(channel, cancel.clone()));
@@ -84,15 +84,15 @@ async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &
     let (still, stop) = std::sync::mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || stop.recv());
     let started = std::time::Instant::now();
-    while store.unsent(name).await.unwrap() > 0 {
+    while store.unsent_count(name).await.unwrap() > 0 {
         assert!(
             started.elapsed() < BOUND,
             "{} wait",
-            store.unsent(name).await.unwrap()
+            store.unsent_count(name).await.unwrap()
         );
         // Calls and the database work in real time.
         for _ in 0..8 {
-            let _ = store.durable().await;
+            let _ = store.wait_durable().await;
             store.next_due(name).await.unwrap();
             tokio::task::yield_now().await;
         }
@@ -150,8 +150,8 @@ async fn telegram() -> (TelegramEmulator, ChannelSettings, Arc<dyn Channel>) {
     (telegram, settings, channel)
 }
 
-fn in_telegram(chat: i64) -> Place {
-    Place {
+fn in_telegram(chat: i64) -> ChatPlace {
+    ChatPlace {
         account: Account {
             platform: Platform::Telegram,
             id: "42".to_owned(),
@@ -171,7 +171,7 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
     for number in 0..REPLIES {
         let chat = format!("C{}", number % CHANNELS);
         slack.add_channel(&chat, &[]);
-        let place = Place {
+        let place = ChatPlace {
             account: channel.installation().account.clone(),
             chat,
             thread: None,
@@ -189,7 +189,7 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
     deliver(&settings, channel, &store, STEP).await;
     assert_eq!(store.dead_letters(None, 10).await, Ok(Vec::new()));
     let mut shown: BTreeMap<String, usize> = BTreeMap::new();
-    let texts = slack.look(|state| {
+    let texts = slack.with_state(|state| {
         state
             .messages
             .iter()
@@ -279,13 +279,13 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
     assert_eq!(missing, []);
     assert_eq!(telegram.problems(), Vec::<String>::new());
     // The pace is kept before the call, so Telegram has hardly anything to refuse.
-    let refused = telegram.came_too_fast();
+    let refused = telegram.rate_violations();
     assert!(refused <= REPLIES / 100, "{refused} came too fast");
 }
 
 /// Checks that letters of which nobody can tell whether they were sent are sent; to ask that costs nothing. P2
 #[tokio::test(start_paused = true)]
-async fn letters_of_one_telegram_chat_are_all_sent_again() {
+async fn dead_letters_of_one_telegram_chat_are_all_resent() {
     const LETTERS: usize = 6;
     let (telegram, settings, channel) = telegram().await;
     for chat in [7_001, -7_002] {
@@ -307,10 +307,10 @@ async fn letters_of_one_telegram_chat_are_all_sent_again() {
         });
         let (_directory, store) = store_of(ops.collect()).await;
         for id in &ids {
-            assert_eq!(store.due("telegram", now(), 1).await.unwrap().len(), 1);
-            store.ambiguous(id, "broke", None, now()).await.unwrap();
+            assert_eq!(store.lease_due("telegram", now(), 1).await.unwrap().len(), 1);
+            store.record_ambiguous(id, "broke", None, now()).await.unwrap();
         }
-        let all = Letters::Channel("telegram".to_owned());
+        let all = DeadLetterFilter::Channel("telegram".to_owned());
         store.send_again(all, "operator", now()).await.unwrap();
         // So little that no two quotas become free while one call is made.
         let step = Duration::from_millis(10);
@@ -331,11 +331,11 @@ async fn letters_of_one_telegram_chat_are_all_sent_again() {
 
 /// R17
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_keep_a_pace_is_told_to_wait_and_loses_nothing() {
+async fn a_channel_without_rate_limits_is_asked_to_wait_and_loses_no_message() {
     const POSTS: usize = 100;
     let (slack, settings, channel) = slack(false).await;
     slack.add_channel("C0", &[]);
-    let place = Place {
+    let place = ChatPlace {
         account: channel.installation().account.clone(),
         chat: "C0".to_owned(),
         thread: None,
@@ -346,7 +346,7 @@ async fn whoever_does_not_keep_a_pace_is_told_to_wait_and_loses_nothing() {
     });
     let (_directory, store) = store_of(ops.collect()).await;
     deliver(&settings, channel, &store, STEP).await;
-    let shown = slack.look(|state| {
+    let shown = slack.with_state(|state| {
         let messages = state.messages.iter();
         messages.map(|message| message.text.clone()).collect::<Vec<_>>()
     });

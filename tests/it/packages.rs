@@ -3,8 +3,8 @@
 
 use crate::support::git_server::GitServer;
 use crate::support::shell::Shell;
-use drydock::bundler::{ArchiveLimits, Fetch, Form, Git, Network, Source, parse_uri};
-use drydock::download::Watch;
+use drydock::bundler::{ArchiveLimits, Fetch, FetchMethod, Git, NetworkFetcher, PackageSource, parse_uri};
+use drydock::download::DownloadObserver;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gix::ObjectId;
@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 const GITHUB: &str = "github.com";
 
 /// A remote `org/c` with three commits, and the network with it.
-struct World {
+struct RemotePackageFixture {
     room: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
     commits: Vec<ObjectId>,
 }
 
-impl World {
+impl RemotePackageFixture {
     fn new() -> Self {
         let room = tempfile::tempdir().unwrap();
         let git = room.path().join("remotes/org/c.git");
@@ -71,16 +71,16 @@ impl World {
     }
 
     /// The network, with the server at an address in the place of GitHub.
-    fn network(&self, address: &str) -> Network {
+    fn network(&self, address: &str) -> NetworkFetcher {
         let client = drydock::provider::http_client().unwrap();
         let scratch = self.room.path().join("scratch");
-        Network::new(
+        NetworkFetcher::new(
             &[GITHUB.to_owned()],
             client,
             self.runtime.handle().clone(),
             scratch,
         )
-        .with_stand_in(GITHUB, address)
+        .with_host_override(GITHUB, address)
         .unwrap()
     }
 
@@ -138,14 +138,14 @@ fn archive(content: &str) -> Vec<u8> {
 
 fn c() -> Git {
     match parse_uri("github.com/org/c").unwrap().source {
-        Source::Git(git) => git,
-        Source::Local(_) => panic!("it is an address"),
+        PackageSource::Git(git) => git,
+        PackageSource::Local(_) => panic!("it is an address"),
     }
 }
 
 /// Returns the content of `c.libsonnet`.
-fn content(network: &Network, commit: ObjectId, form: Form) -> Result<String, String> {
-    let layer = network.package(&c(), &commit.to_string(), form, &Watch::nobody());
+fn content(network: &NetworkFetcher, commit: ObjectId, form: FetchMethod) -> Result<String, String> {
+    let layer = network.fetch(&c(), &commit.to_string(), form, &DownloadObserver::silent());
     let layer = layer.map_err(|err| err.to_string())?;
     let entry = layer
         .entries()
@@ -156,13 +156,13 @@ fn content(network: &Network, commit: ObjectId, form: Form) -> Result<String, St
 
 #[test]
 fn a_version_is_exactly_the_tag_of_that_name_peeled_else_the_branch_else_a_commit() {
-    let world = World::new();
+    let world = RemotePackageFixture::new();
     let Some(server) = GitServer::start(&world.remotes()) else {
         return;
     };
     let network = world.network(&server.address);
     let resolve = |version: &str| {
-        let found = network.resolve(&c(), version, &Watch::nobody());
+        let found = network.resolve(&c(), version, &DownloadObserver::silent());
         found.map_err(|err| err.to_string())
     };
     let commit = |index: usize| Ok(world.commits[index].to_string());
@@ -186,23 +186,40 @@ fn a_version_is_exactly_the_tag_of_that_name_peeled_else_the_branch_else_a_commi
 
 #[test]
 fn an_archive_comes_first_and_git_where_there_is_none() {
-    let world = World::new();
+    let world = RemotePackageFixture::new();
     let Some(server) = GitServer::start(&world.remotes()) else {
         return;
     };
     world.archive(world.commits[0], "archive");
     let network = world.network(&server.address);
     let [first, second] = [world.commits[0], world.commits[1]];
-    assert_eq!(content(&network, first, Form::Usual), Ok("archive".to_owned()));
-    assert_eq!(content(&network, first, Form::Other), Ok("git 1".to_owned()));
-    assert_eq!(content(&network, second, Form::Usual), Ok("git 2".to_owned()));
+    assert_eq!(
+        content(&network, first, FetchMethod::Preferred),
+        Ok("archive".to_owned())
+    );
+    assert_eq!(
+        content(&network, first, FetchMethod::Alternative),
+        Ok("git 1".to_owned())
+    );
+    assert_eq!(
+        content(&network, second, FetchMethod::Preferred),
+        Ok("git 2".to_owned())
+    );
     // What was had once is shared, and not asked for again.
     world.archive(first, "changed");
-    assert_eq!(content(&network, first, Form::Usual), Ok("archive".to_owned()));
+    assert_eq!(
+        content(&network, first, FetchMethod::Preferred),
+        Ok("archive".to_owned())
+    );
     let mut lib = c();
     lib.subdir = "lib".to_owned();
     let layer = network
-        .package(&lib, &second.to_string(), Form::Usual, &Watch::nobody())
+        .fetch(
+            &lib,
+            &second.to_string(),
+            FetchMethod::Preferred,
+            &DownloadObserver::silent(),
+        )
         .unwrap();
     let names: Vec<&str> = layer.entries().iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(names, ["x"]);
@@ -217,7 +234,7 @@ fn an_archive_comes_first_and_git_where_there_is_none() {
 /// T52
 #[test]
 fn a_package_with_an_object_that_unpacks_to_very_much_is_refused_before_it_is_unpacked() {
-    let world = World::new();
+    let world = RemotePackageFixture::new();
     let Some(server) = GitServer::start(&world.remotes()) else {
         return;
     };
@@ -232,7 +249,12 @@ fn a_package_with_an_object_that_unpacks_to_very_much_is_refused_before_it_is_un
     let mut lib = c();
     lib.subdir = "lib".to_owned();
     let network = world.network(&server.address);
-    let layer = network.package(&lib, &commit.to_string(), Form::Usual, &Watch::nobody());
+    let layer = network.fetch(
+        &lib,
+        &commit.to_string(),
+        FetchMethod::Preferred,
+        &DownloadObserver::silent(),
+    );
     assert_eq!(
         layer.map(|_| ()).map_err(|err| err.to_string()),
         Err("the repository has an object that unpacks to more than 100 MiB".to_owned())
@@ -240,7 +262,7 @@ fn a_package_with_an_object_that_unpacks_to_very_much_is_refused_before_it_is_un
 }
 
 /// A commit whose attributes leave files out of archives.
-fn commit_with_attributes(world: &World) -> ObjectId {
+fn commit_with_attributes(world: &RemotePackageFixture) -> ObjectId {
     let git = world.remotes().join("org/c.git");
     let objects: gix::Repository = gix::ThreadSafeRepository::open_opts(&git, gix::open::Options::isolated())
         .unwrap()
@@ -260,18 +282,18 @@ fn commit_with_attributes(world: &World) -> ObjectId {
 
 #[test]
 fn git_in_the_place_of_an_archive_leaves_out_what_the_archive_leaves_out() {
-    let world = World::new();
+    let world = RemotePackageFixture::new();
     let commit = commit_with_attributes(&world);
     let Some(server) = GitServer::start(&world.remotes()) else {
         return;
     };
-    let layer = |form: Form| {
+    let layer = |form: FetchMethod| {
         let network = world.network(&server.address);
         network
-            .package(&c(), &commit.to_string(), form, &Watch::nobody())
+            .fetch(&c(), &commit.to_string(), form, &DownloadObserver::silent())
             .unwrap()
     };
-    let names = |form: Form| -> Vec<String> {
+    let names = |form: FetchMethod| -> Vec<String> {
         let layer = layer(form);
         layer
             .entries()
@@ -279,7 +301,7 @@ fn git_in_the_place_of_an_archive_leaves_out_what_the_archive_leaves_out() {
             .map(|entry| entry.path.to_string())
             .collect()
     };
-    let exported = names(Form::Usual);
+    let exported = names(FetchMethod::Preferred);
     assert_eq!(
         exported,
         [
@@ -290,9 +312,9 @@ fn git_in_the_place_of_an_archive_leaves_out_what_the_archive_leaves_out() {
         ]
     );
     // A lock that was made with all files is still understood.
-    assert_eq!(names(Form::Other).len(), 6);
+    assert_eq!(names(FetchMethod::Alternative).len(), 6);
     // The archive that git itself makes has the same files, and so the same sum.
-    let by_git = layer(Form::Usual).sum();
+    let by_git = layer(FetchMethod::Preferred).sum();
     let git = crate::support::require::component("git").unwrap();
     let archive = world.remotes().join(format!("org/c/archive/{commit}.tar.gz"));
     std::fs::create_dir_all(archive.parent().unwrap()).unwrap();
@@ -305,41 +327,51 @@ fn git_in_the_place_of_an_archive_leaves_out_what_the_archive_leaves_out() {
         .arg(commit.to_string())
         .status();
     assert!(made.unwrap().success());
-    assert_eq!(names(Form::Usual), exported);
-    assert_eq!(layer(Form::Usual).sum(), by_git);
+    assert_eq!(names(FetchMethod::Preferred), exported);
+    assert_eq!(layer(FetchMethod::Preferred).sum(), by_git);
 }
 
 #[test]
 fn what_was_fetched_before_a_restart_is_not_fetched_again() {
-    let world = World::new();
+    let world = RemotePackageFixture::new();
     let Some(server) = GitServer::start(&world.remotes()) else {
         return;
     };
     let first = world.commits[0];
     world.archive(first, "archive");
     let kept = world.room.path().join("kept");
-    let network = |bytes_max| world.network(&server.address).with_shelf(kept.clone(), bytes_max);
-    assert_eq!(content(&network(0), first, Form::Usual), Ok("archive".to_owned()));
+    let network = |bytes_max| {
+        world
+            .network(&server.address)
+            .with_package_cache(kept.clone(), bytes_max)
+    };
+    assert_eq!(
+        content(&network(0), first, FetchMethod::Preferred),
+        Ok("archive".to_owned())
+    );
     assert!(!kept.exists(), "nothing is kept where nothing may be");
     assert_eq!(
-        content(&network(1 << 20), first, Form::Usual),
+        content(&network(1 << 20), first, FetchMethod::Preferred),
         Ok("archive".to_owned())
     );
     // The host changes its mind; who asks a second time does not ask the host.
     world.archive(first, "changed");
     assert_eq!(
-        content(&network(1 << 20), first, Form::Usual),
+        content(&network(1 << 20), first, FetchMethod::Preferred),
         Ok("archive".to_owned())
     );
-    assert_eq!(content(&network(0), first, Form::Usual), Ok("changed".to_owned()));
+    assert_eq!(
+        content(&network(0), first, FetchMethod::Preferred),
+        Ok("changed".to_owned())
+    );
     // A host that is no longer allowed gives nothing, also not what was kept.
     let client = drydock::provider::http_client().unwrap();
     let other = ["example.com".to_owned()];
     let scratch = world.room.path().join("scratch");
-    let refused =
-        Network::new(&other, client, world.runtime.handle().clone(), scratch).with_shelf(kept, 1 << 20);
+    let refused = NetworkFetcher::new(&other, client, world.runtime.handle().clone(), scratch)
+        .with_package_cache(kept, 1 << 20);
     assert_eq!(
-        content(&refused, first, Form::Usual),
+        content(&refused, first, FetchMethod::Preferred),
         Err("remote not allowed: host github.com is not in `[bundler] hosts_allowed`".to_owned())
     );
 }
@@ -347,7 +379,7 @@ fn what_was_fetched_before_a_restart_is_not_fetched_again() {
 /// T52
 #[test]
 fn an_archive_that_is_too_large_or_no_archive_is_refused() {
-    let world = World::new();
+    let world = RemotePackageFixture::new();
     let Some(server) = GitServer::start(&world.remotes()) else {
         return;
     };
@@ -356,7 +388,7 @@ fn an_archive_that_is_too_large_or_no_archive_is_refused() {
         content(
             &world.network(&server.address).with_limits(limits),
             world.commits[0],
-            Form::Usual,
+            FetchMethod::Preferred,
         )
     };
     let usual = ArchiveLimits::default();
@@ -387,8 +419,8 @@ fn an_archive_that_is_too_large_or_no_archive_is_refused() {
 
 /// T44
 #[test]
-fn a_redirect_is_looked_at_like_an_address() {
-    let world = World::new();
+fn a_redirect_is_checked_like_an_address() {
+    let world = RemotePackageFixture::new();
     let target = TcpListener::bind("127.0.0.1:0").unwrap();
     target.set_nonblocking(true).unwrap();
     let elsewhere = format!("http://{}/x", target.local_addr().unwrap());
@@ -419,7 +451,7 @@ fn a_redirect_is_looked_at_like_an_address() {
         ("/again", "more than 5 redirects"),
     ] {
         let network = world.network(&redirecting(location));
-        let refused = content(&network, world.commits[0], Form::Usual);
+        let refused = content(&network, world.commits[0], FetchMethod::Preferred);
         assert_eq!(refused, Err(format!("remote not allowed: {why}")), "{location}");
     }
     assert!(target.accept().is_err(), "nobody connected to the other host");
@@ -444,8 +476,8 @@ fn redirecting(location: &str) -> String {
 }
 
 #[test]
-fn only_this_machine_can_stand_in_for_a_host() {
-    let world = World::new();
+fn only_a_loopback_address_can_override_a_host() {
+    let world = RemotePackageFixture::new();
     for address in [
         "https://127.0.0.1/",
         "http://127.0.0.2.example.com/",
@@ -453,8 +485,11 @@ fn only_this_machine_can_stand_in_for_a_host() {
         "nonsense",
     ] {
         let client = drydock::provider::http_client().unwrap();
-        let network = Network::new(&[], client, world.runtime.handle().clone(), world.remotes());
-        let why = network.with_stand_in(GITHUB, address).unwrap_err().to_string();
+        let network = NetworkFetcher::new(&[], client, world.runtime.handle().clone(), world.remotes());
+        let why = network
+            .with_host_override(GITHUB, address)
+            .unwrap_err()
+            .to_string();
         assert_eq!(why, format!("`{address}` is not an address of this machine"));
     }
 }

@@ -1,9 +1,9 @@
 //! Packages of Jsonnet as somebody asks for them in a chat, from a host that takes its time or is gone.
 
 use crate::support::app::TestApp;
-use crate::support::file_host::{FileHost, Sent};
-use crate::support::world::{World, world};
-use drydock::emulator::model::{Answer, calls, queue, says};
+use crate::support::file_host::{FileHost, FileResponse};
+use crate::support::world::{Host, world};
+use drydock::emulator::model::{ScriptedAnswer, calls, queue, says};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn archive(beside: usize) -> Vec<u8> {
 }
 
 /// A model that begins a project and installs the package.
-fn installing() -> [Answer; 3] {
+fn installing() -> [ScriptedAnswer; 3] {
     [
         calls("jb_init", json!({ "path": "." })),
         calls(
@@ -47,17 +47,17 @@ fn installing() -> [Answer; 3] {
 }
 
 /// The world with this host in the place of GitHub.
-fn with_github(host: &FileHost) -> World {
+fn with_github(host: &FileHost) -> Host {
     let address: &'static str = host.address.clone().leak();
-    World {
-        stand_ins: vec![("github.com", address)].leak(),
+    Host {
+        host_overrides: vec![("github.com", address)].leak(),
         ..world::<0>()
     }
 }
 
 /// Returns the last results the model was answered with.
 fn last_answer(app: &TestApp) -> String {
-    let asked = app.asked();
+    let asked = app.model_requests();
     let results = asked.last().unwrap().last_results();
     results.iter().map(|result| result.content.as_str()).collect()
 }
@@ -65,18 +65,18 @@ fn last_answer(app: &TestApp) -> String {
 #[tokio::test]
 async fn a_card_shows_how_far_a_long_download_is() {
     let host = FileHost::start();
-    host.put(&target(), Sent::Held(archive(9 << 20), 5 << 20));
-    let app = TestApp::with(queue(installing()), with_github(&host), &[ALLOWED]).await;
-    app.slack_editor(ALICE).await;
+    host.serve_response(&target(), FileResponse::Held(archive(9 << 20), 5 << 20));
+    let app = TestApp::with_host(queue(installing()), with_github(&host), &[ALLOWED]).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "install c").await;
-    app.slack_reply(&said.ts, "jb_install .: archive 4 of 9 MiB")
+    app.wait_for_slack_reply(&said.ts, "jb_install .: archive 4 of 9 MiB")
         .await;
-    host.let_go();
-    let result = app.nth_result(&said.ts, 1).await;
+    host.release_held();
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("CHG-1 is ready"), "{}", result.text);
     assert!(last_answer(&app).contains("added github.com/org/c/lib at 0123456789ab"));
     // How far it was is for people: no model read it, and the result does not repeat it.
-    let read = format!("{:?}", app.asked());
+    let read = format!("{:?}", app.model_requests());
     assert!(!read.contains("MiB") && !result.text.contains("MiB"), "{read}");
 }
 
@@ -84,18 +84,18 @@ async fn a_card_shows_how_far_a_long_download_is() {
 /// the model was told the second time, and what the host was asked for after the start.
 async fn again_after_a_restart(kept_bytes_max: &str) -> (String, Vec<String>) {
     let host = FileHost::start();
-    host.file(&target(), archive(0));
+    host.serve_file(&target(), archive(0));
     let settings = [ALLOWED, ("bundler.kept_bytes_max", kept_bytes_max)];
     let script = queue(installing().into_iter().chain(installing()));
-    let mut app = TestApp::with(script, with_github(&host), &settings).await;
-    app.slack_editor(ALICE).await;
-    app.slack_editor(BOB).await;
+    let mut app = TestApp::with_host(script, with_github(&host), &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
     app.ask(ALICE, "install c").await;
-    assert_eq!(host.asked(), [target()]);
-    host.clear();
+    assert_eq!(host.take_requests(), [target()]);
+    host.remove_all();
     app.restart().await;
     app.ask(BOB, "install c").await;
-    (last_answer(&app), host.asked())
+    (last_answer(&app), host.take_requests())
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_package_that_was_installed_before_a_restart_needs_its_host_no_more() 
 }
 
 #[tokio::test]
-async fn where_nothing_may_be_kept_the_host_is_asked_again() {
+async fn without_a_package_cache_the_host_is_asked_again() {
     let (answer, asked) = again_after_a_restart("0").await;
     assert!(answer.contains("`github.com/org/c/lib`"), "{answer}");
     assert_eq!(asked.first(), Some(&target()));

@@ -2,7 +2,7 @@
 
 use drydock::model::Secret;
 use drydock::redact::Redactor;
-use drydock::telemetry::{self, Format};
+use drydock::telemetry::{self, LogFormat};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn a_panic_is_one_redacted_log_line() {
 fn panic_aloud() {
     let secret = Secret::new(CANARY.to_owned());
     let redactor = Redactor::new([secret]);
-    telemetry::init(Format::Json, None, Arc::new(redactor), std::io::stderr).unwrap();
+    telemetry::init(LogFormat::Json, None, Arc::new(redactor), std::io::stderr).unwrap();
     telemetry::log_panics();
     let broken = std::thread::spawn(|| panic!("the key is {CANARY}"));
     assert!(broken.join().is_err());

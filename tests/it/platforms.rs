@@ -52,7 +52,7 @@ fn rows() -> Vec<[String; 5]> {
 }
 
 /// Claims of a step about targets, and the words of its script that make them true.
-struct Shown {
+struct StepClaim {
     step: &'static str,
     built: &'static [&'static str],
     run: &'static [&'static str],
@@ -65,14 +65,14 @@ const MACOS: &str = ".ci/platforms/macos";
 const X86_64: &str = "x86_64-unknown-linux-musl";
 const AARCH64: &str = "aarch64-unknown-linux-musl";
 
-const SHOWN: &[Shown] = &[
-    Shown {
+const STEP_CLAIMS: &[StepClaim] = &[
+    StepClaim {
         step: "cargo test --locked",
         built: &["x86_64-unknown-linux-gnu"],
         run: &["x86_64-unknown-linux-gnu"],
         by: &[],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/static build x86_64",
         built: &[X86_64],
         run: &[],
@@ -84,13 +84,13 @@ const SHOWN: &[Shown] = &[
             (STATIC, "'x86_64/Advanced Micro Devices X86-64'"),
         ],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/static build aarch64",
         built: &[AARCH64],
         run: &[],
         by: &[(STATIC, "'aarch64/AArch64'")],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/static test",
         built: &[],
         run: &[X86_64],
@@ -98,11 +98,11 @@ const SHOWN: &[Shown] = &[
             (STATIC, "export DRYDOCK_TEST_PROGRAM\n"),
             (STATIC, "\"$DRYDOCK_TEST_PROGRAM\" demo --headless &&"),
             (STATIC, "run_tests --lib -- sandbox:: system:: &&"),
-            (STATIC, " conformance:: image:: jail:: "),
+            (STATIC, " conformance:: image:: sandbox:: "),
             (STATIC, "run_tests --test dojo -- "),
         ],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/emulated x86_64",
         built: &[],
         run: &[X86_64],
@@ -117,7 +117,7 @@ const SHOWN: &[Shown] = &[
             (EMULATED, "held flag && held variable"),
         ],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/emulated aarch64",
         built: &[],
         run: &[AARCH64],
@@ -129,13 +129,13 @@ const SHOWN: &[Shown] = &[
             ),
         ],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/macos check aarch64-apple-darwin",
         built: &[],
         run: &[],
         by: &[(MACOS, "zig_cargo check --workspace --bins --tests --target")],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/macos link aarch64-apple-darwin",
         built: &["aarch64-apple-darwin"],
         run: &[],
@@ -144,7 +144,7 @@ const SHOWN: &[Shown] = &[
             (MACOS, "!= feedfacf"),
         ],
     },
-    Shown {
+    StepClaim {
         step: ".ci/platforms/macos link x86_64-apple-darwin",
         built: &["x86_64-apple-darwin"],
         run: &[],
@@ -155,8 +155,8 @@ const SHOWN: &[Shown] = &[
     },
 ];
 
-fn shown(step: &str) -> &'static Shown {
-    let known = SHOWN.iter().find(|shown| shown.step == step);
+fn shown(step: &str) -> &'static StepClaim {
+    let known = STEP_CLAIMS.iter().find(|shown| shown.step == step);
     known.unwrap_or_else(|| panic!("nothing is known of what `{step}` shows"))
 }
 

@@ -1,16 +1,16 @@
 //! A turn ends as done only when what it made holds: we look at it ourselves, send what fails back to
 //! the model, and tell the person what could not be mended.
 
-use crate::support::app::{TestApp, visible};
-use drydock::demo::stage::SLACK_CHANNEL;
-use drydock::emulator::model::{Answer, calls, queue, says};
+use crate::support::app::{TestApp, visible_text};
+use drydock::demo::environment::SLACK_CHANNEL;
+use drydock::emulator::model::{ScriptedAnswer, calls, queue, says};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
 const LIBRARY: &str = "lib/app.libsonnet";
 
-fn edit(old: &str, new: &str) -> Answer {
+fn edit(old: &str, new: &str) -> ScriptedAnswer {
     calls("file_edit", json!({ "path": LIBRARY, "old": old, "new": new }))
 }
 
@@ -24,7 +24,7 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
         says("The default is 192Mi."),
     ]))
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     assert!(
         result.text.contains("CHG-1 is ready: 1 file, +1 −1."),
@@ -38,7 +38,7 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
         result.text
     );
     assert!(result.text.contains("4 steps"), "{}", result.text);
-    let asked = app.stage.model.asked();
+    let asked = app.demo.model.requests();
     let remark = asked[2].messages.last().unwrap().text.clone();
     for environment in ["dev", "staging", "prod"] {
         let fails = format!("every affected environment renders: no, `environments/{environment}`: ");
@@ -52,7 +52,7 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
 /// TK-40, TK-80: the model sees a difference as soon as one engine has it, and does not get away with what
 /// the other one has another value for.
 #[tokio::test]
-async fn what_the_model_saw_at_first_sight_still_has_to_convince_the_second_engine() {
+async fn a_difference_shown_early_still_has_to_pass_the_cross_check() {
     // One engine allows for a tiny difference between numbers, and the other one does not.
     let disputed = "memoryMi:: if std.member([0.1 + 0.2], 0.3) then 192 else 128,";
     let app = TestApp::new(queue([
@@ -63,9 +63,9 @@ async fn what_the_model_saw_at_first_sight_still_has_to_convince_the_second_engi
         says("The default is 192Mi."),
     ]))
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
-    let asked = app.stage.model.asked();
+    let asked = app.demo.model.requests();
     let shown = asked[2].last_results()[0].content.clone();
     for expected in ["192Mi", "– both engines agree: the second engine is asked before"] {
         assert!(shown.contains(expected), "no `{expected}` in {shown}");
@@ -79,7 +79,7 @@ async fn what_the_model_saw_at_first_sight_still_has_to_convince_the_second_engi
 }
 
 #[tokio::test]
-async fn what_the_model_cannot_mend_the_person_gets_as_it_is() {
+async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
     let app = TestApp::new(queue([
         edit("memoryMi:: 128,", "memoryMi:: 128 +,"),
         says("Done."),
@@ -89,7 +89,7 @@ async fn what_the_model_cannot_mend_the_person_gets_as_it_is() {
         says("I do not know how to mend it."),
     ]))
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     for expected in [
         "CHG-1 fails a check: 1 file, +1 −1.",
@@ -106,14 +106,14 @@ async fn what_the_model_cannot_mend_the_person_gets_as_it_is() {
         );
     }
     assert_eq!(app.column("SELECT verdict FROM turn"), ["fail"]);
-    assert_eq!(app.stage.model.asked().len(), 6);
+    assert_eq!(app.demo.model.requests().len(), 6);
 }
 
 #[tokio::test]
 async fn an_operator_may_have_nothing_sent_back() {
     let script = queue([edit("memoryMi:: 128,", "memoryMi:: 128 +,"), says("Done.")]);
-    let app = TestApp::set(script, &[("limits.repairs_max", "0")]).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::with_settings(script, &[("limits.repairs_max", "0")]).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     let told = "A check of mine fails; see below.";
     assert!(
@@ -121,7 +121,7 @@ async fn an_operator_may_have_nothing_sent_back() {
         "{}",
         result.text
     );
-    assert_eq!(app.stage.model.asked().len(), 2);
+    assert_eq!(app.demo.model.requests().len(), 2);
 }
 
 /// T48: a person stops while environments are rendered, and is answered at once.
@@ -133,12 +133,12 @@ async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
         says("It is computed now."),
     ]))
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "compute the default memory").await;
-    let rendering = app.stage.slack.wait_until(|state| {
+    let rendering = app.demo.slack.wait_until(|state| {
         let mut replies = state.replies(SLACK_CHANNEL, &said.ts);
         replies
-            .any(|message| visible(message).contains("Checking the change"))
+            .any(|message| visible_text(message).contains("Checking the change"))
             .then_some(())
     });
     assert!(
@@ -147,7 +147,7 @@ async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
     );
     let stopped = Instant::now();
     app.say_in(ALICE, &said.ts, "!stop").await;
-    let result = app.nth_result(&said.ts, 1).await;
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(
         stopped.elapsed() < Duration::from_secs(3),
         "{:?}",
@@ -177,12 +177,12 @@ async fn an_answer_that_a_stop_of_the_server_cut_short_is_paid() {
         says("It is still computed."),
     ];
     let mut app = TestApp::new(queue(answers)).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "compute the default memory").await;
-    let checking = app.stage.slack.wait_until(|state| {
+    let checking = app.demo.slack.wait_until(|state| {
         let mut replies = state.replies(SLACK_CHANNEL, &said.ts);
         replies
-            .any(|message| visible(message).contains("Checking the change"))
+            .any(|message| visible_text(message).contains("Checking the change"))
             .then_some(())
     });
     assert!(
@@ -193,8 +193,8 @@ async fn an_answer_that_a_stop_of_the_server_cut_short_is_paid() {
     let paid = app.column("SELECT model FROM usage WHERE turn = 1");
     assert_eq!(paid.len(), 2, "{paid:?}");
     assert_eq!(app.column("SELECT verdict FROM turn WHERE id = 1"), ["cancelled"]);
-    app.until_asked(3).await;
+    app.wait_for_model_requests(3).await;
     app.say_in(ALICE, &said.ts, "!stop").await;
-    let result = app.nth_result(&said.ts, 1).await;
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("is not finished"), "{}", result.text);
 }

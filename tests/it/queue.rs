@@ -1,29 +1,29 @@
 //! Tests of many messages at once, delivered as badly as platforms deliver: each is answered once, in order.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{Asked, Fault, says};
-use drydock::emulator::slack::{EventOrder, Fault as SlackFault};
+use drydock::emulator::model::{AnswerFault, ModelRequest, says};
+use drydock::emulator::slack::{EventOrder, SlackFault};
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
 
-fn echo(asked: &Asked) -> drydock::emulator::model::Answer {
+fn echo(asked: &ModelRequest) -> drydock::emulator::model::ScriptedAnswer {
     says(format!("heard: {}.", asked.last_user_text()))
 }
 
 /// T31
 #[tokio::test]
 async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one() {
-    let app = TestApp::new(|asked: &Asked| {
+    let app = TestApp::new(|asked: &ModelRequest| {
         let first = asked.messages.len() == 1;
-        echo(asked).but(Fault::Delay(Duration::from_millis(if first {
+        echo(asked).with_fault(AnswerFault::Delay(Duration::from_millis(if first {
             3_000
         } else {
             20
         })))
     })
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "number 0").await;
     let words: Vec<String> = (1..20).map(|number| format!("number {number}")).collect();
     let saying = words.iter().map(|words| app.say_in(ALICE, &said.ts, words));
@@ -31,9 +31,9 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
     }
     // The first one takes its time, so the others show their places.
-    app.slack_reply(&said.ts, "Queued (1 ahead)").await;
-    app.slack_reply(&said.ts, "Queued (19 ahead)").await;
-    app.nth_result(&said.ts, 20).await;
+    app.wait_for_slack_reply(&said.ts, "Queued (1 ahead)").await;
+    app.wait_for_slack_reply(&said.ts, "Queued (19 ahead)").await;
+    app.wait_for_result(&said.ts, 20).await;
     let answered: Vec<String> = app.results(&said.ts).iter().map(|text| number_in(text)).collect();
     let accepted: Vec<String> = app
         .column("SELECT user_text FROM turn GROUP BY inbox ORDER BY inbox")
@@ -41,9 +41,9 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
         .map(|inbound| number_in(inbound))
         .collect();
     assert_eq!(answered, accepted);
-    assert_eq!(app.asked().len(), 20);
+    assert_eq!(app.model_requests().len(), 20);
     // One at a time: each request holds exactly the turns that were answered before it.
-    for (index, asked) in app.asked().iter().enumerate() {
+    for (index, asked) in app.model_requests().iter().enumerate() {
         assert_eq!(asked.messages.len(), 2 * index + 1);
     }
     assert_eq!(
@@ -59,39 +59,39 @@ fn number_in(text: &str) -> String {
 
 /// P2: what there is no room for is refused aloud, once, whatever happens to the gateway then.
 #[tokio::test]
-async fn a_message_there_is_no_room_for_is_refused_durably_and_once() {
-    let mut app = TestApp::set(
-        |asked: &Asked| match asked.last_user_text().contains("stall") {
-            true => says("Never.").but(Fault::Stall),
+async fn a_message_over_the_queue_limit_is_refused_durably_and_once() {
+    let mut app = TestApp::with_settings(
+        |asked: &ModelRequest| match asked.last_user_text().contains("stall") {
+            true => says("Never.").with_fault(AnswerFault::Stall),
             false => echo(asked),
         },
         &[("limits.waiting_messages_max", "1")],
     )
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "stall").await;
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     app.say_in(ALICE, &said.ts, "the second").await;
     // Nothing reaches Slack before the restart.
     let unreachable = SlackFault::Status {
         status: 503,
         retry_after_seconds: None,
     };
-    app.slack_reply(&said.ts, "Queued (1 ahead)").await;
-    app.stage.slack.fail_next("chat.postMessage", 1_000, unreachable);
+    app.wait_for_slack_reply(&said.ts, "Queued (1 ahead)").await;
+    app.demo.slack.fail_next("chat.postMessage", 1_000, unreachable);
     let refused = app.say_in(ALICE, &said.ts, "the third").await;
     assert!(
         refused.answers.iter().all(|answer| answer.status == 200),
         "{refused:?}"
     );
-    app.stage.stop().await;
-    app.stage.slack.recover("chat.postMessage");
-    app.stage.start().await.unwrap();
-    app.slack_reply(&said.ts, "1 messages wait already, so I did not take this one.")
+    app.demo.stop().await;
+    app.demo.slack.recover("chat.postMessage");
+    app.demo.start().await.unwrap();
+    app.wait_for_slack_reply(&said.ts, "1 messages wait already, so I did not take this one.")
         .await;
     app.say_in(ALICE, &said.ts, "!stop").await;
-    app.nth_result(&said.ts, 2).await;
-    let refusals = app.written(&said.ts);
+    app.wait_for_result(&said.ts, 2).await;
+    let refusals = app.thread_messages(&said.ts);
     let refusals = refusals.iter().filter(|text| text.contains("wait already"));
     assert_eq!(refusals.count(), 1);
 }
@@ -100,9 +100,9 @@ async fn a_message_there_is_no_room_for_is_refused_durably_and_once() {
 #[tokio::test]
 async fn a_mention_is_one_message_whichever_of_its_events_comes_first() {
     let app = TestApp::new(echo).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     for order in [EventOrder::MentionFirst, EventOrder::MessageFirst] {
-        app.stage.slack.send_first(order);
+        app.demo.slack.send_first(order);
         let result = app.ask(ALICE, "hello").await;
         assert_eq!(app.results(&result.thread).len(), 1);
     }
@@ -113,10 +113,13 @@ async fn a_mention_is_one_message_whichever_of_its_events_comes_first() {
 #[tokio::test]
 async fn a_burst_while_turns_run_is_acknowledged_and_answered_completely() {
     const EACH: usize = 25;
-    let app = TestApp::new(|asked: &Asked| echo(asked).but(Fault::Delay(Duration::from_millis(30)))).await;
+    let app = TestApp::new(|asked: &ModelRequest| {
+        echo(asked).with_fault(AnswerFault::Delay(Duration::from_millis(30)))
+    })
+    .await;
     let users: Vec<String> = (0..8).map(|number| format!("U0BURST{number}")).collect();
     for user in &users {
-        app.slack_editor(user).await;
+        app.admit_slack_editor(user).await;
     }
     let app = &app;
     let burst = users.iter().map(|user| async move {
@@ -130,8 +133,8 @@ async fn a_burst_while_turns_run_is_acknowledged_and_answered_completely() {
     });
     let threads = futures_util::future::join_all(burst).await.concat();
     for thread in &threads {
-        app.nth_result(thread, 1).await;
+        app.wait_for_result(thread, 1).await;
     }
     assert!(threads.iter().all(|thread| app.results(thread).len() == 1));
-    assert_eq!(app.asked().len(), users.len() * EACH);
+    assert_eq!(app.model_requests().len(), users.len() * EACH);
 }

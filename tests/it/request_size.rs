@@ -1,7 +1,7 @@
 //! `limits.history_bytes_max` bounds the whole request, whatever a turn has written and read so far.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{Answer, Asked, calls, says};
+use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
@@ -12,7 +12,7 @@ fn path(number: u32) -> Value {
 }
 
 /// Writes three large files, reads each of them, then all of them at once.
-fn writes_and_reads() -> impl FnMut(&Asked) -> Answer + Send {
+fn writes_and_reads() -> impl FnMut(&ModelRequest) -> ScriptedAnswer + Send {
     let mut number = 0;
     move |_| {
         number += 1;
@@ -26,8 +26,8 @@ fn writes_and_reads() -> impl FnMut(&Asked) -> Answer + Send {
             }
             4..=6 => calls("file_read", path(number - 3)),
             7 => calls("file_read", path(1))
-                .and_calls("file_read", path(2))
-                .and_calls("file_read", path(3)),
+                .with_call("file_read", path(2))
+                .with_call("file_read", path(3)),
             _ => says("Done."),
         }
     }
@@ -36,11 +36,11 @@ fn writes_and_reads() -> impl FnMut(&Asked) -> Answer + Send {
 #[tokio::test]
 async fn a_turn_that_reads_much_stays_within_the_bound_of_a_request() {
     let bytes_max = BYTES_MAX.to_string();
-    let app = TestApp::set(writes_and_reads(), &[("limits.history_bytes_max", &bytes_max)]).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::with_settings(writes_and_reads(), &[("limits.history_bytes_max", &bytes_max)]).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "write and read").await;
     assert!(result.text.contains("3 files"), "{}", result.text);
-    let asked = app.asked();
+    let asked = app.model_requests();
     let sizes: Vec<usize> = asked.iter().map(|asked| asked.raw.len()).collect();
     assert_eq!(asked.len(), 8, "{sizes:?}");
     assert!(sizes.iter().all(|bytes| *bytes <= BYTES_MAX), "{sizes:?}");
@@ -70,8 +70,8 @@ async fn a_message_that_is_too_long_for_a_request_is_refused_before_the_model_is
         ("limits.history_bytes_max", bytes_max.as_str()),
         ("limits.inbound_text_chars_max", "300_000"),
     ];
-    let app = TestApp::set(|_: &Asked| says("Done."), &settings).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::with_settings(|_: &ModelRequest| says("Done."), &settings).await;
+    app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, &"word ".repeat(BYTES_MAX / 5)).await;
     let says = "I did not ask the model: your message takes ";
     assert!(
@@ -79,8 +79,12 @@ async fn a_message_that_is_too_long_for_a_request_is_refused_before_the_model_is
         "{}",
         result.text
     );
-    assert!(app.asked().is_empty());
+    assert!(app.model_requests().is_empty());
     let result = app.ask(ALICE, "a shorter one").await;
     assert!(result.text.contains("Done."), "{}", result.text);
-    assert!(app.asked().iter().all(|asked| asked.raw.len() <= BYTES_MAX));
+    assert!(
+        app.model_requests()
+            .iter()
+            .all(|asked| asked.raw.len() <= BYTES_MAX)
+    );
 }

@@ -1,11 +1,11 @@
 //! Tests of what a start finds that the process before it left half done, and of what a store that does not take a write for a while leaves
 //! behind. The database is changed as such a process would have left it.
 
-use crate::support::app::{TestApp, step, visible};
+use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::access::{Grant, Role};
-use drydock::admin::Request;
-use drydock::demo::stage::SLACK_CHANNEL;
-use drydock::emulator::model::{Answer, Asked, Fault, calls, says};
+use drydock::admin::AdminRequest;
+use drydock::demo::environment::SLACK_CHANNEL;
+use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
@@ -13,13 +13,13 @@ const ALICE: &str = "U0ALICE";
 const REFUSED: &str = "BEGIN SELECT RAISE(ABORT, 'no'); END";
 
 /// Sets the replicas of dev to four, then to three; anything else is talk.
-fn replicas(asked: &Asked) -> Answer {
+fn replicas(asked: &ModelRequest) -> ScriptedAnswer {
     let words = asked.last_user_text();
     let edit = |from: u32, to: u32| {
         let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
         json!({ "path": "environments/dev/main.jsonnet", "old": of(from), "new": of(to) })
     };
-    match step(asked) {
+    match step_number(asked) {
         0 if words.contains("four replicas") => calls("file_edit", edit(2, 4)),
         0 if words.contains("three replicas") => calls("file_edit", edit(4, 3)),
         _ => says("Done."),
@@ -32,7 +32,7 @@ fn left_over(app: &TestApp, was: &str, is: &str) {
 }
 
 fn left_over_row(app: &TestApp, row: &str, was: &str, is: &str) {
-    app.sabotage(&format!(
+    app.alter_database(&format!(
         "UPDATE inbox SET lane = 'change', done_at = NULL, effect = NULL, inbound = replace(inbound, '{was}', '{is}')
            WHERE id = {row};
          DELETE FROM outbox WHERE op LIKE 'inbox-' || {row} || '/%'"
@@ -43,71 +43,71 @@ fn left_over_row(app: &TestApp, row: &str, was: &str, is: &str) {
 #[tokio::test]
 async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_was_typed() {
     let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let older = app.ask(ALICE, "four replicas in dev").await;
     let newest = app.ask(ALICE, "four replicas in dev").await;
-    app.slash(ALICE, "status").await;
+    app.run_slash_command(ALICE, "status").await;
     // After the command somebody went on in the older thread.
     app.ask_in(ALICE, &older.thread, "three replicas in dev").await;
-    app.until_idle().await;
-    let whispers = app.whispers(ALICE).len();
-    app.stage.stop().await;
+    app.wait_until_idle().await;
+    let whispers = app.ephemeral_messages(ALICE).len();
+    app.demo.stop().await;
     left_over(&app, "status", "discard");
-    app.stage.start().await.unwrap();
-    let told = app.next_whisper(ALICE, whispers).await;
+    app.demo.start().await.unwrap();
+    let told = app.wait_for_ephemeral(ALICE, whispers).await;
     assert!(told.starts_with("CHG-2 is discarded"), "{told}");
-    let kept = app.command_in(ALICE, &older.thread, "!diff").await;
+    let kept = app.run_command_in(ALICE, &older.thread, "!diff").await;
     assert!(kept.contains("+    replicas: 3,"), "{kept}");
-    let gone = app.command_in(ALICE, &newest.thread, "!diff").await;
+    let gone = app.run_command_in(ALICE, &newest.thread, "!diff").await;
     assert!(gone.starts_with("Nothing is prepared here."), "{gone}");
 }
 
 /// T06: what a command did before the process ended is told as that, whatever its person may do by now.
 #[tokio::test]
-async fn an_undo_that_was_done_before_a_grant_went_is_told_as_done() {
+async fn an_undo_done_before_a_grant_was_removed_is_reported_as_done() {
     let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
-    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(undone.starts_with("Undone. CHG-1 rev 3 is now"), "{undone}");
-    app.until_idle().await;
+    app.wait_until_idle().await;
     let grant = Grant {
         role: Role::Editor,
         repositories: "another".to_owned(),
         environments: vec!["**".to_owned()],
     };
     let which = ALICE.to_owned();
-    app.operator(Request::Grant { which, grant }).await;
-    app.stage.stop().await;
+    app.send_admin_request(AdminRequest::Grant { which, grant }).await;
+    app.demo.stop().await;
     let command = "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')";
-    app.sabotage(&format!(
+    app.alter_database(&format!(
         "UPDATE inbox SET done_at = NULL WHERE id = {command};
          DELETE FROM outbox WHERE op LIKE 'inbox-' || {command} || '/%'"
     ));
-    app.stage.start().await.unwrap();
-    app.until_idle().await;
-    let told = app.written(&first.thread).last().unwrap().clone();
+    app.demo.start().await.unwrap();
+    app.wait_until_idle().await;
+    let told = app.thread_messages(&first.thread).last().unwrap().clone();
     assert!(told.starts_with("Undone. What is left:"), "{told}");
 }
 
 /// R3: a command that was not answered when the process ended three times is given up, and its person is told.
 #[tokio::test]
-async fn a_command_that_is_cut_short_three_times_is_given_up_aloud() {
+async fn a_command_interrupted_three_times_is_given_up_with_a_notice() {
     let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     for (crashes, is_given_up) in [(2, false), (3, true)] {
-        app.command_in(ALICE, &first.thread, "!status").await;
-        app.until_idle().await;
-        app.stage.stop().await;
+        app.run_command_in(ALICE, &first.thread, "!status").await;
+        app.wait_until_idle().await;
+        app.demo.stop().await;
         left_over(&app, "!status", "!undo");
-        app.sabotage(&format!(
+        app.alter_database(&format!(
             "UPDATE inbox SET crashes = {crashes} WHERE done_at IS NULL"
         ));
-        app.stage.start().await.unwrap();
-        app.until_idle().await;
-        let told = app.written(&first.thread).last().unwrap().clone();
+        app.demo.start().await.unwrap();
+        app.wait_until_idle().await;
+        let told = app.thread_messages(&first.thread).last().unwrap().clone();
         match is_given_up {
             false => {
                 assert!(
@@ -123,7 +123,7 @@ async fn a_command_that_is_cut_short_three_times_is_given_up_aloud() {
             ),
         }
     }
-    let kept = app.command_in(ALICE, &first.thread, "!diff").await;
+    let kept = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(kept.contains("+    replicas: 4,"), "{kept}");
 }
 
@@ -131,16 +131,16 @@ async fn a_command_that_is_cut_short_three_times_is_given_up_aloud() {
 /// of that command.
 async fn unanswerable(was: &str, is: &str) -> (TestApp, String) {
     let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "hello").await;
-    app.command_in(ALICE, &first.thread, "!status").await;
-    app.until_idle().await;
-    app.stage.stop().await;
+    app.run_command_in(ALICE, &first.thread, "!status").await;
+    app.wait_until_idle().await;
+    app.demo.stop().await;
     left_over(&app, was, is);
-    app.sabotage(&format!(
+    app.alter_database(&format!(
         "CREATE TRIGGER unanswered BEFORE UPDATE OF done_at ON inbox WHEN new.lane = 'change' {REFUSED}"
     ));
-    app.stage.start().await.unwrap();
+    app.demo.start().await.unwrap();
     (app, first.thread)
 }
 
@@ -150,10 +150,10 @@ async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answ
     let (app, thread) = unanswerable("{", "[").await;
     // The first attempt to answer it is over by the time a later command is answered.
     let other = app.say(ALICE, "!help").await;
-    app.slack_reply(&other.ts, "These are answered without a model")
+    app.wait_for_slack_reply(&other.ts, "These are answered without a model")
         .await;
-    app.sabotage("DROP TRIGGER unanswered");
-    app.slack_reply(&thread, "This command cannot be read any more; say it again.")
+    app.alter_database("DROP TRIGGER unanswered");
+    app.wait_for_slack_reply(&thread, "This command cannot be read any more; say it again.")
         .await;
     let next = app.ask_in(ALICE, &thread, "hello again").await;
     assert!(next.text.contains("Done."), "{}", next.text);
@@ -165,50 +165,52 @@ async fn a_stop_that_cannot_be_stored_after_a_restart_keeps_nobody_waiting() {
     let (app, thread) = unanswerable("status", "stop").await;
     let other = app.ask(ALICE, "hello elsewhere").await;
     assert!(other.text.contains("Done."), "{}", other.text);
-    app.sabotage("DROP TRIGGER unanswered");
-    app.slack_reply(&thread, "Nothing").await;
+    app.alter_database("DROP TRIGGER unanswered");
+    app.wait_for_slack_reply(&thread, "Nothing").await;
 }
 
 /// P2: a message that waits shows so on its card; what it is told in the end is told there.
 #[tokio::test]
-async fn a_waiting_message_that_cannot_be_read_any_more_is_told_so_on_its_card() {
-    let mut app = TestApp::new(|asked: &Asked| match asked.last_user_text().contains("stall") {
-        true => says("Never.").but(Fault::Stall),
-        false => says("Done."),
-    })
+async fn an_unreadable_waiting_message_is_reported_on_its_card() {
+    let mut app = TestApp::new(
+        |asked: &ModelRequest| match asked.last_user_text().contains("stall") {
+            true => says("Never.").with_fault(AnswerFault::Stall),
+            false => says("Done."),
+        },
+    )
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.say(ALICE, "stall").await;
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     app.say_in(ALICE, &first.ts, "the second").await;
-    let card = app.slack_reply(&first.ts, "Queued (1 ahead)").await;
-    app.stage.stop().await;
-    app.sabotage("UPDATE inbox SET inbound = '[' WHERE id = (SELECT MAX(id) FROM inbox)");
-    app.stage.start().await.unwrap();
-    app.until_asked(2).await;
+    let card = app.wait_for_slack_reply(&first.ts, "Queued (1 ahead)").await;
+    app.demo.stop().await;
+    app.alter_database("UPDATE inbox SET inbound = '[' WHERE id = (SELECT MAX(id) FROM inbox)");
+    app.demo.start().await.unwrap();
+    app.wait_for_model_requests(2).await;
     app.say_in(ALICE, &first.ts, "!stop").await;
     let told = app
-        .slack_reply(&first.ts, "This message cannot be read any more; say it again.")
+        .wait_for_slack_reply(&first.ts, "This message cannot be read any more; say it again.")
         .await;
-    assert_eq!(told.ts, card.ts, "{}", visible(&told));
+    assert_eq!(told.ts, card.ts, "{}", visible_text(&told));
 }
 
 /// P2: what an undo left is prepared again or said not to be; the command is answered in any case.
 #[tokio::test]
 async fn an_undo_whose_change_cannot_be_stored_is_answered() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
-    app.until_idle().await;
-    app.sabotage(&format!(
+    app.wait_until_idle().await;
+    app.alter_database(&format!(
         "CREATE TRIGGER unstored BEFORE INSERT ON change {REFUSED}"
     ));
     app.say_in(ALICE, &first.thread, "!undo").await;
-    app.slack_reply(&first.thread, "Undone. What is left could not be prepared again")
+    app.wait_for_slack_reply(&first.thread, "Undone. What is left could not be prepared again")
         .await;
-    app.sabotage("DROP TRIGGER unstored");
-    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    app.alter_database("DROP TRIGGER unstored");
+    let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(
         undone.starts_with("Undone; the workspace is as the base again"),
         "{undone}"
@@ -219,11 +221,11 @@ async fn an_undo_whose_change_cannot_be_stored_is_answered() {
 #[tokio::test]
 async fn a_change_that_cannot_be_read_is_discarded() {
     let app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
-    app.until_idle().await;
-    app.sabotage("UPDATE blob SET content = 'x' WHERE hash = (SELECT patch FROM change)");
-    let told = app.command_in(ALICE, &first.thread, "!discard").await;
+    app.wait_until_idle().await;
+    app.alter_database("UPDATE blob SET content = 'x' WHERE hash = (SELECT patch FROM change)");
+    let told = app.run_command_in(ALICE, &first.thread, "!discard").await;
     assert_eq!(told, "CHG-1 is discarded; the workspace is as the base again.");
     let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
     assert!(again.text.contains("CHG-2 is ready"), "{}", again.text);
@@ -231,51 +233,53 @@ async fn a_change_that_cannot_be_read_is_discarded() {
 
 /// R3: a process says that it works on messages before it takes one up, or its crashes would count for nothing.
 #[tokio::test]
-async fn no_message_is_taken_up_before_it_is_on_record_that_the_process_works() {
+async fn no_message_is_claimed_before_the_running_process_is_on_record() {
     let mut app = TestApp::new(replicas).await;
-    app.slack_editor(ALICE).await;
-    app.until_idle().await;
-    app.stage.stop().await;
+    app.admit_slack_editor(ALICE).await;
+    app.wait_until_idle().await;
+    app.demo.stop().await;
     assert_eq!(app.count("SELECT works FROM process"), 0);
-    app.sabotage(&format!(
+    app.alter_database(&format!(
         "CREATE TRIGGER idle BEFORE UPDATE OF works ON process {REFUSED}"
     ));
-    app.stage.start().await.unwrap();
+    app.demo.start().await.unwrap();
     let said = app.say(ALICE, "four replicas in dev").await;
     assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
-    assert_eq!(app.asked().len(), 0);
-    app.sabotage("DROP TRIGGER idle");
-    app.nth_result(&said.ts, 1).await;
+    assert_eq!(app.model_requests().len(), 0);
+    app.alter_database("DROP TRIGGER idle");
+    app.wait_for_result(&said.ts, 1).await;
     assert_eq!(app.count("SELECT works FROM process"), 1);
-    let shown = app.slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
-    assert!(visible(&shown).contains("+    replicas: 4,"));
+    let shown = app.wait_for_slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    assert!(visible_text(&shown).contains("+    replicas: 4,"));
 }
 
 /// R23: what a message cost before the process ended counts against the bound of its turn.
 #[tokio::test]
 async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before() {
     let mut number = 0;
-    let script = move |_: &Asked| {
+    let script = move |_: &ModelRequest| {
         number += 1;
         let line = calls("file_read", json!({ "path": format!("environments/{number}") }));
         match number {
-            2 => line.but(Fault::Stall),
+            2 => line.with_fault(AnswerFault::Stall),
             _ => line,
         }
     };
-    let mut app = TestApp::set(script, &[("limits.turn_tokens_max", "2_000")]).await;
-    app.slack_editor(ALICE).await;
+    let mut app = TestApp::with_settings(script, &[("limits.turn_tokens_max", "2_000")]).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "read on").await;
-    app.until_asked(2).await;
+    app.wait_for_model_requests(2).await;
     app.restart().await;
     // Each call costs 1,050: the second one that is answered is the last, whoever made the first.
-    let told = app.slack_reply(&said.ts, "I stopped at 2100 tokens").await;
+    let told = app
+        .wait_for_slack_reply(&said.ts, "I stopped at 2100 tokens")
+        .await;
     assert!(
-        visible(&told).contains("the limit of one turn is 2000"),
+        visible_text(&told).contains("the limit of one turn is 2000"),
         "{}",
-        visible(&told)
+        visible_text(&told)
     );
-    assert_eq!(app.asked().len(), 3);
+    assert_eq!(app.model_requests().len(), 3);
 }
 
 /// P2: what was said to be stopped before the process ended is asked of no model any more, wherever the stop was said
@@ -283,30 +287,30 @@ async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before()
 #[tokio::test]
 async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {
     for (stop, is_slash) in [("stop", true), ("!stop", false)] {
-        let stalled = |asked: &Asked| match asked.last_user_text().contains("slow") {
-            true => says("Never.").but(Fault::Stall),
+        let stalled = |asked: &ModelRequest| match asked.last_user_text().contains("slow") {
+            true => says("Never.").with_fault(AnswerFault::Stall),
             false => replicas(asked),
         };
         let mut app = TestApp::new(stalled).await;
-        app.slack_editor(ALICE).await;
+        app.admit_slack_editor(ALICE).await;
         let said = app.say(ALICE, "slow").await;
-        app.until_asked(1).await;
+        app.wait_for_model_requests(1).await;
         // What is carried out below is the newest command: one that is answered, in another form.
         match is_slash {
-            true => drop(app.slash(ALICE, "status").await),
+            true => drop(app.run_slash_command(ALICE, "status").await),
             false => {
                 app.say_in(ALICE, &said.ts, "!status").await;
-                app.slack_reply(&said.ts, "ends it").await;
+                app.wait_for_slack_reply(&said.ts, "ends it").await;
             }
         }
-        app.stage.stop().await;
+        app.demo.stop().await;
         left_over(&app, "status", "stop");
         let of_hours_ago = "UPDATE inbox SET accepted_at = accepted_at - 10800000 WHERE lane = 'change'";
-        app.sabotage(of_hours_ago);
-        app.stage.start().await.unwrap();
-        app.until_idle().await;
-        assert_eq!(app.asked().len(), 1, "{stop}");
-        let told = app.written(&said.ts).join("\n");
+        app.alter_database(of_hours_ago);
+        app.demo.start().await.unwrap();
+        app.wait_until_idle().await;
+        assert_eq!(app.model_requests().len(), 1, "{stop}");
+        let told = app.thread_messages(&said.ts).join("\n");
         assert!(told.contains("Stopped"), "{told}");
     }
 }

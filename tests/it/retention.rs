@@ -2,12 +2,12 @@
 //! not.
 
 use crate::cli_serve::{TOML, serve, shell};
-use crate::support::app::{TestApp, step};
+use crate::support::app::{TestApp, step_number};
 use crate::support::shell::{BOUND, Shell};
 use crate::support::world::{advance, world};
-use drydock::admin::{Answer, Request};
-use drydock::emulator::model::{Answer as Said, Asked, calls, says};
-use drydock::gateway::Begin;
+use drydock::admin::{AdminReply, AdminRequest};
+use drydock::emulator::model::{ModelRequest, ScriptedAnswer as Said, calls, says};
+use drydock::gateway::RoundStart;
 use drydock::store::Prune;
 use rusqlite::Connection;
 use serde_json::json;
@@ -19,13 +19,13 @@ const CLOCK: usize = 6;
 const DAY: i64 = 24 * 3_600;
 
 /// Sets the replicas of dev to four, and then to three; anything else is talk.
-fn replicas(asked: &Asked) -> Said {
+fn replicas(asked: &ModelRequest) -> Said {
     let words = asked.last_user_text();
     let edit = |from: u32, to: u32| {
         let of = |count: u32| format!("web:1.8.3',\n    replicas: {count},");
         json!({ "path": "environments/dev/main.jsonnet", "old": of(from), "new": of(to) })
     };
-    match step(asked) {
+    match step_number(asked) {
         0 if words.contains("four replicas") => calls("file_edit", edit(2, 4)),
         0 if words.contains("three replicas") => calls("file_edit", edit(4, 3)),
         _ => says("Done."),
@@ -35,10 +35,10 @@ fn replicas(asked: &Asked) -> Said {
 /// A whole round, as an operator asks for it.
 async fn prune(app: &TestApp, prune: Prune) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
-    let mut begin = Begin::Anew;
+    let mut begin = RoundStart::Anew;
     loop {
-        match app.operator(Request::Prune { prune, begin }).await {
-            Answer::Pruned {
+        match app.send_admin_request(AdminRequest::Prune { prune, begin }).await {
+            AdminReply::Pruned {
                 pruned,
                 failed,
                 is_done,
@@ -50,7 +50,7 @@ async fn prune(app: &TestApp, prune: Prune) -> BTreeMap<String, u64> {
                 if is_done {
                     return all;
                 }
-                begin = Begin::GoOn;
+                begin = RoundStart::GoOn;
             }
             other => panic!("{other:?}"),
         }
@@ -65,13 +65,13 @@ async fn a_thread_goes_on_with_its_change_when_what_was_said_there_is_gone() {
         ("retention.recording_days_kept", "30"),
         ("retention.change_days_kept", "60"),
     ];
-    let app = TestApp::with(replicas, world::<CLOCK>(), &settings).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::with_host(replicas, world::<CLOCK>(), &settings).await;
+    app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     assert!(first.text.contains("CHG-1 is ready"), "{}", first.text);
     advance::<CLOCK>(20 * DAY);
     app.ask(ALICE, "how are you?").await;
-    app.until_idle().await;
+    app.wait_until_idle().await;
     advance::<CLOCK>(20 * DAY);
 
     let rows =
@@ -86,32 +86,32 @@ async fn a_thread_goes_on_with_its_change_when_what_was_said_there_is_gone() {
     assert_eq!(prune(&app, Prune::Remove).await, BTreeMap::new());
 
     // The change is open still, and the next request goes on with its files.
-    let diff = app.command_in(ALICE, &first.thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(diff.contains("+    replicas: 4,"), "{diff}");
     let second = app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
     assert!(second.text.contains("CHG-1 rev 2 is ready"), "{}", second.text);
-    let undone = app.command_in(ALICE, &first.thread, "!undo").await;
+    let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(undone.starts_with("Undone. CHG-1 rev 3"), "{undone}");
 
     // Nobody comes back to it for long enough, and somebody works elsewhere.
-    app.until_idle().await;
+    app.wait_until_idle().await;
     advance::<CLOCK>(70 * DAY);
     let last = app.ask(ALICE, "four replicas in dev").await;
     assert!(last.text.contains("CHG-2 is ready"), "{}", last.text);
-    app.until_idle().await;
+    app.wait_until_idle().await;
     let gone = prune(&app, Prune::Remove).await;
     assert_eq!(
         (gone["edits"], gone["changes"], gone["conversations"]),
         (1, 3, 2),
         "{gone:?}"
     );
-    assert_eq!(app.sessions().len(), 1);
-    assert_eq!(app.audited("change.expired").len(), 1);
-    let diff = app.command_in(ALICE, &last.thread, "!diff").await;
+    assert_eq!(app.recordings().len(), 1);
+    assert_eq!(app.audit_lines_with("change.expired").len(), 1);
+    let diff = app.run_command_in(ALICE, &last.thread, "!diff").await;
     assert!(diff.contains("+    replicas: 4,"), "{diff}");
-    let audit = app.operator(Request::Audit).await;
-    assert!(matches!(audit, Answer::Audit { cut: 0, .. }), "{audit:?}");
-    let Answer::Data { kinds, .. } = app.operator(Request::Data).await else {
+    let audit = app.send_admin_request(AdminRequest::Audit).await;
+    assert!(matches!(audit, AdminReply::Audit { cut: 0, .. }), "{audit:?}");
+    let AdminReply::Data { kinds, .. } = app.send_admin_request(AdminRequest::Data).await else {
         panic!("no data")
     };
     let changes = kinds.iter().find(|kind| kind.kind == "changes").unwrap();

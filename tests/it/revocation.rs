@@ -3,7 +3,7 @@
 
 use crate::support::app::TestApp;
 use drydock::access::Role;
-use drydock::emulator::model::{Answer, Fault, calls, queue, says};
+use drydock::emulator::model::{AnswerFault, ScriptedAnswer, calls, queue, says};
 use serde_json::json;
 use std::time::Duration;
 
@@ -11,35 +11,39 @@ const ALICE: &str = "U0ALICE";
 const WITHHELD: &str = "Withheld, and not prepared: environments/prod/main.jsonnet is edited, which takes a grant for \
                         environments/prod; your grant covers only dev.";
 
-fn edit(environment: &str, before: u32) -> Answer {
+fn edit(environment: &str, before: u32) -> ScriptedAnswer {
     let arguments = json!({"path": format!("environments/{environment}/main.jsonnet"),
         "old": format!("web:1.8.3',\n    replicas: {before},"), "new": "web:1.8.3',\n    replicas: 4,"});
     calls("file_edit", arguments)
 }
 
-fn write(environment: &str) -> Answer {
+fn write(environment: &str) -> ScriptedAnswer {
     let path = format!("environments/{environment}/more.libsonnet");
     calls("file_write", json!({"path": path, "content": "{}\n"}))
 }
 
 /// Long enough for an operator to do something while the model thinks.
-fn slowly(answer: Answer) -> Answer {
-    answer.but(Fault::Delay(Duration::from_secs(4)))
+fn slowly(answer: ScriptedAnswer) -> ScriptedAnswer {
+    answer.with_fault(AnswerFault::Delay(Duration::from_secs(4)))
 }
 
 /// T06
 #[tokio::test]
 async fn a_turn_that_runs_ends_with_one_line_when_its_person_is_revoked() {
-    let app = TestApp::new(queue([edit("dev", 2), says("Four replicas.").but(Fault::Stall)])).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::new(queue([
+        edit("dev", 2),
+        says("Four replicas.").with_fault(AnswerFault::Stall),
+    ]))
+    .await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "four replicas in dev").await;
     // The first edit is recorded, and the model is asked again.
-    app.until_asked(2).await;
+    app.wait_for_model_requests(2).await;
     app.revoke(ALICE).await;
-    app.slack_reply(&said.ts, "Access was revoked.").await;
-    app.until_idle().await;
-    assert_eq!(app.asked().len(), 2);
-    let written = app.written(&said.ts);
+    app.wait_for_slack_reply(&said.ts, "Access was revoked.").await;
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), 2);
+    let written = app.thread_messages(&said.ts);
     assert!(
         written.iter().all(|line| line.contains("Access was revoked.")),
         "{written:?}"
@@ -49,23 +53,30 @@ async fn a_turn_that_runs_ends_with_one_line_when_its_person_is_revoked() {
         app.count("SELECT count(*) FROM conversation WHERE edits <> '{}'"),
         0
     );
-    let files = app.stage.slack.look(|state| state.files.len());
+    let files = app.demo.slack.with_state(|state| state.files.len());
     assert_eq!(files, 0);
 }
 
 /// T06
 #[tokio::test]
-async fn a_revoked_person_hears_one_line_in_telegram_too() {
-    let app = TestApp::new(queue([edit("dev", 2), says("Four replicas.").but(Fault::Stall)])).await;
-    app.telegram_editor(4_201).await;
-    app.stage.telegram.say(4_201, 4_201, "four replicas in dev").await;
-    app.until_asked(2).await;
+async fn a_revoked_person_gets_one_line_in_telegram_too() {
+    let app = TestApp::new(queue([
+        edit("dev", 2),
+        says("Four replicas.").with_fault(AnswerFault::Stall),
+    ]))
+    .await;
+    app.admit_telegram_editor(4_201).await;
+    app.demo.telegram.say(4_201, 4_201, "four replicas in dev").await;
+    app.wait_for_model_requests(2).await;
     app.revoke("t4201").await;
-    app.telegram_message(4_201, "Access was revoked.").await;
-    app.until_idle().await;
+    app.wait_for_telegram_message(4_201, "Access was revoked.").await;
+    app.wait_until_idle().await;
     assert!(app.telegram_results(4_201).is_empty());
     assert_eq!(
-        (app.asked().len(), app.count("SELECT count(*) FROM change")),
+        (
+            app.model_requests().len(),
+            app.count("SELECT count(*) FROM change")
+        ),
         (2, 0)
     );
 }
@@ -84,14 +95,14 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
         says("Now it is yours."),
     ]))
     .await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "four replicas in prod").await;
-    app.until_asked(2).await;
+    app.wait_for_model_requests(2).await;
     app.grant(ALICE, Role::Editor, &["dev"]).await;
-    let result = app.nth_result(&said.ts, 1).await;
+    let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains(WITHHELD), "{}", result.text);
     assert!(!result.text.contains("replicas: 4"), "{}", result.text);
-    let asked = app.asked();
+    let asked = app.model_requests();
     let refused = &asked[2].last_results()[0];
     assert!(
         refused.is_error
@@ -101,7 +112,7 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
         "{refused:?}"
     );
     for words in ["!patch", "!diff", "!status"] {
-        let answer = app.command_in(ALICE, &said.ts, words).await;
+        let answer = app.run_command_in(ALICE, &said.ts, words).await;
         assert!(
             answer.contains("takes a grant for environments/prod"),
             "{words}: {answer}"
@@ -109,31 +120,31 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
     }
     // Neither a later message nor a restart prepares it.
     app.say_in(ALICE, &said.ts, "and now?").await;
-    assert!(app.nth_result(&said.ts, 2).await.text.contains(WITHHELD));
+    assert!(app.wait_for_result(&said.ts, 2).await.text.contains(WITHHELD));
     app.restart().await;
-    let answer = app.command_in(ALICE, &said.ts, "!patch").await;
+    let answer = app.run_command_in(ALICE, &said.ts, "!patch").await;
     assert!(answer.contains("Withheld"), "{answer}");
     app.say_in(ALICE, &said.ts, "and after a restart?").await;
-    assert!(app.nth_result(&said.ts, 3).await.text.contains(WITHHELD));
+    assert!(app.wait_for_result(&said.ts, 3).await.text.contains(WITHHELD));
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
-    assert_eq!(app.stage.slack.look(|state| state.files.len()), 0);
+    assert_eq!(app.demo.slack.with_state(|state| state.files.len()), 0);
 
     app.grant(ALICE, Role::Editor, &["**"]).await;
     app.say_in(ALICE, &said.ts, "I have the grant again").await;
-    let result = app.nth_result(&said.ts, 4).await;
+    let result = app.wait_for_result(&said.ts, 4).await;
     assert!(result.text.contains("CHG-1 is ready"), "{}", result.text);
     // What was prepared is not theirs to fetch once the grant is smaller again.
     app.grant(ALICE, Role::Editor, &["dev"]).await;
-    let answer = app.command_in(ALICE, &said.ts, "!patch").await;
+    let answer = app.run_command_in(ALICE, &said.ts, "!patch").await;
     assert!(answer.contains(WITHHELD), "{answer}");
-    let answer = app.command_in(ALICE, &said.ts, "!undo").await;
+    let answer = app.run_command_in(ALICE, &said.ts, "!undo").await;
     assert!(answer.contains("Undone"), "{answer}");
-    let answer = app.command_in(ALICE, &said.ts, "!diff").await;
+    let answer = app.run_command_in(ALICE, &said.ts, "!diff").await;
     assert!(answer.contains("Nothing is prepared here."), "{answer}");
 
     // The recording ends the turns as the store does.
-    app.until_idle().await;
-    let sessions = app.sessions();
+    app.wait_until_idle().await;
+    let sessions = app.recordings();
     let [(_, recording)] = sessions.as_slice() else {
         panic!("one conversation has one recording")
     };
@@ -158,22 +169,22 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
 /// T06
 #[tokio::test]
 async fn a_turn_ends_when_its_person_loses_the_repository() {
-    let app = TestApp::new(queue([says("Here is all of it.").but(Fault::Stall)])).await;
-    app.slack_editor(ALICE).await;
+    let app = TestApp::new(queue([says("Here is all of it.").with_fault(AnswerFault::Stall)])).await;
+    app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "what is in prod?").await;
-    app.until_asked(1).await;
+    app.wait_for_model_requests(1).await;
     let grant = drydock::access::Grant {
         role: Role::Editor,
         repositories: "elsewhere".to_owned(),
         environments: vec!["**".to_owned()],
     };
-    let request = drydock::admin::Request::Grant {
+    let request = drydock::admin::AdminRequest::Grant {
         which: ALICE.to_owned(),
         grant,
     };
-    app.operator(request).await;
-    app.slack_reply(&said.ts, "You have no grant for infra any more.")
+    app.send_admin_request(request).await;
+    app.wait_for_slack_reply(&said.ts, "You have no grant for infra any more.")
         .await;
-    app.until_idle().await;
+    app.wait_until_idle().await;
     assert!(app.results(&said.ts).is_empty());
 }

@@ -1,12 +1,12 @@
 //! A secret of a repository reaches no model, no chat and no recording, whatever part of a file is looked
 //! at and whatever a program makes of it.
 
-use crate::support::app::{TestApp, step};
+use crate::support::app::{TestApp, step_number};
 use crate::support::sign;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use drydock::demo::stage::HOOK_SECRET;
-use drydock::emulator::model::{Answer, Asked, Script, calls, says};
+use drydock::demo::environment::HOOK_SECRET;
+use drydock::emulator::model::{AnswerScript, ModelRequest, ScriptedAnswer, calls, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
 
@@ -66,7 +66,7 @@ fn leaking() -> String {
 
 /// Adds one commit with these files to the branch of the repository.
 pub(crate) fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
-    let repository = app.stage.repository();
+    let repository = app.demo.repository();
     let branch = repository.join("refs/heads/main");
     let parent: gix::ObjectId = std::fs::read_to_string(&branch).unwrap().trim().parse().unwrap();
     let opened = gix::open_opts(&repository, gix::open::Options::isolated()).unwrap();
@@ -97,9 +97,9 @@ pub(crate) fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
     std::fs::write(branch, format!("{id}\n")).unwrap();
 }
 
-async fn app(script: impl Script + 'static) -> TestApp {
+async fn app(script: impl AnswerScript + 'static) -> TestApp {
     let app = TestApp::new(script).await;
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     let conf = format!("name: x\n{}level: 1\n", key());
     let values = format!("env:\n- name: DB_PASSWORD\n  value: {TOKEN}\n- name: LEVEL\n  value: info\n");
     let manifest = format!("kind: Secret\nstringData:\n  opens: {PASSWORD}\n");
@@ -135,9 +135,9 @@ fn forbidden() -> Vec<String> {
 }
 
 /// Looks everywhere but at the words of the model.
-fn nothing_shows(app: &TestApp) {
+fn assert_nothing_shown(app: &TestApp) {
     for secret in forbidden() {
-        for asked in app.asked() {
+        for asked in app.model_requests() {
             for result in asked.messages.iter().flat_map(|message| &message.results) {
                 assert!(
                     !result.content.contains(&secret),
@@ -147,17 +147,17 @@ fn nothing_shows(app: &TestApp) {
             }
         }
         assert!(
-            !app.slack_shows().contains(&secret),
+            !app.all_slack_output().contains(&secret),
             "{secret} in\n{}",
-            app.slack_shows()
+            app.all_slack_output()
         );
-        app.stage.slack.look(|state| {
+        app.demo.slack.with_state(|state| {
             for file in &state.files {
                 let text = String::from_utf8_lossy(&file.content);
                 assert!(!text.contains(&secret), "{secret} in {}:\n{text}", file.name);
             }
         });
-        for (name, text) in app.sessions() {
+        for (name, text) in app.recordings() {
             assert!(!text.contains(&secret), "{secret} in {name}");
         }
     }
@@ -167,27 +167,27 @@ fn nothing_shows(app: &TestApp) {
 #[tokio::test]
 async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
     let conf = "environments/dev/conf.txt";
-    let app = app(move |asked: &Asked| match step(asked) {
+    let app = app(move |asked: &ModelRequest| match step_number(asked) {
         0 => calls(
             "file_edit",
             json!({"path": conf, "old": "level: 1", "new": "level: 2"}),
         ),
         1 => calls("file_read", json!({"path": conf, "offset": 3, "limit": 1}))
-            .and_calls("file_search", json!({"glob_pattern": "tls/*", "text_query": "M"}))
-            .and_calls(
+            .with_call("file_search", json!({"glob_pattern": "tls/*", "text_query": "M"}))
+            .with_call(
                 "file_search",
                 json!({"glob_pattern": "**/values.yaml", "text_query": "value:"}),
             )
-            .and_calls(
+            .with_call(
                 "file_read",
                 json!({"path": "environments/dev/values.yaml", "offset": 2, "limit": 1}),
             )
-            .and_calls(
+            .with_call(
                 "file_read",
                 json!({"path": "k/secret.yaml", "offset": 2, "limit": 1}),
             )
-            .and_calls("git_diff", json!({}))
-            .and_calls("git_show", json!({})),
+            .with_call("git_diff", json!({}))
+            .with_call("git_show", json!({})),
         _ => says("Level 2 it is."),
     })
     .await;
@@ -202,15 +202,15 @@ async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
         "{}",
         result.text
     );
-    let diff = app.command_in(ALICE, &result.thread, "!diff").await;
+    let diff = app.run_command_in(ALICE, &result.thread, "!diff").await;
     assert!(diff.contains("+level: 2"), "{diff}");
-    app.command_in(ALICE, &result.thread, "!patch").await;
-    app.until_idle().await;
-    let read = app.asked()[2].last_results()[0].content.clone();
+    app.run_command_in(ALICE, &result.thread, "!patch").await;
+    app.wait_until_idle().await;
+    let read = app.model_requests()[2].last_results()[0].content.clone();
     assert!(read.contains("⟦secret:"), "{read}");
-    let env = app.asked()[2].last_results()[2].content.clone();
+    let env = app.model_requests()[2].last_results()[2].content.clone();
     assert!(env.contains("value: info"), "{env}");
-    nothing_shows(&app);
+    assert_nothing_shown(&app);
 }
 
 /// T87: an edit beside a secret makes it no less one, and the change says so.
@@ -218,31 +218,31 @@ async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
 async fn what_was_a_secret_before_an_edit_is_one_after_it() {
     let conf = "environments/dev/conf.txt";
     let begin = format!("-----BEGIN {}-----\n", "PRIVATE KEY");
-    let app = app(move |asked: &Asked| match step(asked) {
+    let app = app(move |asked: &ModelRequest| match step_number(asked) {
         0 => calls("file_edit", json!({"path": conf, "old": begin, "new": ""}))
-            .and_calls("file_edit", json!({"path": "k/secret.yaml", "old": "kind: Secret\nstringData:", "new": "kind: Colour\ndata:"})),
+            .with_call("file_edit", json!({"path": "k/secret.yaml", "old": "kind: Secret\nstringData:", "new": "kind: Colour\ndata:"})),
         1 => calls("file_read", json!({"path": conf}))
-            .and_calls("file_read", json!({"path": "k/secret.yaml"}))
-            .and_calls("git_diff", json!({})),
+            .with_call("file_read", json!({"path": "k/secret.yaml"}))
+            .with_call("git_diff", json!({})),
         _ => says("Tidied up."),
     })
     .await;
     let result = app.ask(ALICE, "tidy up").await;
-    app.command_in(ALICE, &result.thread, "!diff").await;
-    app.until_idle().await;
+    app.run_command_in(ALICE, &result.thread, "!diff").await;
+    app.wait_until_idle().await;
     let facts = result.text.clone();
     assert!(facts.contains("looks like a secret"), "{facts}");
-    nothing_shows(&app);
+    assert_nothing_shown(&app);
 }
 
 /// T56, T87: what prod's `Secret` holds is hidden in whatever a program of dev makes of it.
 #[tokio::test]
 async fn a_secret_is_hidden_whatever_a_program_makes_of_it() {
     let fails = "error (import '../vault/main.jsonnet').secret.stringData.opens\n";
-    let app = app(move |asked: &Asked| match step(asked) {
+    let app = app(move |asked: &ModelRequest| match step_number(asked) {
         0 => calls("tanka_show", json!({"env_path": "environments/leaking"})),
         1 => calls("tanka_show", json!({"env_path": "environments/leaking", "include": ["configmap/.*"]}))
-            .and_calls("tanka_show", json!({"env_path": "environments/vault", "exclude": ["secret/.*"]})),
+            .with_call("tanka_show", json!({"env_path": "environments/vault", "exclude": ["secret/.*"]})),
         2 => calls(
             "file_edit",
             json!({"path": "environments/leaking/main.jsonnet", "old": "inside: 'user:' + p", "new": "inside: 'you:' + p"}),
@@ -252,10 +252,10 @@ async fn a_secret_is_hidden_whatever_a_program_makes_of_it() {
             "file_write",
             json!({"path": "environments/torn/main.jsonnet", "content": fails}),
         )
-        .and_calls("file_write", json!({"path": "environments/torn/spec.json", "content": SPEC})),
+        .with_call("file_write", json!({"path": "environments/torn/spec.json", "content": SPEC})),
         5 => calls("tanka_show", json!({"env_path": "environments/torn"}))
-            .and_calls("tanka_diff", json!({"env_path": "environments/torn"}))
-            .and_calls("tanka_validate_jsonnet", json!({"file_path": "environments/torn/main.jsonnet"})),
+            .with_call("tanka_diff", json!({"env_path": "environments/torn"}))
+            .with_call("tanka_validate_jsonnet", json!({"file_path": "environments/torn/main.jsonnet"})),
         _ => says("There you are."),
     })
     .await;
@@ -267,38 +267,38 @@ async fn a_secret_is_hidden_whatever_a_program_makes_of_it() {
         "!risk",
         "!diff",
     ] {
-        app.command_in(ALICE, &result.thread, words).await;
+        app.run_command_in(ALICE, &result.thread, words).await;
     }
-    app.until_idle().await;
-    let shown = app.asked()[1].last_results()[0].content.clone();
+    app.wait_until_idle().await;
+    let shown = app.model_requests()[1].last_results()[0].content.clone();
     assert!(
         shown.contains("6 objects") && shown.contains("inside: user:⟦secret:"),
         "{shown}"
     );
-    let torn = app.asked()[6].last_results()[0].content.clone();
+    let torn = app.model_requests()[6].last_results()[0].content.clone();
     assert!(torn.contains("⟦secret:"), "{torn}");
-    nothing_shows(&app);
+    assert_nothing_shown(&app);
 }
 
 /// T45: a file that holds secrets by its name is out of reach, whatever link leads there.
 #[tokio::test]
-async fn a_file_that_holds_secrets_by_its_name_is_not_looked_into() {
+async fn a_file_named_like_a_secret_is_never_read() {
     let reads = |path: &str| calls("file_read", json!({ "path": path }));
     let program = "{ a: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { x: importstr 'settings.txt' } } }\n";
-    let app = app(move |asked: &Asked| match step(asked) {
+    let app = app(move |asked: &ModelRequest| match step_number(asked) {
         0 => reads(".env")
-            .and_calls("file_read", json!({"path": "environments/dev/settings.txt"}))
-            .and_calls("file_read", json!({"path": "secrets/prod.key"}))
-            .and_calls(
+            .with_call("file_read", json!({"path": "environments/dev/settings.txt"}))
+            .with_call("file_read", json!({"path": "secrets/prod.key"}))
+            .with_call(
                 "file_search",
                 json!({"glob_pattern": "**", "text_query": "DB_TOKEN"}),
             )
-            .and_calls(
+            .with_call(
                 "file_search",
                 json!({"glob_pattern": "secrets/**", "text_query": "M"}),
             )
-            .and_calls("file_write", json!({"path": ".env", "content": "X=1\n"}))
-            .and_calls("git_show", json!({})),
+            .with_call("file_write", json!({"path": ".env", "content": "X=1\n"}))
+            .with_call("git_show", json!({})),
         1 => calls(
             "file_write",
             json!({"path": "environments/dev/main.jsonnet", "content": program}),
@@ -308,8 +308,8 @@ async fn a_file_that_holds_secrets_by_its_name_is_not_looked_into() {
     })
     .await;
     app.ask(ALICE, "look").await;
-    app.until_idle().await;
-    let results = app.asked()[1].last_results().to_vec();
+    app.wait_until_idle().await;
+    let results = app.model_requests()[1].last_results().to_vec();
     for refused in [0, 1, 2, 5].map(|place| &results[place]) {
         assert!(
             refused.is_error && refused.content.contains("sandbox.secrets_denied"),
@@ -325,7 +325,7 @@ async fn a_file_that_holds_secrets_by_its_name_is_not_looked_into() {
         shown.contains("file that holds secrets by its name .env: absent →"),
         "{shown}"
     );
-    let import = app.asked()[3].last_results()[0].clone();
+    let import = app.model_requests()[3].last_results()[0].clone();
     assert!(
         import.is_error
             && import
@@ -334,15 +334,15 @@ async fn a_file_that_holds_secrets_by_its_name_is_not_looked_into() {
         "{}",
         import.content
     );
-    nothing_shows(&app);
+    assert_nothing_shown(&app);
 }
 
 /// The usual text of a repository stays readable.
 #[tokio::test]
 async fn usual_configuration_is_shown_as_it_is() {
     let usual = include_str!("secrets/usual.yaml");
-    let app = app(move |asked: &Asked| -> Answer {
-        match step(asked) {
+    let app = app(move |asked: &ModelRequest| -> ScriptedAnswer {
+        match step_number(asked) {
             0 => calls(
                 "file_write",
                 json!({"path": "environments/dev/usual.yaml", "content": usual}),
@@ -353,7 +353,7 @@ async fn usual_configuration_is_shown_as_it_is() {
     })
     .await;
     let result = app.ask(ALICE, "write it").await;
-    let read = app.asked()[2].last_results()[0].content.clone();
+    let read = app.model_requests()[2].last_results()[0].content.clone();
     assert_eq!(read, usual);
     assert!(!result.text.contains("looks like a secret"), "{}", result.text);
 }
@@ -372,7 +372,7 @@ fn named() -> String {
 #[tokio::test]
 async fn no_name_that_a_program_makes_shows_a_secret() {
     let file = "environments/named/main.jsonnet";
-    let app = app(move |asked: &Asked| match step(asked) {
+    let app = app(move |asked: &ModelRequest| match step_number(asked) {
         0 => calls("tanka_find_environments", json!({})),
         1 => calls("file_write", json!({"path": file, "content": named()})),
         2 => calls("tanka_find_environments", json!({})),
@@ -380,18 +380,18 @@ async fn no_name_that_a_program_makes_shows_a_secret() {
             "file_edit",
             json!({"path": file, "old": "'https://' + p", "new": "'https://x.' + p"}),
         )
-        .and_calls("tanka_show", json!({"env_path": "environments/named"})),
+        .with_call("tanka_show", json!({"env_path": "environments/named"})),
         _ => says("There you are."),
     })
     .await;
     let result = app.ask(ALICE, "show me").await;
     for words in ["!envs", "!render named", "!diff named", "!risk", "!diff"] {
-        app.command_in(ALICE, &result.thread, words).await;
+        app.run_command_in(ALICE, &result.thread, words).await;
     }
-    app.until_idle().await;
-    let listed = app.asked()[3].last_results()[0].content.clone();
+    app.wait_until_idle().await;
+    let listed = app.model_requests()[3].last_results()[0].content.clone();
     assert!(listed.contains("labels vault=⟦secret:"), "{listed}");
-    nothing_shows(&app);
+    assert_nothing_shown(&app);
     let needs = format!("SELECT count(*) FROM change WHERE needs LIKE '%{PASSWORD}%'");
     assert_eq!(app.count(&needs), 0);
 }
@@ -399,7 +399,7 @@ async fn no_name_that_a_program_makes_shows_a_secret() {
 /// T87: the prompt of a hook is a file of the repository as any other.
 #[tokio::test]
 async fn the_prompt_of_a_hook_shows_no_secret() {
-    let app = app(|_: &Asked| says("Done.")).await;
+    let app = app(|_: &ModelRequest| says("Done.")).await;
     let prompt = format!("Prepare the release.\npassword: {PASSWORD}\n");
     commit(&app, &[("prompts/release.md", EntryKind::Blob, &prompt)]);
     let payload = json!({
@@ -416,8 +416,8 @@ async fn the_prompt_of_a_hook_shows_no_secret() {
         ("x-hub-signature-256", &signature),
     ];
     assert_eq!(app.post("/in/release", &headers, body.as_bytes()).await.0, 200);
-    app.until_idle().await;
-    let asked = app.asked();
+    app.wait_until_idle().await;
+    let asked = app.model_requests();
     let words = asked[0].last_user_text();
     assert!(
         words.contains("Prepare the release.") && !words.contains(PASSWORD),
@@ -437,12 +437,12 @@ const WORDS: [&str; 5] = [
 /// T87: what configuration reads as a secret is one, whoever reads the file and by whatever way; so is what a program
 /// writes into a `Secret`, what stands below its name, and what begins before the end of what is shown of a line.
 #[tokio::test]
-async fn what_only_its_place_makes_a_secret_is_hidden_wherever_it_is_read() {
-    let app = app(|asked: &Asked| {
+async fn a_value_that_is_secret_only_by_its_position_is_hidden_everywhere() {
+    let app = app(|asked: &ModelRequest| {
         let words = asked.last_user_text();
         let (before, arguments) = words.split_once('{').unwrap();
         let tool = before.split_whitespace().last().unwrap();
-        match step(asked) {
+        match step_number(asked) {
             0 => calls(tool, serde_json::from_str(&format!("{{{arguments}")).unwrap()),
             _ => says("That is it."),
         }
@@ -515,9 +515,9 @@ async fn what_only_its_place_makes_a_secret_is_hidden_wherever_it_is_read() {
     ];
     // Each in a turn of its own: what one learns no other one knows.
     for (tool, arguments) in &looks {
-        let before = app.asked().len();
+        let before = app.model_requests().len();
         app.ask(ALICE, &format!("{tool} {arguments}")).await;
-        let answered = app.asked()[before + 1].last_results()[0].clone();
+        let answered = app.model_requests()[before + 1].last_results()[0].clone();
         assert!(!answered.is_error, "{}", answered.content);
         assert!(
             answered.content.contains("⟦secret:"),
@@ -532,16 +532,16 @@ async fn what_only_its_place_makes_a_secret_is_hidden_wherever_it_is_read() {
             );
         }
     }
-    app.until_idle().await;
-    nothing_shows(&app);
+    app.wait_until_idle().await;
+    assert_nothing_shown(&app);
 }
 
 /// T87: a call is answered before another one of the same step learns what is secret.
 #[tokio::test]
-async fn what_a_call_learns_is_hidden_in_the_answers_beside_it() {
-    let app = app(|asked: &Asked| match step(asked) {
+async fn a_secret_learned_by_one_call_is_hidden_in_the_answers_of_others() {
+    let app = app(|asked: &ModelRequest| match step_number(asked) {
         0 => calls("file_read", json!({"path": "lib/words.libsonnet"}))
-            .and_calls("tanka_show", json!({"env_path": "environments/late"})),
+            .with_call("tanka_show", json!({"env_path": "environments/late"})),
         _ => says("There you are."),
     })
     .await;
@@ -556,9 +556,9 @@ async fn what_a_call_learns_is_hidden_in_the_answers_beside_it() {
         ],
     );
     app.ask(ALICE, "show me").await;
-    app.until_idle().await;
-    let results = app.asked()[1].last_results().to_vec();
+    app.wait_until_idle().await;
+    let results = app.model_requests()[1].last_results().to_vec();
     assert!(results.iter().all(|result| !result.is_error), "{results:?}");
     assert!(results[0].content.contains("opens: '⟦secret:"), "{results:?}");
-    nothing_shows(&app);
+    assert_nothing_shown(&app);
 }

@@ -1,7 +1,7 @@
 //! Clients that take their time, beside one that does not: they are cut at their deadlines, and nobody waits for them.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{Asked, says};
+use drydock::emulator::model::{ModelRequest, says};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The behaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Client {
+enum SlowClient {
     /// A client that connects and says nothing.
     Silent,
     /// A client that sends its headers byte by byte.
@@ -32,14 +32,14 @@ enum Client {
     Large,
 }
 
-const CLIENTS: [Client; 4] = [
-    Client::Silent,
-    Client::DrippingHeaders,
-    Client::DrippingBody,
-    Client::Large,
+const CLIENTS: [SlowClient; 4] = [
+    SlowClient::Silent,
+    SlowClient::DrippingHeaders,
+    SlowClient::DrippingBody,
+    SlowClient::Large,
 ];
 
-impl Client {
+impl SlowClient {
     fn begins(self) -> &'static str {
         match self {
             Self::Silent => "",
@@ -63,7 +63,7 @@ async fn connect(from: u8, to: SocketAddr) -> TcpStream {
 }
 
 /// Keeps a connection for as long as it may; what was answered before it was cut.
-async fn stay(client: Client, mut stream: TcpStream) -> (Client, String) {
+async fn stay(client: SlowClient, mut stream: TcpStream) -> (SlowClient, String) {
     stream.write_all(client.begins().as_bytes()).await.unwrap();
     let (mut read, mut write) = stream.split();
     let dripping = async {
@@ -91,9 +91,9 @@ async fn slow_clients_are_cut_and_nobody_waits_for_them() {
         ("server.body_seconds_max", "2"),
         ("server.idle_seconds_max", "2"),
     ];
-    let app = TestApp::set(|_: &Asked| says("Here."), &settings).await;
-    app.slack_editor(ALICE).await;
-    let to = app.stage.app.as_ref().unwrap().address;
+    let app = TestApp::with_settings(|_: &ModelRequest| says("Here."), &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let to = app.demo.app.as_ref().unwrap().address;
     let mut clients = JoinSet::new();
     for from in 0..ADDRESSES {
         for client in CLIENTS.into_iter().cycle().take(EACH) {
@@ -123,17 +123,17 @@ async fn slow_clients_are_cut_and_nobody_waits_for_them() {
     assert_eq!(cut.len(), usize::from(ADDRESSES) * EACH);
     for (client, answer) in &cut {
         let expected = match client {
-            Client::Silent | Client::DrippingHeaders => "",
-            Client::DrippingBody => "HTTP/1.1 408 ",
-            Client::Large => "HTTP/1.1 413 ",
+            SlowClient::Silent | SlowClient::DrippingHeaders => "",
+            SlowClient::DrippingBody => "HTTP/1.1 408 ",
+            SlowClient::Large => "HTTP/1.1 413 ",
         };
         // What is still being written when the connection is cut may reset it, and the answer is lost.
         let is_lost = client.drips() && answer.is_empty();
         assert!(answer.starts_with(expected) || is_lost, "{client:?}: {answer}");
     }
     for thread in &threads {
-        app.nth_result(thread, 1).await;
+        app.wait_for_result(thread, 1).await;
         assert_eq!(app.results(thread).len(), 1);
     }
-    assert_eq!(app.asked().len(), threads.len());
+    assert_eq!(app.model_requests().len(), threads.len());
 }

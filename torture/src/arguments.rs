@@ -18,7 +18,7 @@ Exit codes: 0 no violation, 1 violations, 2 wrong usage.";
 /// Breaks a running Drydock on purpose, and checks from outside that it kept its promises.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "drydock-torture", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct TortureArguments {
     /// The program to break, as it is released
     #[arg(long, value_name = "PATH", required_unless_present = "list")]
     pub(crate) binary: Option<PathBuf>,

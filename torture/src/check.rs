@@ -1,14 +1,14 @@
 //! The check that a thread shows in the end the results of its messages and commands.
 
-use crate::explain::{Answered, Ended, Verb, explain};
-use crate::reading::Thread;
-use crate::talk::{Asked, Talk, announces_patch};
+use crate::conversation::{TaskMessage, UserConversation, announces_patch};
+use crate::explain::{AnsweredCommand, CommandKind, MessageEnd, explain};
+use crate::slack_thread::Thread;
 use crate::task::Task;
 
 /// Commands behind which one that was not acknowledged may have been answered.
 const LATER_MAX: usize = 4;
 
-impl Talk {
+impl UserConversation {
     /// Checks what the thread shows, once nothing is on its way any more.
     pub(crate) fn check(&self) {
         if self.is_stuck {
@@ -16,15 +16,15 @@ impl Talk {
         }
         let thread = self.read();
         if let Some(wrong) = thread.wrong.first() {
-            return self.violated(wrong);
+            return self.report_violation(wrong);
         }
         let messages = match self.messages(&thread) {
             Ok(messages) => messages,
-            Err(why) => return self.violated(&why),
+            Err(why) => return self.report_violation(&why),
         };
         let commands = match self.commands(&thread) {
             Ok(commands) => commands,
-            Err(why) => return self.violated(&why),
+            Err(why) => return self.report_violation(&why),
         };
         // Which of the messages without a result were stopped and which given up, nothing on the surface says.
         let explained = messages
@@ -34,14 +34,14 @@ impl Talk {
         if explained.iter().all(Result::is_err)
             && let Some(Err(why)) = explained.into_iter().next()
         {
-            self.violated(&why);
+            self.report_violation(&why);
         }
     }
 
     /// Returns the end of each message, in all the ways that fit.
-    fn messages(&self, thread: &Thread) -> Result<Vec<Vec<(Task, Ended)>>, String> {
+    fn messages(&self, thread: &Thread) -> Result<Vec<Vec<(Task, MessageEnd)>>, String> {
         let mut ended = Vec::new();
-        for Asked { task, acknowledged } in &self.asked {
+        for TaskMessage { task, acknowledged } in &self.messages {
             let done = task.done();
             match thread
                 .results
@@ -52,7 +52,7 @@ impl Talk {
                 0 if *acknowledged => ended.push((task.clone(), None)),
                 // It was never acknowledged, so it may be gone.
                 0 => {}
-                1 => ended.push((task.clone(), Some(Ended::Done))),
+                1 => ended.push((task.clone(), Some(MessageEnd::Done))),
                 more => return Err(format!("task {} was answered {more} times", task.id)),
             }
         }
@@ -64,13 +64,17 @@ impl Talk {
             return Err(format!("a change was answered without its checks: {unchecked}"));
         }
         let open = ended.iter().filter(|(_, ended)| ended.is_none()).count();
-        let is_done = |result: &&String| self.asked.iter().any(|asked| result.contains(&asked.task.done()));
+        let is_done = |result: &&String| {
+            self.messages
+                .iter()
+                .any(|asked| result.contains(&asked.task.done()))
+        };
         let cut: Vec<&String> = thread.results.iter().filter(|result| !is_done(result)).collect();
         let (stopped, broken): (Vec<&String>, Vec<&String>) =
             cut.iter().partition(|result| result.contains("Stopped at step"));
         // A failure that is told is an end; only a store that gives way may cause one.
         let is_failure =
-            |broken: &&String| self.world.may_fail && broken.contains("Something of mine failed");
+            |broken: &&String| self.testbed.may_fail && broken.contains("Something of mine failed");
         let (failed, broken): (Vec<&String>, Vec<&String>) = broken.into_iter().partition(is_failure);
         if let Some(broken) = broken.first() {
             return Err(format!(
@@ -85,9 +89,9 @@ impl Talk {
             ));
         }
         let stops = self
-            .commanded
+            .commands
             .iter()
-            .filter(|command| command.verb == Verb::Stop)
+            .filter(|command| command.verb == CommandKind::Stop)
             .count();
         let never_begun = thread
             .refusals
@@ -101,13 +105,13 @@ impl Talk {
     }
 
     /// The commands with their answers, in all the ways that fit: one that was not acknowledged may be gone.
-    fn commands(&self, thread: &Thread) -> Result<Vec<Vec<Answered>>, String> {
-        let uncertain: Vec<usize> = (0..self.commanded.len())
-            .filter(|index| !self.commanded[*index].acknowledged)
+    fn commands(&self, thread: &Thread) -> Result<Vec<Vec<AnsweredCommand>>, String> {
+        let uncertain: Vec<usize> = (0..self.commands.len())
+            .filter(|index| !self.commands[*index].acknowledged)
             .collect();
-        let gone = self.commanded.len().checked_sub(thread.answers.len());
+        let gone = self.commands.len().checked_sub(thread.answers.len());
         let Some(gone) = gone.filter(|gone| *gone <= uncertain.len()) else {
-            let (commands, answers) = (self.commanded.len(), thread.answers.len());
+            let (commands, answers) = (self.commands.len(), thread.answers.len());
             return Err(format!(
                 "{commands} commands have {answers} answers: {:#?}",
                 thread.answers
@@ -126,7 +130,7 @@ impl Talk {
         }
         let mut ways = Vec::new();
         for missing in subsets(&uncertain, gone) {
-            let present: Vec<usize> = (0..self.commanded.len())
+            let present: Vec<usize> = (0..self.commands.len())
                 .filter(|index| !missing.contains(index))
                 .collect();
             ways.extend(
@@ -139,14 +143,14 @@ impl Talk {
     }
 
     /// The commands in the order in which they were answered.
-    fn answered(&self, thread: &Thread, order: &[usize]) -> Vec<Answered> {
+    fn answered(&self, thread: &Thread, order: &[usize]) -> Vec<AnsweredCommand> {
         let mut patches = thread.patches.iter();
         let mut most = 0;
         let answered = order.iter().zip(&thread.answers).map(|(index, answer)| {
-            let command = &self.commanded[*index];
+            let command = &self.commands[*index];
             // One that was answered later than others came later than what those came after, too.
             most = most.max(command.after.1);
-            Answered {
+            AnsweredCommand {
                 verb: command.verb,
                 patch: announces_patch(answer).then(|| patches.next().cloned()).flatten(),
                 answer: answer.clone(),
@@ -178,16 +182,16 @@ fn orders(present: &[usize], uncertain: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// Returns all ways in which this many of the messages without an end were stopped, and the others refused.
-fn assignments(ended: &[(Task, Option<Ended>)], stopped: usize) -> Vec<Vec<(Task, Ended)>> {
+fn assignments(ended: &[(Task, Option<MessageEnd>)], stopped: usize) -> Vec<Vec<(Task, MessageEnd)>> {
     let open: Vec<usize> = (0..ended.len())
         .filter(|index| ended[*index].1.is_none())
         .collect();
     let ways = subsets(&open, stopped).into_iter().map(|stopped| {
         let ended = ended.iter().enumerate().map(|(index, (task, ended))| {
             let otherwise = if stopped.contains(&index) {
-                Ended::Stopped
+                MessageEnd::Stopped
             } else {
-                Ended::Refused
+                MessageEnd::Refused
             };
             (task.clone(), ended.unwrap_or(otherwise))
         });

@@ -1,7 +1,7 @@
 //! The search for an order of events that explains the state of a thread. The order is known but for commands that came while messages
 //! waited: each such command may have taken effect before or after any of those. A state that no order leads to is a promise broken.
 
-use crate::task::{Files, Task, files_of_patch};
+use crate::task::{FileContents, Task, files_of_patch};
 use std::collections::BTreeSet;
 
 /// States that are followed at a time; a thread that needs more is not decided.
@@ -9,7 +9,7 @@ const STATES_MAX: usize = 512;
 
 /// The end of a message for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum MessageEnd {
     /// The model carried it out.
     Done,
     /// The person stopped the message, with some of its steps carried out.
@@ -20,7 +20,7 @@ pub(crate) enum Ended {
 
 /// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum CommandKind {
     Undo,
     Discard,
     Clear,
@@ -30,7 +30,7 @@ pub(crate) enum Verb {
     Stop,
 }
 
-impl Verb {
+impl CommandKind {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Undo => "!undo",
@@ -46,8 +46,8 @@ impl Verb {
 
 /// A command with its answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
-    pub(crate) verb: Verb,
+pub(crate) struct AnsweredCommand {
+    pub(crate) verb: CommandKind,
     pub(crate) answer: String,
     /// The patch that came with it.
     pub(crate) patch: Option<String>,
@@ -58,15 +58,15 @@ pub(crate) struct Answered {
 /// The state of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
-    files: Files,
+    files: FileContents,
     /// The prepared change, as `patch` sends it.
-    prepared: Option<Files>,
+    prepared: Option<FileContents>,
     /// The edits an undo may take back: the files before and after each message.
-    edits: Vec<(Files, Files)>,
+    edits: Vec<(FileContents, FileContents)>,
 }
 
 /// Fails with what cannot be explained.
-pub(crate) fn explain(messages: &[(Task, Ended)], commands: &[Answered]) -> Result<(), String> {
+pub(crate) fn explain(messages: &[(Task, MessageEnd)], commands: &[AnsweredCommand]) -> Result<(), String> {
     let mut states = BTreeSet::from([(0, State::default())]);
     for command in commands {
         let mut next = BTreeSet::new();
@@ -94,9 +94,13 @@ pub(crate) fn explain(messages: &[(Task, Ended)], commands: &[Answered]) -> Resu
     Ok(())
 }
 
-fn unexplained(command: &Answered, states: &BTreeSet<(usize, State)>, messages: &[(Task, Ended)]) -> String {
+fn unexplained(
+    command: &AnsweredCommand,
+    states: &BTreeSet<(usize, State)>,
+    messages: &[(Task, MessageEnd)],
+) -> String {
     let shown = match command.patch.as_deref().map(files_of_patch) {
-        Some(Ok(files)) => format!("the patch holds {}", in_short(&files)),
+        Some(Ok(files)) => format!("the patch holds {}", summarize_files(&files)),
         Some(Err(why)) => format!("the patch cannot be read: {why}"),
         None => "no patch came with it".to_owned(),
     };
@@ -107,8 +111,8 @@ fn unexplained(command: &Answered, states: &BTreeSet<(usize, State)>, messages: 
                 let prepared = state
                     .prepared
                     .as_ref()
-                    .map_or_else(|| "nothing".to_owned(), in_short);
-                format!("files {}, prepared {prepared}", in_short(&state.files))
+                    .map_or_else(|| "nothing".to_owned(), summarize_files);
+                format!("files {}, prepared {prepared}", summarize_files(&state.files))
             })
             .collect();
         after.join(" or ")
@@ -127,7 +131,7 @@ fn unexplained(command: &Answered, states: &BTreeSet<(usize, State)>, messages: 
 }
 
 /// Files with the task and the step that wrote each.
-fn in_short(files: &Files) -> String {
+fn summarize_files(files: &FileContents) -> String {
     let files = files.iter().map(|(path, content)| {
         let name = path.rsplit('/').next().unwrap_or_default();
         format!("{name}={}", content.lines().next().unwrap_or_default())
@@ -136,13 +140,13 @@ fn in_short(files: &Files) -> String {
 }
 
 /// The states that messages may lead to.
-fn run(state: &State, messages: &[(Task, Ended)]) -> BTreeSet<State> {
+fn run(state: &State, messages: &[(Task, MessageEnd)]) -> BTreeSet<State> {
     let mut states = BTreeSet::from([state.clone()]);
     for (task, ended) in messages {
         let steps = match ended {
-            Ended::Done => task.steps..=task.steps,
-            Ended::Stopped => 0..=task.steps,
-            Ended::Refused => continue,
+            MessageEnd::Done => task.steps..=task.steps,
+            MessageEnd::Stopped => 0..=task.steps,
+            MessageEnd::Refused => continue,
         };
         states = states
             .into_iter()
@@ -183,13 +187,13 @@ impl State {
 }
 
 /// The states a command may lead to; none if its answer does not fit.
-fn carry_out(state: State, command: &Answered, is_waiting: bool) -> Vec<State> {
+fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<State> {
     let answer = command.answer.as_str();
     let one = |state: Option<State>| state.into_iter().collect();
     // Given up after too many restarts: it may have had its effect before, or not.
     if answer.contains("I gave it up") || answer.contains("Something of mine failed") {
         return match command.verb {
-            Verb::Undo => [
+            CommandKind::Undo => [
                 Some(state.clone()),
                 state.clone().after_undo(false),
                 state.after_undo(true),
@@ -197,8 +201,12 @@ fn carry_out(state: State, command: &Answered, is_waiting: bool) -> Vec<State> {
             .into_iter()
             .flatten()
             .collect(),
-            Verb::Discard => vec![state, State::default()],
-            Verb::Clear | Verb::Patch | Verb::Status | Verb::Diff | Verb::Stop => vec![state],
+            CommandKind::Discard => vec![state, State::default()],
+            CommandKind::Clear
+            | CommandKind::Patch
+            | CommandKind::Status
+            | CommandKind::Diff
+            | CommandKind::Stop => vec![state],
         };
     }
     if answer.contains("so I did nothing") || answer.starts_with("A turn is running") {
@@ -206,25 +214,25 @@ fn carry_out(state: State, command: &Answered, is_waiting: bool) -> Vec<State> {
         return one(fits.then_some(state));
     }
     match command.verb {
-        Verb::Undo => undo(state, answer),
-        Verb::Discard if answer.contains("discarded; the workspace is as the base again") => {
+        CommandKind::Undo => undo(state, answer),
+        CommandKind::Discard if answer.contains("discarded; the workspace is as the base again") => {
             one((state.prepared.is_some() || !state.files.is_empty()).then(State::default))
         }
-        Verb::Discard | Verb::Diff if answer.starts_with("Nothing is prepared here") => {
+        CommandKind::Discard | CommandKind::Diff if answer.starts_with("Nothing is prepared here") => {
             one(state.prepared.is_none().then_some(state))
         }
-        Verb::Diff => one((answer.contains("CHG-") && state.prepared.is_some()).then_some(state)),
-        Verb::Clear => one(answer.starts_with("I forgot our conversation").then_some(state)),
-        Verb::Status => one(answer.contains("Delivery").then_some(state)),
-        Verb::Stop => one(is_stop(answer).then_some(state)),
-        Verb::Patch => {
+        CommandKind::Diff => one((answer.contains("CHG-") && state.prepared.is_some()).then_some(state)),
+        CommandKind::Clear => one(answer.starts_with("I forgot our conversation").then_some(state)),
+        CommandKind::Status => one(answer.contains("Delivery").then_some(state)),
+        CommandKind::Stop => one(is_stop(answer).then_some(state)),
+        CommandKind::Patch => {
             let fits = match &command.patch {
                 None => answer.starts_with("Nothing is prepared here") && state.prepared.is_none(),
                 Some(patch) => answer.starts_with("CHG-") && files_of_patch(patch).ok() == state.prepared,
             };
             one(fits.then_some(state))
         }
-        Verb::Discard => Vec::new(),
+        CommandKind::Discard => Vec::new(),
     }
 }
 
@@ -258,19 +266,19 @@ fn is_stop(answer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answered, Ended, Verb, explain};
-    use crate::task::{Files, Task};
+    use super::{AnsweredCommand, CommandKind, MessageEnd, explain};
+    use crate::task::{FileContents, Task};
 
     fn task(id: u32) -> Task {
         Task {
             id,
-            talk: 1,
+            conversation: 1,
             steps: 2,
         }
     }
 
     fn patch_of(tasks: &[(u32, usize)]) -> String {
-        let mut files = Files::new();
+        let mut files = FileContents::new();
         for (id, steps) in tasks {
             task(*id).apply(*steps, &mut files);
         }
@@ -287,8 +295,13 @@ mod tests {
         sections.collect()
     }
 
-    fn answered(verb: Verb, answer: &str, patch: Option<String>, after: (usize, usize)) -> Answered {
-        Answered {
+    fn answered(
+        verb: CommandKind,
+        answer: &str,
+        patch: Option<String>,
+        after: (usize, usize),
+    ) -> AnsweredCommand {
+        AnsweredCommand {
             verb,
             answer: answer.to_owned(),
             patch,
@@ -298,13 +311,20 @@ mod tests {
 
     const DONE: [(u32, usize); 2] = [(1, 2), (2, 2)];
 
-    fn messages() -> Vec<(Task, Ended)> {
-        DONE.iter().map(|(id, _)| (task(*id), Ended::Done)).collect()
+    fn messages() -> Vec<(Task, MessageEnd)> {
+        DONE.iter().map(|(id, _)| (task(*id), MessageEnd::Done)).collect()
     }
 
     #[test]
     fn what_was_prepared_is_explained_byte_for_byte() {
-        let sent = |patch| [answered(Verb::Patch, "CHG-1 rev 2, against", Some(patch), (2, 2))];
+        let sent = |patch| {
+            [answered(
+                CommandKind::Patch,
+                "CHG-1 rev 2, against",
+                Some(patch),
+                (2, 2),
+            )]
+        };
         assert_eq!(explain(&messages(), &sent(patch_of(&DONE))), Ok(()));
         assert!(explain(&messages(), &sent(patch_of(&DONE[..1]))).is_err());
         assert!(explain(&messages(), &sent(patch_of(&[(1, 2), (2, 1)]))).is_err());
@@ -314,16 +334,16 @@ mod tests {
     fn an_undo_takes_back_one_message_and_all_of_it() {
         let with = |patch| {
             [
-                answered(Verb::Undo, "Undone. CHG-1 rev 3 is now", None, (2, 2)),
-                answered(Verb::Patch, "CHG-1 rev 3, against", Some(patch), (2, 2)),
+                answered(CommandKind::Undo, "Undone. CHG-1 rev 3 is now", None, (2, 2)),
+                answered(CommandKind::Patch, "CHG-1 rev 3, against", Some(patch), (2, 2)),
             ]
         };
         assert_eq!(explain(&messages(), &with(patch_of(&DONE[..1]))), Ok(()));
         assert!(explain(&messages(), &with(patch_of(&DONE))).is_err());
         assert!(explain(&messages(), &with(patch_of(&[(1, 2), (2, 1)]))).is_err());
         let twice = [
-            answered(Verb::Undo, "Undone. CHG-1 rev 3 is now", None, (2, 2)),
-            answered(Verb::Patch, "Nothing is prepared here.", None, (2, 2)),
+            answered(CommandKind::Undo, "Undone. CHG-1 rev 3 is now", None, (2, 2)),
+            answered(CommandKind::Patch, "Nothing is prepared here.", None, (2, 2)),
         ];
         assert!(explain(&messages(), &twice).is_err());
     }
@@ -333,9 +353,9 @@ mod tests {
         let discarded = "CHG-1 is discarded; the workspace is as the base again.";
         let with = |after| {
             [
-                answered(Verb::Discard, discarded, None, after),
+                answered(CommandKind::Discard, discarded, None, after),
                 answered(
-                    Verb::Patch,
+                    CommandKind::Patch,
                     "CHG-2 rev 1, against",
                     Some(patch_of(&DONE[1..])),
                     (2, 2),
@@ -346,7 +366,7 @@ mod tests {
         assert!(explain(&messages(), &with((2, 2))).is_err());
         let busy = |after| {
             [answered(
-                Verb::Undo,
+                CommandKind::Undo,
                 "A turn is running; `stop` it first.",
                 None,
                 after,
@@ -360,18 +380,23 @@ mod tests {
     fn a_stopped_message_leaves_its_first_steps_and_a_refused_one_nothing() {
         let with = |ended, patch| {
             explain(
-                &[(task(1), Ended::Done), (task(2), ended)],
-                &[answered(Verb::Patch, "CHG-1 rev 1, against", Some(patch), (2, 2))],
+                &[(task(1), MessageEnd::Done), (task(2), ended)],
+                &[answered(
+                    CommandKind::Patch,
+                    "CHG-1 rev 1, against",
+                    Some(patch),
+                    (2, 2),
+                )],
             )
         };
         for steps in 0..=2 {
             assert_eq!(
-                with(Ended::Stopped, patch_of(&[(1, 2), (2, steps)])),
+                with(MessageEnd::Stopped, patch_of(&[(1, 2), (2, steps)])),
                 Ok(()),
                 "{steps}"
             );
         }
-        assert_eq!(with(Ended::Refused, patch_of(&DONE[..1])), Ok(()));
-        assert!(with(Ended::Refused, patch_of(&[(1, 2), (2, 1)])).is_err());
+        assert_eq!(with(MessageEnd::Refused, patch_of(&DONE[..1])), Ok(()));
+        assert!(with(MessageEnd::Refused, patch_of(&[(1, 2), (2, 1)])).is_err());
     }
 }

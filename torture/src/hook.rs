@@ -2,7 +2,7 @@
 
 use crate::program::HOOK_SECRET;
 use crate::task::Task;
-use crate::world::World;
+use crate::testbed::Testbed;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::time::Duration;
@@ -12,19 +12,19 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// The sender of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sender {
+pub(crate) enum HookSender {
     Github,
     Generic,
 }
 
 /// Sends an event that asks for a task, once; answers the status, if there was an answer.
-pub(crate) async fn send(world: &World, sender: Sender, task: &Task) -> Option<u16> {
+pub(crate) async fn send(world: &Testbed, sender: HookSender, task: &Task) -> Option<u16> {
     let body = serde_json::json!({"what": task.word(), "action": "published"}).to_string();
     let client = drydock::provider::http_client().ok()?;
     let address = world.launch().address;
     let id = format!("00000000-0000-0000-0000-{:012}", task.id);
     let request = match sender {
-        Sender::Github => client
+        HookSender::Github => client
             .post(format!("http://{address}/in/release"))
             .header("x-github-event", "release")
             .header("x-github-delivery", id)
@@ -32,7 +32,7 @@ pub(crate) async fn send(world: &World, sender: Sender, task: &Task) -> Option<u
                 "x-hub-signature-256",
                 format!("sha256={}", signature(body.as_bytes())),
             ),
-        Sender::Generic => {
+        HookSender::Generic => {
             let seconds = jiff::Timestamp::now().as_second().to_string();
             let signed = format!("{id}.{seconds}.{body}");
             client
@@ -50,7 +50,7 @@ pub(crate) async fn send(world: &World, sender: Sender, task: &Task) -> Option<u
     let status = answer.status().as_u16();
     world.note(&format!("{sender:?} sends {}: {status}", task.word()));
     if (200..300).contains(&status) {
-        world.is_acknowledged();
+        world.count_acknowledged();
     }
     Some(status)
 }

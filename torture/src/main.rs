@@ -13,26 +13,26 @@ mod git_server;
 mod hook;
 mod model;
 mod program;
-mod reading;
+mod slack_thread;
 #[path = "../../tests/it/support/require.rs"]
 #[allow(dead_code, clippy::expect_used)]
 mod require;
 mod scenario;
-mod settled;
-mod talk;
+mod final_checks;
+mod conversation;
 mod tally;
 mod task;
-mod world;
+mod testbed;
 
-use arguments::{Arguments, Lane};
+use arguments::{Lane, TortureArguments};
 use clap::Parser;
-use scenario::{ALL, Cx, Scenario};
+use scenario::{ALL, Scenario, ScenarioContext};
 use std::process::ExitCode;
 use std::time::Instant;
 use tally::Tally;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = TortureArguments::parse();
     if arguments.list {
         for scenario in ALL {
             println!("{:<12} {:<10} {}", scenario.name, scenario.goals, scenario.what);
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn chosen(arguments: &Arguments) -> Result<Vec<&'static Scenario>, String> {
+fn chosen(arguments: &TortureArguments) -> Result<Vec<&'static Scenario>, String> {
     if arguments.scenarios.is_empty() {
         let is_in = |scenario: &&Scenario| scenario.lane == Lane::Ci || arguments.lane == Lane::Full;
         return Ok(ALL.iter().filter(is_in).collect());
@@ -83,9 +83,9 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Scenario>, String> {
 }
 
 /// Runs one scenario and says how it went; true if nothing was violated.
-async fn run(scenario: &Scenario, arguments: &Arguments) -> bool {
+async fn run(scenario: &Scenario, arguments: &TortureArguments) -> bool {
     let began = Instant::now();
-    let cx = Cx::new(scenario, arguments);
+    let cx = ScenarioContext::new(scenario, arguments);
     let (tally, broken) = match scenario.run(&cx).await {
         Ok(tally) => (tally, None),
         Err(error) => (Tally::default(), Some(format!("{error:#}"))),
@@ -93,7 +93,7 @@ async fn run(scenario: &Scenario, arguments: &Arguments) -> bool {
     let seconds = began.elapsed().as_secs();
     let is_sound = tally.failures.is_empty() && broken.is_none();
     let verdict = match is_sound {
-        true if tally.worlds == 0 => "SKIP",
+        true if tally.testbeds == 0 => "SKIP",
         true => "PASS",
         false => "FAIL",
     };
@@ -114,7 +114,7 @@ async fn run(scenario: &Scenario, arguments: &Arguments) -> bool {
         "{} {verdict} {} {}, {seconds} s",
         scenario.goals,
         scenario.name,
-        tally.in_words()
+        tally.summary()
     );
     for skipped in &tally.skipped {
         println!("SKIPPED {}: {skipped}", scenario.name);

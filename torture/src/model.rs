@@ -1,14 +1,14 @@
 //! The model's side: carries out tasks, slowly enough to be interrupted, and stops where it is held.
 
 use crate::task::Task;
-use drydock::emulator::model::{Answer, Asked, AskedRole, Fault, ModelEmulator, says};
+use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, RequestRole, ScriptedAnswer, says};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// The emulated model, which can be held at a step.
-pub(crate) struct Model {
+pub(crate) struct HoldableModel {
     pub(crate) emulator: ModelEmulator,
     shared: Arc<Shared>,
 }
@@ -34,7 +34,7 @@ impl Shared {
     }
 }
 
-impl Model {
+impl HoldableModel {
     /// Starts one whose answers take up to `slowest`.
     pub(crate) fn start(slowest: Duration) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
@@ -45,7 +45,7 @@ impl Model {
             held: watch::Sender::new(0),
         });
         let script = Arc::clone(&shared);
-        let emulator = ModelEmulator::start(move |asked: &Asked| answer(&script, asked))?;
+        let emulator = ModelEmulator::start(move |asked: &ModelRequest| answer(&script, asked))?;
         Ok(Self { emulator, shared })
     }
 
@@ -55,12 +55,12 @@ impl Model {
     }
 
     /// Lets the model answer all requests again. A request that is held already stays so until its caller gives up.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release(&self) {
         self.shared.state().holds.clear();
     }
 
     /// Waits until a request was held for the `count`th time; false if that takes too long.
-    pub(crate) async fn holds(&self, count: usize) -> bool {
+    pub(crate) async fn wait_until_held(&self, count: usize) -> bool {
         let mut held = self.shared.held.subscribe();
         let held = held.wait_for(|held| *held >= count);
         tokio::time::timeout(Duration::from_secs(30), held).await.is_ok()
@@ -79,7 +79,7 @@ impl Model {
     }
 }
 
-fn answer(shared: &Shared, asked: &Asked) -> Answer {
+fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
     let mut state = shared.state();
     let Some(task) = Task::in_text(asked.last_user_text()) else {
         state
@@ -90,25 +90,25 @@ fn answer(shared: &Shared, asked: &Asked) -> Answer {
     let words = asked.messages.iter().map(|message| &message.text);
     if let Some(foreign) = words
         .filter_map(|text| Task::in_text(text))
-        .find(|other| other.talk != task.talk)
+        .find(|other| other.conversation != task.conversation)
     {
         state.problems.push(format!(
             "a request of talk {} holds words of talk {}",
-            task.talk, foreign.talk
+            task.conversation, foreign.conversation
         ));
     }
     let step = step_of(asked);
     if state.holds.get(&task.id) == Some(&step) {
         drop(state);
         shared.held.send_modify(|held| *held += 1);
-        return says("").but(Fault::Stall);
+        return says("").with_fault(AnswerFault::Stall);
     }
     let words = match step < task.steps {
         true => task
             .edits(step)
             .into_iter()
             .fold(says(""), |answer, (path, content)| {
-                answer.and_calls(
+                answer.with_call(
                     "file_write",
                     serde_json::json!({"path": path, "content": content}),
                 )
@@ -117,12 +117,12 @@ fn answer(shared: &Shared, asked: &Asked) -> Answer {
     };
     // Different for each step, and the same for the same one.
     let share = (task.id.wrapping_mul(2_654_435_761) >> 8).wrapping_add(step as u32 * 37) % 100;
-    words.but(Fault::Delay(state.slowest * share / 100))
+    words.with_fault(AnswerFault::Delay(state.slowest * share / 100))
 }
 
 /// The step of the turn that is asked about: answers of the model since the person last spoke.
-fn step_of(asked: &Asked) -> usize {
+fn step_of(asked: &ModelRequest) -> usize {
     let messages = asked.messages.iter().rev();
-    let answered = messages.filter(|message| message.role == AskedRole::User);
+    let answered = messages.filter(|message| message.role == RequestRole::User);
     answered.take_while(|message| !message.results.is_empty()).count()
 }

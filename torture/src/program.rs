@@ -19,11 +19,11 @@ pub(crate) const START_MAX: Duration = Duration::from_secs(5);
 pub(crate) const STOP_MAX: Duration = Duration::from_secs(10);
 /// The longest time a command of the command line may take.
 const COMMAND_MAX: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The binary and the settings that the program is started with.
 #[derive(Clone, Debug)]
-pub(crate) struct Launch {
+pub(crate) struct ServerLaunch {
     pub(crate) binary: PathBuf,
     /// Holds the configuration, the logs and, unless `data` says otherwise, the data directory.
     pub(crate) directory: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct Launch {
 }
 
 /// A running program. It is killed when it is dropped.
-pub(crate) struct Program {
+pub(crate) struct ServerProcess {
     child: Child,
     log: PathBuf,
 }
@@ -46,7 +46,7 @@ pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-impl Launch {
+impl ServerLaunch {
     fn config(&self) -> PathBuf {
         self.directory.join("drydock.toml")
     }
@@ -79,7 +79,7 @@ impl Launch {
     }
 
     /// Starts the server and does not wait for it.
-    pub(crate) fn start(&self, number: usize) -> anyhow::Result<Program> {
+    pub(crate) fn start(&self, number: usize) -> anyhow::Result<ServerProcess> {
         let log = self.directory.join(format!("log-{number}"));
         let child = self
             .command()
@@ -88,11 +88,11 @@ impl Launch {
             .stderr(File::create(&log)?)
             .spawn()
             .with_context(|| format!("{} could not be started", self.binary.display()))?;
-        Ok(Program { child, log })
+        Ok(ServerProcess { child, log })
     }
 
     /// Runs another command of the command line to its end.
-    pub(crate) fn ask(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+    pub(crate) fn run_command(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let mut child = self
             .command()
             .args(arguments)
@@ -109,14 +109,14 @@ impl Launch {
                     COMMAND_MAX.as_secs()
                 );
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(child.wait_with_output()?)
     }
 
     /// Makes an invite as an operator does; answers its token.
     pub(crate) fn invite(&self, name: &str) -> anyhow::Result<String> {
-        let output = self.ask(&["--json", "invite", name, "--role", "editor"])?;
+        let output = self.run_command(&["--json", "invite", name, "--role", "editor"])?;
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
         let token = answer["token"].as_str().context("an invite without a token")?;
@@ -124,7 +124,7 @@ impl Launch {
     }
 }
 
-impl Program {
+impl ServerProcess {
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         // It may have ended by itself.
@@ -163,7 +163,7 @@ impl Program {
             if Instant::now() > deadline {
                 bail!("SIGTERM did not end it within {} s", STOP_MAX.as_secs());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -172,7 +172,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }

@@ -1,8 +1,8 @@
 //! The tally of scenarios: counts, violations with all that is needed to look at them, and the line that says so.
 
-use crate::settled;
-use crate::talk::Talk;
-use crate::world::World;
+use crate::conversation::UserConversation;
+use crate::final_checks;
+use crate::testbed::Testbed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const SHOWN_MAX: usize = 5;
 /// The counts and violations of one or more worlds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) worlds: usize,
+    pub(crate) testbeds: usize,
     /// Ends of the process.
     pub(crate) ends: usize,
     /// Messages that were acknowledged.
@@ -21,14 +21,14 @@ pub(crate) struct Tally {
     /// Faults of other kinds.
     pub(crate) faults: usize,
     pub(crate) slowest_start: Duration,
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<TestbedFailure>,
     /// The parts that could not be tried here, and the reasons.
     pub(crate) skipped: Vec<String>,
 }
 
 /// A world in which a promise was broken.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct TestbedFailure {
     /// The arguments that show it again.
     pub(crate) replay: String,
     pub(crate) violations: Vec<String>,
@@ -41,21 +41,21 @@ pub(crate) struct Failure {
 impl Tally {
     /// Stops a world, checks everything in it, and counts it.
     pub(crate) async fn close(
-        world: Arc<World>,
-        talks: Vec<Talk>,
+        world: Arc<Testbed>,
+        talks: Vec<UserConversation>,
         replay: &str,
         keep: Option<&Path>,
     ) -> Self {
-        settled::check(&world, &talks).await;
+        final_checks::check(&world, &talks).await;
         drop(talks);
-        Self::of(world, replay, keep)
+        Self::count(world, replay, keep)
     }
 
     /// Counts a world as it is.
-    pub(crate) fn of(world: Arc<World>, replay: &str, keep: Option<&Path>) -> Self {
+    pub(crate) fn count(world: Arc<Testbed>, replay: &str, keep: Option<&Path>) -> Self {
         let violations = world.violations();
         let mut tally = Self {
-            worlds: 1,
+            testbeds: 1,
             ends: world.ends(),
             messages: *world.acknowledged().borrow(),
             slowest_start: world.slowest_start(),
@@ -67,7 +67,7 @@ impl Tally {
                 Ok(world) => world.keep(keep),
                 Err(world) => world.directory().to_owned(),
             };
-            tally.failures.push(Failure {
+            tally.failures.push(TestbedFailure {
                 replay: replay.to_owned(),
                 violations,
                 schedule,
@@ -78,7 +78,7 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, other: Self) {
-        self.worlds += other.worlds;
+        self.testbeds += other.testbeds;
         self.ends += other.ends;
         self.messages += other.messages;
         self.faults += other.faults;
@@ -92,7 +92,7 @@ impl Tally {
     }
 
     /// `412 ends, 3,120 messages, 0 violations`.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut words = vec![
             format!("{} ends", self.ends),
             format!("{} messages", self.messages),
@@ -105,7 +105,7 @@ impl Tally {
     }
 }
 
-impl Failure {
+impl TestbedFailure {
     /// Reports all there is to know about the failure.
     pub(crate) fn report(&self) -> String {
         let shown = self

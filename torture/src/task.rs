@@ -9,7 +9,7 @@ const FILES: usize = 8;
 pub(crate) const STEPS_MAX: usize = 4;
 
 /// The files of a workspace that differ from its base.
-pub(crate) type Files = BTreeMap<String, String>;
+pub(crate) type FileContents = BTreeMap<String, String>;
 
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub(crate) struct Task {
     /// Unique among all tasks of a world.
     pub(crate) id: u32,
     /// The conversation it belongs to, and the directory its files are in.
-    pub(crate) talk: u32,
+    pub(crate) conversation: u32,
     /// Model calls that edit, before the last one that only answers.
     pub(crate) steps: usize,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Task {
 impl Task {
     /// The word that names it in a request.
     pub(crate) fn word(&self) -> String {
-        format!("task-{}-{}-{}-end", self.id, self.talk, self.steps)
+        format!("task-{}-{}-{}-end", self.id, self.conversation, self.steps)
     }
 
     /// The task that a text names last.
@@ -34,7 +34,7 @@ impl Task {
         let mut words = rest.split('-');
         let task = Self {
             id: words.next()?.parse().ok()?,
-            talk: words.next()?.parse().ok()?,
+            conversation: words.next()?.parse().ok()?,
             steps: words.next()?.parse().ok()?,
         };
         (words.next()?.starts_with("end") && task.steps <= STEPS_MAX).then_some(task)
@@ -58,15 +58,15 @@ impl Task {
             };
             let content = format!(
                 "task {} step {step}\nedit {edit}: grüße ✓ of talk {}{end}",
-                self.id, self.talk
+                self.id, self.conversation
             );
-            (format!("notes/{}/f{file}.txt", self.talk), content)
+            (format!("notes/{}/f{file}.txt", self.conversation), content)
         });
         edits.collect()
     }
 
     /// Carries out its first steps on some files.
-    pub(crate) fn apply(&self, steps: usize, files: &mut Files) {
+    pub(crate) fn apply(&self, steps: usize, files: &mut FileContents) {
         for step in 0..steps.min(self.steps) {
             files.extend(self.edits(step));
         }
@@ -74,8 +74,8 @@ impl Task {
 }
 
 /// The files that a patch adds to a base that has none of them; an error where it does anything else.
-pub(crate) fn files_of_patch(patch: &str) -> Result<Files, String> {
-    let mut files = Files::new();
+pub(crate) fn files_of_patch(patch: &str) -> Result<FileContents, String> {
+    let mut files = FileContents::new();
     for section in patch.split("diff --git ").skip(1) {
         let (head, body) = section.split_once("\n@@ ").ok_or("a section without a hunk")?;
         let path = head
@@ -105,13 +105,13 @@ pub(crate) fn files_of_patch(patch: &str) -> Result<Files, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Files, Task, files_of_patch};
+    use super::{FileContents, Task, files_of_patch};
 
     #[test]
     fn a_request_names_its_task() {
         let task = Task {
             id: 17,
-            talk: 3,
+            conversation: 3,
             steps: 4,
         };
         let text = format!("<@U0> do task-1-1-1-end, no, {}.", task.word());
@@ -124,11 +124,11 @@ mod tests {
         for id in 0..40 {
             let task = Task {
                 id,
-                talk: 1,
+                conversation: 1,
                 steps: 4,
             };
             let edits: Vec<_> = (0..4).flat_map(|step| task.edits(step)).collect();
-            let mut files = Files::new();
+            let mut files = FileContents::new();
             task.apply(4, &mut files);
             assert_eq!(files.len(), edits.len(), "{id}");
         }
@@ -140,7 +140,7 @@ mod tests {
                      @@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n\
                      diff --git a/n/b.txt b/n/b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/n/b.txt\n@@ -0,0 +1 @@\n+x\n";
         let expected = [("n/a.txt", "one\ntwo"), ("n/b.txt", "x\n")];
-        let expected: Files = expected
+        let expected: FileContents = expected
             .map(|(path, text)| (path.to_owned(), text.to_owned()))
             .into();
         assert_eq!(files_of_patch(patch), Ok(expected));

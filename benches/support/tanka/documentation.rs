@@ -1,7 +1,7 @@
 //! The documentation of each function of the generated library: as long and as repetitive as generated documentation is, and the same for a
 //! field wherever its kind comes up again.
 
-use super::kinds::{Field, Shape};
+use super::kinds::{FieldShape, KindField};
 
 /// The sentences that may follow the first.
 const MORE: &[&str] = &[
@@ -21,16 +21,16 @@ const MORE: &[&str] = &[
 const COUNTS: &[usize] = &[0, 1, 2, 2, 3, 5, 6];
 
 /// The text about a field.
-pub(super) fn help(field: &Field, above: &[&str]) -> String {
+pub(super) fn help(field: &KindField, above: &[&str]) -> String {
     let name = field.name;
     let owner = above.last().copied().unwrap_or("object");
     let mut text = match field.shape {
-        Shape::Text => format!("The {name} of the {owner}, as a text."),
-        Shape::Number => format!("How much {name} the {owner} has, as a whole number."),
-        Shape::Boolean => format!("Whether {name} holds for the {owner}."),
-        Shape::List => format!("The {name} of the {owner}, in the order in which they are looked at."),
-        Shape::Map => format!("The {name} of the {owner}, by key. Keys are unique within it."),
-        Shape::Object(_) => format!("What the {name} of the {owner} are made of."),
+        FieldShape::Text => format!("The {name} of the {owner}, as a text."),
+        FieldShape::Number => format!("How much {name} the {owner} has, as a whole number."),
+        FieldShape::Boolean => format!("Whether {name} holds for the {owner}."),
+        FieldShape::List => format!("The {name} of the {owner}, in the order in which they are looked at."),
+        FieldShape::Map => format!("The {name} of the {owner}, by key. Keys are unique within it."),
+        FieldShape::Object(_) => format!("What the {name} of the {owner} are made of."),
     };
     let seed = seed([owner, name]);
     let more = MORE.iter().cycle().skip(seed % MORE.len());

@@ -9,7 +9,7 @@ const STAGES: [&str; 3] = ["dev", "staging", "prod"];
 
 /// The style an environment is written in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum EnvironmentStyle {
     /// The settings are in a `spec.json` beside the environment.
     Static,
     /// The environment is an object of kind `Environment`, with its settings.
@@ -17,10 +17,10 @@ pub(crate) enum Style {
 }
 
 /// Returns the style of an environment: every other one of an application is inline.
-pub(crate) fn style(number: usize) -> Style {
+pub(crate) fn style(number: usize) -> EnvironmentStyle {
     match (number + number / APPS) % 2 {
-        0 => Style::Static,
-        _ => Style::Inline,
+        0 => EnvironmentStyle::Static,
+        _ => EnvironmentStyle::Inline,
     }
 }
 
@@ -38,19 +38,19 @@ pub(super) fn files(number: usize) -> Vec<(String, String)> {
     let directory = directory(number);
     let main = format!("{directory}/main.jsonnet");
     match style(number) {
-        Style::Static => vec![
+        EnvironmentStyle::Static => vec![
             (main, format!("{}{}", imports(number), data(number, ""))),
             (format!("{directory}/spec.json"), settings(number)),
         ],
-        Style::Inline => vec![(main, inline(number))],
+        EnvironmentStyle::Inline => vec![(main, inline(number))],
     }
 }
 
 /// Returns the code that the program of an environment is given as `tanka.dev/environment`.
 pub(crate) fn given(number: usize) -> String {
     match style(number) {
-        Style::Static => settings(number),
-        Style::Inline => "error 'the environment is written inline'".to_owned(),
+        EnvironmentStyle::Static => settings(number),
+        EnvironmentStyle::Inline => "error 'the environment is written inline'".to_owned(),
     }
 }
 

@@ -5,35 +5,35 @@ use std::collections::HashMap;
 const TEXT: &str = include_str!("kinds.txt");
 
 /// A file of the library.
-pub(super) struct Kind {
+pub(super) struct LibraryKind {
     pub(super) group: &'static str,
     pub(super) version: &'static str,
     pub(super) file: &'static str,
     /// `None` for one that is only ever a part of others.
     pub(super) name: Option<&'static str>,
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<KindField>,
 }
 
 /// A field of a kind.
 #[derive(Clone)]
-pub(super) struct Field {
+pub(super) struct KindField {
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: FieldShape,
 }
 
 /// The content of a field.
 #[derive(Clone)]
-pub(super) enum Shape {
+pub(super) enum FieldShape {
     Text,
     Number,
     Boolean,
     List,
     Map,
-    Object(Vec<Field>),
+    Object(Vec<KindField>),
 }
 
 /// Returns all kinds, in the order of groups and versions.
-pub(super) fn all() -> Vec<Kind> {
+pub(super) fn all() -> Vec<LibraryKind> {
     let (mut parts, mut kinds) = (HashMap::new(), Vec::new());
     for line in TEXT.lines() {
         let Some((head, fields)) = line.split_once(": ").filter(|_| !line.starts_with('#')) else {
@@ -42,7 +42,7 @@ pub(super) fn all() -> Vec<Kind> {
         let fields = self::fields(&mut fields.split(' '), &parts);
         match head.split(' ').collect::<Vec<_>>()[..] {
             ["part", name] => drop(parts.insert(name, fields)),
-            ["kind", group, version, file, name] => kinds.push(Kind {
+            ["kind", group, version, file, name] => kinds.push(LibraryKind {
                 group,
                 version,
                 file,
@@ -58,23 +58,23 @@ pub(super) fn all() -> Vec<Kind> {
 /// Fields up to the end, or to the parenthesis that closes them.
 fn fields(
     words: &mut std::str::Split<'static, char>,
-    parts: &HashMap<&'static str, Vec<Field>>,
-) -> Vec<Field> {
+    parts: &HashMap<&'static str, Vec<KindField>>,
+) -> Vec<KindField> {
     let mut found = Vec::new();
     while let Some(word) = words.next().filter(|word| *word != ")") {
         let (name, shape) = match word {
             _ if word.contains('=') => {
                 let (name, part) = word.split_once('=').unwrap();
-                (name, Shape::Object(parts[part].clone()))
+                (name, FieldShape::Object(parts[part].clone()))
             }
-            _ if word.ends_with('(') => (word, Shape::Object(fields(words, parts))),
-            _ if word.ends_with("[]") => (word, Shape::List),
-            _ if word.ends_with("{}") => (word, Shape::Map),
-            _ if word.ends_with('#') => (word, Shape::Number),
-            _ if word.ends_with('?') => (word, Shape::Boolean),
-            _ => (word, Shape::Text),
+            _ if word.ends_with('(') => (word, FieldShape::Object(fields(words, parts))),
+            _ if word.ends_with("[]") => (word, FieldShape::List),
+            _ if word.ends_with("{}") => (word, FieldShape::Map),
+            _ if word.ends_with('#') => (word, FieldShape::Number),
+            _ if word.ends_with('?') => (word, FieldShape::Boolean),
+            _ => (word, FieldShape::Text),
         };
-        found.push(Field {
+        found.push(KindField {
             name: name.trim_end_matches(['(', '[', ']', '{', '}', '#', '?']),
             shape,
         });

@@ -2,7 +2,7 @@
 //! every field, with what it does documented beside it.
 
 use super::documentation::help;
-use super::kinds::{self, Field, Kind, Shape};
+use super::kinds::{self, FieldShape, KindField, LibraryKind};
 use std::fmt::Write as _;
 
 /// The files of the library with their paths.
@@ -45,8 +45,8 @@ pub(super) fn files() -> Vec<(String, String)> {
     files
 }
 
-fn source(kind: &Kind) -> String {
-    let Kind {
+fn source(kind: &LibraryKind) -> String {
+    let LibraryKind {
         group, version, file, ..
     } = kind;
     let mut out = format!(
@@ -79,23 +79,23 @@ fn group_name(group: &str) -> &str {
     }
 }
 
-fn write_fields(out: &mut String, fields: &[Field], above: &mut Vec<&'static str>) {
+fn write_fields(out: &mut String, fields: &[KindField], above: &mut Vec<&'static str>) {
     for field in fields {
         let name = field.name;
         let listed = format!("if std.isArray(v={name}) then {name} else [{name}]");
         match &field.shape {
-            Shape::Text => function(out, field, above, "string", ("", &format!(": {name}"))),
-            Shape::Number => function(out, field, above, "integer", ("", &format!(": {name}"))),
-            Shape::Boolean => function(out, field, above, "boolean", ("", &format!(": {name}"))),
-            Shape::List => {
+            FieldShape::Text => function(out, field, above, "string", ("", &format!(": {name}"))),
+            FieldShape::Number => function(out, field, above, "integer", ("", &format!(": {name}"))),
+            FieldShape::Boolean => function(out, field, above, "boolean", ("", &format!(": {name}"))),
+            FieldShape::List => {
                 function(out, field, above, "array", ("", &format!(": {listed}")));
                 function(out, field, above, "array", ("Mixin", &format!("+: {listed}")));
             }
-            Shape::Map => {
+            FieldShape::Map => {
                 function(out, field, above, "object", ("", &format!(": {name}")));
                 function(out, field, above, "object", ("Mixin", &format!("+: {name}")));
             }
-            Shape::Object(below) => {
+            FieldShape::Object(below) => {
                 let indent = "  ".repeat(above.len() + 1);
                 let help = help(field, above);
                 let _ = writeln!(
@@ -114,7 +114,7 @@ fn write_fields(out: &mut String, fields: &[Field], above: &mut Vec<&'static str
 /// The function that sets a field, or adds to it, with its documentation.
 fn function(
     out: &mut String,
-    field: &Field,
+    field: &KindField,
     above: &[&'static str],
     kind: &str,
     (suffix, value): (&str, &str),

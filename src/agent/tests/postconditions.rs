@@ -1,27 +1,27 @@
 //! The loop looks at the files itself before a turn ends as done.
 
-use super::bench::{Bench, Rules};
+use super::fixture::{ScriptedPostconditions, TurnFixture};
 use super::{READ_A, notice, write};
-use crate::agent::{Event, Finding};
-use crate::compare::Progress;
-use crate::model::{History, Source, Verdict};
-use crate::provider::scripted::{Scripted, says};
+use crate::agent::{CheckOutcome, TurnEvent};
+use crate::compare::CompareProgress;
+use crate::model::{History, Verdict, VerdictSource};
+use crate::provider::scripted::{ScriptedProvider, says};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-fn fails(what: &str) -> Finding {
-    Finding::Fail(vec![what.to_owned()])
+fn fails(what: &str) -> CheckOutcome {
+    CheckOutcome::Failed(vec![what.to_owned()])
 }
 
 /// TK-79, TK-80, REP-2
 #[tokio::test]
 async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
-    let mut bench = Bench::new();
-    bench.rules = Rules::finding([
+    let mut bench = TurnFixture::new();
+    bench.postconditions = ScriptedPostconditions::finding([
         fails("every affected environment renders: no, `dev`"),
-        Finding::Hold,
+        CheckOutcome::Passed,
     ]);
-    let model = Scripted::new([
+    let model = ScriptedProvider::new([
         write("1", "a.txt", "broken\n"),
         says("All done."),
         write("2", "a.txt", "mended\n"),
@@ -32,7 +32,7 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
     let outcome = ran.outcome();
     assert_eq!(
         (outcome.verdict, outcome.source),
-        (Verdict::Pass, Source::Verified)
+        (Verdict::Pass, VerdictSource::Verified)
     );
     assert_eq!(
         (outcome.answer.as_str(), outcome.steps),
@@ -48,18 +48,18 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
         "{remark}"
     );
     assert_eq!(ran.steps[1].remark(), Some(remark));
-    let checking = Event::Checking(Progress { done: 1, total: 2 });
+    let checking = TurnEvent::Checking(CompareProgress { done: 1, total: 2 });
     assert_eq!(ran.events.iter().filter(|event| **event == checking).count(), 2);
-    let sent_back = |event: &&Event| matches!(event, Event::SentBack { .. });
+    let sent_back = |event: &&TurnEvent| matches!(event, TurnEvent::SentBack { .. });
     assert_eq!(ran.events.iter().filter(sent_back).count(), 1);
 }
 
 /// REP-2
 #[tokio::test]
 async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
-    let mut bench = Bench::new();
-    bench.rules = Rules::finding(["one", "one", "one", "one"].map(fails));
-    let model = Scripted::new([
+    let mut bench = TurnFixture::new();
+    bench.postconditions = ScriptedPostconditions::finding(["one", "one", "one", "one"].map(fails));
+    let model = ScriptedProvider::new([
         write("1", "a.txt", "1\n"),
         says("Done."),
         write("2", "a.txt", "2\n"),
@@ -71,21 +71,21 @@ async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
     let outcome = ran.outcome();
     assert_eq!(
         (outcome.verdict, outcome.source),
-        (Verdict::Fail, Source::Verified)
+        (Verdict::Fail, VerdictSource::Verified)
     );
     assert_eq!(outcome.answer, "I cannot mend it.");
     assert_eq!(
         notice(&ran),
         "A check of mine still fails after 2 attempts to mend it; see below."
     );
-    assert_eq!(bench.rules.looks.load(Ordering::Relaxed), 3);
+    assert_eq!(bench.postconditions.checks.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
-async fn a_model_that_leaves_it_as_it_is_is_not_asked_again() {
-    let mut bench = Bench::new();
-    bench.rules = Rules::finding([fails("one"), fails("one"), fails("one")]);
-    let model = Scripted::new([
+async fn a_model_that_answers_a_repair_without_edits_is_not_asked_again() {
+    let mut bench = TurnFixture::new();
+    bench.postconditions = ScriptedPostconditions::finding([fails("one"), fails("one"), fails("one")]);
+    let model = ScriptedProvider::new([
         write("1", "a.txt", "1\n"),
         says("Done."),
         says("It is meant to be so."),
@@ -96,11 +96,14 @@ async fn a_model_that_leaves_it_as_it_is_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_question_about_a_broken_change_repairs_nothing() {
-    let mut bench = Bench::new();
-    bench.rules = Rules::finding([fails("one")]);
+async fn a_turn_without_edits_starts_no_repair() {
+    let mut bench = TurnFixture::new();
+    bench.postconditions = ScriptedPostconditions::finding([fails("one")]);
     let ran = bench
-        .run(&Scripted::new([super::calls(&[READ_A]), says("It says alpha.")]))
+        .run(&ScriptedProvider::new([
+            super::calls(&[READ_A]),
+            says("It says alpha."),
+        ]))
         .await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Fail, 2));
     assert_eq!(notice(&ran), "A check of mine fails; see below.");
@@ -109,34 +112,38 @@ async fn a_question_about_a_broken_change_repairs_nothing() {
 #[tokio::test]
 async fn without_repairs_left_or_steps_nothing_is_sent_back() {
     let turn = || [write("1", "a.txt", "1\n"), says("Done.")];
-    let mut bench = Bench::new();
+    let mut bench = TurnFixture::new();
     bench.limits.repairs_max = 0;
-    bench.rules = Rules::finding([fails("one")]);
+    bench.postconditions = ScriptedPostconditions::finding([fails("one")]);
     assert_eq!(
-        bench.run(&Scripted::new(turn())).await.outcome().verdict,
+        bench.run(&ScriptedProvider::new(turn())).await.outcome().verdict,
         Verdict::Fail
     );
     bench.reset();
     bench.limits.repairs_max = 2;
     bench.limits.steps_max = 2;
-    bench.rules = Rules::finding([fails("one")]);
+    bench.postconditions = ScriptedPostconditions::finding([fails("one")]);
     assert_eq!(
-        bench.run(&Scripted::new(turn())).await.outcome().verdict,
+        bench.run(&ScriptedProvider::new(turn())).await.outcome().verdict,
         Verdict::Fail
     );
 }
 
 #[tokio::test]
-async fn what_could_not_be_looked_at_is_never_a_pass() {
-    let mut bench = Bench::new();
-    bench.rules = Rules::finding([Finding::Unknown("it took more than 120 s".to_owned())]);
+async fn a_check_that_could_not_run_is_never_a_pass() {
+    let mut bench = TurnFixture::new();
+    bench.postconditions =
+        ScriptedPostconditions::finding([CheckOutcome::Incomplete("it took more than 120 s".to_owned())]);
     let ran = bench
-        .run(&Scripted::new([write("1", "a.txt", "1\n"), says("Done.")]))
+        .run(&ScriptedProvider::new([
+            write("1", "a.txt", "1\n"),
+            says("Done."),
+        ]))
         .await;
     let outcome = ran.outcome();
     assert_eq!(
         (outcome.verdict, outcome.source),
-        (Verdict::Incomplete, Source::Harness)
+        (Verdict::Incomplete, VerdictSource::Harness)
     );
     assert_eq!(outcome.answer, "Done.");
     assert_eq!(
@@ -147,9 +154,9 @@ async fn what_could_not_be_looked_at_is_never_a_pass() {
 
 #[tokio::test]
 async fn an_unchanged_workspace_is_no_change() {
-    let mut bench = Bench::new();
-    bench.rules = Rules::finding([Finding::Unchanged]);
-    let ran = bench.run(&Scripted::new([says("Nothing to do.")])).await;
+    let mut bench = TurnFixture::new();
+    bench.postconditions = ScriptedPostconditions::finding([CheckOutcome::Unchanged]);
+    let ran = bench.run(&ScriptedProvider::new([says("Nothing to do.")])).await;
     assert_eq!(
         (ran.outcome().verdict, &ran.outcome().notice),
         (Verdict::NoChange, &None)
@@ -157,19 +164,19 @@ async fn an_unchanged_workspace_is_no_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn looking_ends_with_the_time_of_the_turn_and_when_it_is_stopped() {
-    let mut bench = Bench::new();
-    bench.rules.takes_forever = true;
+async fn checks_end_when_the_turn_times_out_or_is_stopped() {
+    let mut bench = TurnFixture::new();
+    bench.postconditions.takes_forever = true;
     bench.limits.turn_time_max = Duration::from_secs(30);
     let turn = || [write("1", "a.txt", "1\n"), says("Done.")];
-    let ran = bench.run(&Scripted::new(turn())).await;
+    let ran = bench.run(&ScriptedProvider::new(turn())).await;
     assert_eq!(
         (ran.outcome().verdict, ran.outcome().answer.as_str()),
         (Verdict::Incomplete, "Done.")
     );
     bench.reset();
     let stop = bench.cancel.clone();
-    let model = Scripted::new(turn());
+    let model = ScriptedProvider::new(turn());
     let (ran, ()) = tokio::join!(bench.run(&model), async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         stop.cancel();

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use super::{Bounds, TooLong, fit};
-use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage};
+use super::{RequestTooLong, WindowBounds, fit};
+use crate::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage};
 use proptest::prelude::*;
 
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: WindowBounds = WindowBounds {
     turns_max: 40,
     bytes_max: 100_000,
     fixed: 10_000,
@@ -25,7 +25,9 @@ fn reads(step: usize, sizes: &[usize]) -> Step {
         is_error: false,
     });
     let assistant = Assistant {
-        blocks: (0..sizes.len()).map(|index| Block::Call(call(index))).collect(),
+        blocks: (0..sizes.len())
+            .map(|index| ContentBlock::Call(call(index)))
+            .collect(),
         raw: None,
         stop: StopReason::ToolUse,
         usage: Usage::default(),
@@ -33,7 +35,7 @@ fn reads(step: usize, sizes: &[usize]) -> Step {
     Step::new(assistant, results.collect()).unwrap()
 }
 
-fn fitted(history: &History, bounds: Bounds) -> Result<Vec<Turn>, TooLong> {
+fn fitted(history: &History, bounds: WindowBounds) -> Result<Vec<Turn>, RequestTooLong> {
     fit(history, bounds, &|name| name == "file_read").map(std::borrow::Cow::into_owned)
 }
 
@@ -115,11 +117,11 @@ fn whole_steps_are_left_out_where_results_are_not_what_is_long() {
     for step in 0..10 {
         let mut write = reads(step, &[10]);
         let arguments = format!("{{\"path\":\"{step}\",\"content\":\"{}\"}}", "y".repeat(15_000));
-        let Block::Call(call) = write.assistant().blocks[0].clone() else {
+        let ContentBlock::Call(call) = write.assistant().blocks[0].clone() else {
             panic!()
         };
         let assistant = Assistant {
-            blocks: vec![Block::Call(ToolCall {
+            blocks: vec![ContentBlock::Call(ToolCall {
                 arguments,
                 name: "file_write".into(),
                 ..call
@@ -205,7 +207,7 @@ proptest! {
         earlier in proptest::collection::vec(0usize..20_000, 0..6),
         steps in proptest::collection::vec(proptest::collection::vec(0usize..20_000, 1..12), 0..16),
     ) {
-        let bounds = Bounds { bytes_max: 40_000, ..BOUNDS };
+        let bounds = WindowBounds { bytes_max: 40_000, ..BOUNDS };
         let mut history = History::default();
         for size in earlier {
             history.begin("before").unwrap();

@@ -2,13 +2,13 @@
 
 use super::{COMMIT, Raw, archive, id, zipped};
 use crate::bundler::archive::read;
-use crate::bundler::{ArchiveLimits, Layer};
-use crate::model::Mode;
+use crate::bundler::{ArchiveLimits, PackageSnapshot};
+use crate::model::FileMode;
 use tar::EntryType::{
     Block, Char, Directory, Fifo, GNULongLink, GNULongName, Link, Regular, Symlink, XGlobalHeader, XHeader,
 };
 
-fn package(sent: &[u8], subdir: &str) -> Result<Layer, String> {
+fn package(sent: &[u8], subdir: &str) -> Result<PackageSnapshot, String> {
     let id = crate::bundler::PackageId {
         subdir: subdir.to_owned(),
         ..id(COMMIT)
@@ -23,7 +23,7 @@ fn package(sent: &[u8], subdir: &str) -> Result<Layer, String> {
     read(sent, id, limits).map_err(|err| err.to_string())
 }
 
-fn names(layer: &Layer) -> Vec<&str> {
+fn names(layer: &PackageSnapshot) -> Vec<&str> {
     layer.entries().iter().map(|entry| entry.path.as_str()).collect()
 }
 
@@ -57,7 +57,7 @@ fn the_package_is_what_lies_in_its_directory() {
     let lib = package(&sent, "lib").unwrap();
     assert_eq!(names(&lib), ["a.libsonnet", "b.libsonnet", "out"]);
     let blobs = lib.blobs();
-    assert_eq!(blobs[0].1, Mode::Regular);
+    assert_eq!(blobs[0].1, FileMode::Regular);
     assert_eq!(
         blobs[0].2,
         "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"

@@ -1,6 +1,6 @@
 //! The two files of a project, read and written.
 
-use crate::bundler::{FileError, JsonnetFile, Source};
+use crate::bundler::{FileError, JsonnetFile, PackageSource};
 
 fn read(text: &str) -> Result<JsonnetFile, FileError> {
     JsonnetFile::parse(text.as_bytes(), "jsonnetfile.json", "")
@@ -128,7 +128,7 @@ fn a_local_name_is_the_last_component_of_where_it_leads() {
             r#"{{"version": 1, "dependencies": [{{"source": {{"local": {{"directory": "{directory}"}}}}, "version": ""}}]}}"#
         );
         let file = JsonnetFile::parse(text.as_bytes(), "jsonnetfile.json", project).unwrap();
-        assert!(matches!(file.dependencies[0].source, Source::Local(_)));
+        assert!(matches!(file.dependencies[0].source, PackageSource::Local(_)));
         file.dependencies[0].name()
     };
     assert_eq!(name("", "libs/x"), "x");

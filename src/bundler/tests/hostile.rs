@@ -1,15 +1,15 @@
 //! Addresses and files as somebody writes them who wants something else than a package.
 
-use super::{Shop, work_tree};
-use crate::bundler::{self, Fetch, Install, Network, Project, Source, parse_uri};
-use crate::download::Watch;
+use super::{PackageFixture, work_tree};
+use crate::bundler::{self, Fetch, InstallRequest, NetworkFetcher, PackageSource, Project, parse_uri};
+use crate::download::DownloadObserver;
 use crate::workspace::Tree;
 
 /// The network with one host, which is never asked here.
-fn network(runtime: &tokio::runtime::Runtime) -> Network {
+fn network(runtime: &tokio::runtime::Runtime) -> NetworkFetcher {
     let hosts = ["github.com".to_owned()];
     let scratch = std::env::temp_dir().join("never-made");
-    Network::new(&hosts, reqwest::Client::new(), runtime.handle().clone(), scratch)
+    NetworkFetcher::new(&hosts, reqwest::Client::new(), runtime.handle().clone(), scratch)
 }
 
 /// T44
@@ -62,10 +62,10 @@ fn a_remote_that_is_a_trick_is_refused_before_anything_is_asked() {
         let refused = match parse_uri(text) {
             Err(err) => err.to_string(),
             Ok(dependency) => {
-                let Source::Git(git) = dependency.source else {
+                let PackageSource::Git(git) = dependency.source else {
                     panic!("{text} is local");
                 };
-                let asked = network.resolve(&git, "v1", &Watch::nobody());
+                let asked = network.resolve(&git, "v1", &DownloadObserver::silent());
                 asked.unwrap_err().to_string()
             }
         };
@@ -135,7 +135,12 @@ fn a_file_that_is_a_trick_says_why_and_changes_nothing() {
         let (_room, tree) = work_tree(&[("jsonnetfile.json", &file), ("libs/x/x.libsonnet", "{}")]);
         let before = tree.changes().unwrap();
         let project = Project::new(&tree, ".").unwrap();
-        let installed = bundler::install(project, &Install::default(), &network, &Watch::nobody());
+        let installed = bundler::install(
+            project,
+            &InstallRequest::default(),
+            &network,
+            &DownloadObserver::silent(),
+        );
         assert_eq!(installed.unwrap_err().to_string(), why, "{file}");
         assert_eq!(tree.changes().unwrap(), before);
     }
@@ -163,9 +168,14 @@ fn a_package_cannot_link_out_of_the_repository_either() {
     ] {
         let (_room, tree) = work_tree(&[("jsonnetfile.json", file)]);
         let files = [("jsonnetfile.json", &*nested(directory)), ("c.libsonnet", "{}")];
-        let shop = Shop::default().with("github.com/org/c", "v1", super::COMMIT, &files);
+        let shop = PackageFixture::default().with("github.com/org/c", "v1", super::COMMIT, &files);
         let project = Project::new(&tree, "").unwrap();
-        let installed = bundler::install(project, &Install::default(), &shop, &Watch::nobody());
+        let installed = bundler::install(
+            project,
+            &InstallRequest::default(),
+            &shop,
+            &DownloadObserver::silent(),
+        );
         assert_eq!(installed.unwrap_err().to_string(), why);
     }
 }
@@ -182,16 +192,28 @@ fn a_lock_is_believed_no_more_than_a_file() {
         ("jsonnetfile.json", &file("v1")),
         ("jsonnetfile.lock.json", &file("--upload-pack=touch x")),
     ]);
-    let shop = Shop::default().with("github.com/org/c", "v1", super::COMMIT, &[("c", "{}")]);
+    let shop = PackageFixture::default().with("github.com/org/c", "v1", super::COMMIT, &[("c", "{}")]);
     let project = Project::new(&tree, "").unwrap();
-    let refused = bundler::install(project, &Install::default(), &shop, &Watch::nobody()).unwrap_err();
+    let refused = bundler::install(
+        project,
+        &InstallRequest::default(),
+        &shop,
+        &DownloadObserver::silent(),
+    )
+    .unwrap_err();
     assert_eq!(
         refused.to_string(),
         "`--upload-pack=touch x` is not a version: use a branch, a tag or a commit of 40 hex digits"
     );
     tree.write(&super::path("jsonnetfile.lock.json"), file(super::COMMIT).into())
         .unwrap();
-    let refused = bundler::install(project, &Install::default(), &shop, &Watch::nobody()).unwrap_err();
+    let refused = bundler::install(
+        project,
+        &InstallRequest::default(),
+        &shop,
+        &DownloadObserver::silent(),
+    )
+    .unwrap_err();
     assert_eq!(
         refused.to_string(),
         "failed to install packages: checksum mismatch for github.com/org/c. Expected AAAA but got \

@@ -4,14 +4,14 @@ mod archives;
 mod files;
 mod hostile;
 mod operations;
-mod shelves;
+mod package_cache;
 mod sums;
 mod uris;
 
-use super::layer::{BYTES_MAX, FILES_MAX, Found, Gathering};
-use super::{Fetch, FetchError, Form, Git, Layer, PackageId};
-use crate::download::Watch;
-use crate::model::{Mode, RepoPath};
+use super::snapshot::{BYTES_MAX, EntryContent, FILES_MAX, SnapshotBuilder};
+use super::{Fetch, FetchError, FetchMethod, Git, PackageId, PackageSnapshot};
+use crate::download::DownloadObserver;
+use crate::model::{FileMode, RepoPath};
 use crate::workspace::{Directory, Tree};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -42,25 +42,27 @@ pub(super) fn work_tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Directory
 
 /// Packages that are at hand: versions by `name@version`, files by `name@commit`.
 #[derive(Default)]
-pub(super) struct Shop {
+pub(super) struct PackageFixture {
     pub(super) versions: BTreeMap<String, String>,
-    pub(super) layers: BTreeMap<(String, Form), Arc<Layer>>,
+    pub(super) snapshots: BTreeMap<(String, FetchMethod), Arc<PackageSnapshot>>,
     /// The requests that were made.
-    pub(super) asked: Mutex<Vec<String>>,
+    pub(super) requests: Mutex<Vec<String>>,
 }
 
-impl Shop {
+impl PackageFixture {
     pub(super) fn with(mut self, name: &str, version: &str, commit: &str, files: &[(&str, &str)]) -> Self {
         self.versions
             .insert(format!("{name}@{version}"), commit.to_owned());
-        self.layers
-            .insert((format!("{name}@{commit}"), Form::Usual), layer(commit, files));
+        self.snapshots.insert(
+            (format!("{name}@{commit}"), FetchMethod::Preferred),
+            snapshot(commit, files),
+        );
         self
     }
 }
 
-impl Fetch for Shop {
-    fn resolve(&self, git: &Git, version: &str, _watch: &Watch) -> Result<String, FetchError> {
+impl Fetch for PackageFixture {
+    fn resolve(&self, git: &Git, version: &str, _watch: &DownloadObserver) -> Result<String, FetchError> {
         if version.len() == 40 {
             return Ok(version.to_owned());
         }
@@ -69,21 +71,27 @@ impl Fetch for Shop {
         found.ok_or(FetchError::NoVersion(name))
     }
 
-    fn package(&self, git: &Git, commit: &str, form: Form, _watch: &Watch) -> Result<Arc<Layer>, FetchError> {
+    fn fetch(
+        &self,
+        git: &Git,
+        commit: &str,
+        form: FetchMethod,
+        _watch: &DownloadObserver,
+    ) -> Result<Arc<PackageSnapshot>, FetchError> {
         let name = format!("{}@{commit}", git.name());
-        self.asked.lock().unwrap().push(name.clone());
-        let found = self.layers.get(&(name.clone(), form)).cloned();
-        found.ok_or(FetchError::NoOtherForm)
+        self.requests.lock().unwrap().push(name.clone());
+        let found = self.snapshots.get(&(name.clone(), form)).cloned();
+        found.ok_or(FetchError::NoAlternative)
     }
 }
 
 /// A layer of these files; a content of `->target` is a link.
-pub(super) fn layer(commit: &str, files: &[(&str, &str)]) -> Arc<Layer> {
-    let mut gathering = Gathering::new("", FILES_MAX, BYTES_MAX);
+pub(super) fn snapshot(commit: &str, files: &[(&str, &str)]) -> Arc<PackageSnapshot> {
+    let mut gathering = SnapshotBuilder::new("", FILES_MAX, BYTES_MAX);
     for (name, content) in files {
         let found = match content.strip_prefix("->") {
-            Some(target) => Found::Link(target.as_bytes().to_vec()),
-            None => Found::File(Mode::Regular, content.to_string().into()),
+            Some(target) => EntryContent::Link(target.as_bytes().to_vec()),
+            None => EntryContent::File(FileMode::Regular, content.to_string().into()),
         };
         gathering.add(name.as_bytes(), found).unwrap();
     }

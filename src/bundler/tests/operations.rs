@@ -1,31 +1,33 @@
 //! Operations on packages, with packages that are at hand.
 
-use super::{COMMIT, NEWER, Shop, layer, path, work_tree};
-use crate::bundler::{self, Fate, Form, Install, Package, Prepared, Project};
-use crate::download::Watch;
-use crate::model::Mode;
+use super::{COMMIT, NEWER, PackageFixture, path, snapshot, work_tree};
+use crate::bundler::{
+    self, FetchMethod, InstallRequest, PackageChange, PackageChangeKind, PreparedOperation, Project,
+};
+use crate::download::DownloadObserver;
+use crate::model::FileMode;
 use crate::workspace::{Directory, Tree};
 
 const C: &str = "github.com/org/c";
 
-fn order(packages: &[&str]) -> Install {
-    Install {
+fn order(packages: &[&str]) -> InstallRequest {
+    InstallRequest {
         packages: packages.iter().map(|package| (*package).to_owned()).collect(),
-        ..Install::default()
+        ..InstallRequest::default()
     }
 }
 
-fn install(tree: &Directory, shop: &Shop, packages: &[&str]) -> Prepared {
+fn install(tree: &Directory, shop: &PackageFixture, packages: &[&str]) -> PreparedOperation {
     let project = Project::new(tree, "").unwrap();
-    let prepared = bundler::install(project, &order(packages), shop, &Watch::nobody()).unwrap();
+    let prepared = bundler::install(project, &order(packages), shop, &DownloadObserver::silent()).unwrap();
     prepared.apply(tree).unwrap();
     prepared
 }
 
-fn lines(prepared: &Prepared) -> Vec<String> {
+fn lines(prepared: &PreparedOperation) -> Vec<String> {
     let line = |(path, after): (&crate::model::RepoPath, &Option<crate::model::FileVersion>)| match after {
         None => format!("-{path}"),
-        Some(file) if file.mode == Mode::Symlink => {
+        Some(file) if file.mode == FileMode::Symlink => {
             format!("{path} -> {}", String::from_utf8_lossy(&file.content))
         }
         Some(_) => path.to_string(),
@@ -44,7 +46,7 @@ fn started() -> (tempfile::TempDir, Directory) {
 #[test]
 fn an_install_says_what_it_writes_and_deletes_and_nothing_else() {
     let (_room, tree) = started();
-    let shop = Shop::default().with(
+    let shop = PackageFixture::default().with(
         C,
         "v1",
         COMMIT,
@@ -66,33 +68,36 @@ fn an_install_says_what_it_writes_and_deletes_and_nothing_else() {
 }
 
 #[test]
-fn what_is_in_place_is_not_asked_for_again() {
+fn an_installed_package_is_not_fetched_again() {
     let (_room, tree) = started();
-    let shop = Shop::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}")]);
+    let shop = PackageFixture::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}")]);
     install(&tree, &shop, &["github.com/org/c@v1"]);
     let again = install(&tree, &shop, &["github.com/org/c@v1"]);
-    assert_eq!((lines(&again), again.packages[0].fate), (Vec::new(), Fate::Kept));
-    assert_eq!(shop.asked.lock().unwrap().len(), 1);
+    assert_eq!(
+        (lines(&again), again.packages[0].fate),
+        (Vec::new(), PackageChangeKind::Kept)
+    );
+    assert_eq!(shop.requests.lock().unwrap().len(), 1);
     tree.write(&path("vendor/github.com/org/c/c.libsonnet"), "changed".into())
         .unwrap();
     let restored = install(&tree, &shop, &[]);
     assert_eq!(lines(&restored), ["vendor/github.com/org/c/c.libsonnet"]);
-    assert_eq!(restored.packages[0].fate, Fate::Restored);
+    assert_eq!(restored.packages[0].fate, PackageChangeKind::Restored);
 }
 
 #[test]
-fn an_update_tells_from_where_to_where() {
+fn an_update_reports_the_old_and_the_new_version() {
     let (_room, tree) = started();
-    let shop = Shop::default().with(C, "master", COMMIT, &[("c.libsonnet", "{}")]);
+    let shop = PackageFixture::default().with(C, "master", COMMIT, &[("c.libsonnet", "{}")]);
     install(&tree, &shop, &["github.com/org/c"]);
     let shop = shop.with(C, "master", NEWER, &[("d.libsonnet", "{}")]);
     let project = Project::new(&tree, "").unwrap();
-    let prepared = bundler::update(project, &[], &shop, &Watch::nobody()).unwrap();
+    let prepared = bundler::update(project, &[], &shop, &DownloadObserver::silent()).unwrap();
     assert_eq!(
         prepared.packages,
-        [Package {
+        [PackageChange {
             name: C.to_owned(),
-            fate: Fate::Updated,
+            fate: PackageChangeKind::Updated,
             from: Some(COMMIT.to_owned()),
             to: Some(NEWER.to_owned()),
             compare: Some(format!("https://github.com/org/c/compare/{COMMIT}...{NEWER}")),
@@ -119,14 +124,18 @@ fn an_update_tells_from_where_to_where() {
 fn a_lock_made_with_the_other_form_of_a_package_is_honoured() {
     let (_room, tree) = started();
     let usual = [("c.libsonnet", "{}")];
-    let mut shop = Shop::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}"), (".travis.yml", "x")]);
+    let mut shop =
+        PackageFixture::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}"), (".travis.yml", "x")]);
     install(&tree, &shop, &["github.com/org/c@v1"]);
     tree.delete(&path("vendor/github.com/org/c/c.libsonnet")).unwrap();
     let name = format!("{C}@{COMMIT}");
-    let whole = shop.layers.remove(&(name.clone(), Form::Usual)).unwrap();
-    shop.layers
-        .insert((name.clone(), Form::Usual), layer(COMMIT, &usual));
-    shop.layers.insert((name, Form::Other), whole);
+    let whole = shop
+        .snapshots
+        .remove(&(name.clone(), FetchMethod::Preferred))
+        .unwrap();
+    shop.snapshots
+        .insert((name.clone(), FetchMethod::Preferred), snapshot(COMMIT, &usual));
+    shop.snapshots.insert((name, FetchMethod::Alternative), whole);
     let restored = install(&tree, &shop, &[]);
     assert_eq!(lines(&restored), ["vendor/github.com/org/c/c.libsonnet"]);
 }
@@ -139,7 +148,7 @@ fn packages_that_need_each_other_are_installed_once() {
         )
     };
     let (_room, tree) = started();
-    let shop = Shop::default()
+    let shop = PackageFixture::default()
         .with(
             "github.com/org/a",
             "v1",
@@ -159,13 +168,13 @@ fn packages_that_need_each_other_are_installed_once() {
         .map(|package| package.name.as_str())
         .collect();
     assert_eq!(names, ["github.com/org/a", "github.com/org/b"]);
-    assert_eq!(shop.asked.lock().unwrap().len(), 2);
+    assert_eq!(shop.requests.lock().unwrap().len(), 2);
 }
 
 #[test]
 fn a_chain_of_packages_without_end_is_given_up() {
     let (_room, tree) = started();
-    let mut shop = Shop::default();
+    let mut shop = PackageFixture::default();
     for number in 0..600 {
         let next = format!(
             r#"{{"version": 1, "dependencies": [{{"source": {{"git": {{"remote": "github.com/org/p{}"}}}}, "version": "v1"}}]}}"#,
@@ -179,7 +188,7 @@ fn a_chain_of_packages_without_end_is_given_up() {
         project,
         &order(&["github.com/org/p0@v1"]),
         &shop,
-        &Watch::nobody(),
+        &DownloadObserver::silent(),
     );
     assert_eq!(
         refused.unwrap_err().to_string(),
@@ -188,12 +197,12 @@ fn a_chain_of_packages_without_end_is_given_up() {
 }
 
 #[test]
-fn two_packages_in_each_others_place_are_told() {
+fn packages_with_conflicting_vendor_paths_are_refused() {
     let (_room, tree) = work_tree(&[("jsonnetfile.json", "{}"), ("libs/github.com/x", "{}")]);
-    let shop = Shop::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}")]);
+    let shop = PackageFixture::default().with(C, "v1", COMMIT, &[("c.libsonnet", "{}")]);
     let project = Project::new(&tree, "").unwrap();
     let packages = order(&["github.com/org/c@v1", "libs/github.com"]);
-    let prepared = bundler::install(project, &packages, &shop, &Watch::nobody()).unwrap();
+    let prepared = bundler::install(project, &packages, &shop, &DownloadObserver::silent()).unwrap();
     // As with jsonnet-bundler, the later one has the place.
     assert!(
         !lines(&prepared)
@@ -201,7 +210,7 @@ fn two_packages_in_each_others_place_are_told() {
             .any(|line| line.starts_with("vendor/github.com/"))
     );
     let packages = order(&["libs/github.com", "github.com/org/c@v1"]);
-    let clash = bundler::install(project, &packages, &shop, &Watch::nobody()).unwrap_err();
+    let clash = bundler::install(project, &packages, &shop, &DownloadObserver::silent()).unwrap_err();
     assert_eq!(
         clash.to_string(),
         "`vendor/github.com` would be a file and a directory at once; rename one of the two packages"
@@ -223,8 +232,8 @@ fn a_project_in_a_directory_stays_in_it() {
     let prepared = bundler::install(
         project,
         &order(&["../../libs/x"]),
-        &Shop::default(),
-        &Watch::nobody(),
+        &PackageFixture::default(),
+        &DownloadObserver::silent(),
     )
     .unwrap();
     assert_eq!(
@@ -241,8 +250,8 @@ fn a_project_in_a_directory_stays_in_it() {
     let outside = bundler::install(
         project,
         &order(&["../../../etc"]),
-        &Shop::default(),
-        &Watch::nobody(),
+        &PackageFixture::default(),
+        &DownloadObserver::silent(),
     );
     assert_eq!(
         outside.unwrap_err().to_string(),
@@ -256,7 +265,7 @@ fn a_package_may_link_a_directory_of_its_own() {
         r#"{"version": 1, "dependencies": [{"source": {"local": {"directory": "libs/in"}}, "version": ""}]}"#;
     let (_room, tree) = started();
     let files = [("jsonnetfile.json", nested), ("libs/in/i.libsonnet", "{}")];
-    let shop = Shop::default().with(C, "v1", COMMIT, &files);
+    let shop = PackageFixture::default().with(C, "v1", COMMIT, &files);
     let prepared = install(&tree, &shop, &["github.com/org/c@v1"]);
     assert!(lines(&prepared).contains(&"vendor/in -> github.com/org/c/libs/in".to_owned()));
     assert!(tree.read(&path("vendor/in/i.libsonnet")).is_ok());

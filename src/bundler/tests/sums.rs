@@ -1,11 +1,11 @@
 //! Sums of packages.
 
-use super::{COMMIT, layer};
+use super::{COMMIT, snapshot};
 
 /// The sums are those that jsonnet-bundler wrote into locks for these files.
 #[test]
-fn a_sum_is_of_contents_in_the_order_of_a_walk_with_links_followed() {
-    let sum = |files: &[(&str, &str)]| layer(COMMIT, files).sum();
+fn a_checksum_covers_file_contents_in_walk_order_following_links() {
+    let sum = |files: &[(&str, &str)]| snapshot(COMMIT, files).sum();
     assert_eq!(
         sum(&[("README.md", "x"), ("c.libsonnet", "{c:1}")]),
         "Z+qsD4Z7OEswwoREIMbvI40m09rJR63BQYhY71G3zr4="

@@ -1,6 +1,6 @@
 //! Addresses of packages.
 
-use crate::bundler::{Scheme, Source, parse_uri};
+use crate::bundler::{PackageSource, Scheme, parse_uri};
 
 /// Scheme, host, user, repo, directory and version, or why not.
 fn parsed(text: &str) -> String {
@@ -8,7 +8,7 @@ fn parsed(text: &str) -> String {
         Ok(dependency) => dependency,
         Err(err) => return err.to_string(),
     };
-    let Source::Git(git) = &dependency.source else {
+    let PackageSource::Git(git) = &dependency.source else {
         return "no address".to_owned();
     };
     let scheme = match git.scheme {

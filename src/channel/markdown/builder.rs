@@ -1,7 +1,7 @@
 //! Builds the tree from the parser's events with an explicit stack, so that depth is a number we
 //! check and not a recursion.
 
-use super::{Block, DEPTH_MAX, Inline, Style, links};
+use super::{DEPTH_MAX, Inline, MarkdownBlock, SpanStyle, links};
 use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub(super) struct TooDeep;
 pub(super) struct Builder<'a> {
     source: &'a str,
     link_hosts: &'a [String],
-    done: Vec<Block>,
+    done: Vec<MarkdownBlock>,
     open: Vec<Open>,
     /// Links and images whose end has not come yet.
     links: Vec<OpenLink>,
@@ -35,12 +35,12 @@ enum Open {
         language: String,
         text: String,
     },
-    Quote(Vec<Block>),
+    Quote(Vec<MarkdownBlock>),
     List {
         start: Option<u64>,
-        items: Vec<Vec<Block>>,
+        items: Vec<Vec<MarkdownBlock>>,
     },
-    Item(Vec<Block>),
+    Item(Vec<MarkdownBlock>),
 }
 
 struct OpenLink {
@@ -78,7 +78,7 @@ impl<'a> Builder<'a> {
             Event::SoftBreak | Event::HardBreak => self.words("\n"),
             Event::Rule => {
                 self.close_implied();
-                self.add(Block::Rule);
+                self.add(MarkdownBlock::Rule);
             }
             // Extensions that are not turned on.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
@@ -93,7 +93,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Vec<Block> {
+    pub(super) fn finish(mut self) -> Vec<MarkdownBlock> {
         while !self.open.is_empty() {
             self.close();
         }
@@ -111,7 +111,7 @@ impl<'a> Builder<'a> {
                 self.close_implied();
                 self.in_table = true;
                 let text = self.source.get(range).unwrap_or_default().trim_end().to_owned();
-                self.add(Block::Code {
+                self.add(MarkdownBlock::Code {
                     language: String::new(),
                     text,
                 });
@@ -212,8 +212,8 @@ impl<'a> Builder<'a> {
         change(self);
     }
 
-    fn style(&self) -> Style {
-        Style {
+    fn style(&self) -> SpanStyle {
+        SpanStyle {
             bold: self.bold > 0,
             italic: self.italic > 0,
             strike: self.strike > 0,
@@ -271,17 +271,17 @@ impl<'a> Builder<'a> {
         match self.open.pop() {
             None => {}
             Some(Open::Lines { inlines, level, .. }) => self.add(match level {
-                Some(level) => Block::Heading { level, inlines },
-                None => Block::Paragraph(inlines),
+                Some(level) => MarkdownBlock::Heading { level, inlines },
+                None => MarkdownBlock::Paragraph(inlines),
             }),
             Some(Open::Code { language, mut text }) => {
                 if text.ends_with('\n') {
                     text.pop();
                 }
-                self.add(Block::Code { language, text });
+                self.add(MarkdownBlock::Code { language, text });
             }
-            Some(Open::Quote(blocks)) => self.add(Block::Quote(blocks)),
-            Some(Open::List { start, items }) => self.add(Block::List { start, items }),
+            Some(Open::Quote(blocks)) => self.add(MarkdownBlock::Quote(blocks)),
+            Some(Open::List { start, items }) => self.add(MarkdownBlock::List { start, items }),
             Some(Open::Item(blocks)) => match self.open.last_mut() {
                 Some(Open::List { items, .. }) => items.push(blocks),
                 _ => blocks.into_iter().for_each(|block| self.add(block)),
@@ -289,7 +289,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn add(&mut self, block: Block) {
+    fn add(&mut self, block: MarkdownBlock) {
         match self.open.last_mut() {
             Some(Open::Quote(blocks) | Open::Item(blocks)) => blocks.push(block),
             Some(Open::List { items, .. }) => items.push(vec![block]),

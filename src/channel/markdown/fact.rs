@@ -1,13 +1,13 @@
 //! The words of a fact. Paths are code, so that a person can copy them as they are: no channel breaks
 //! up code to keep it from becoming a link.
 
-use super::{Inline, Style, backticks};
+use super::{Inline, SpanStyle, backticks};
 
 /// Paths of one fact that are shown as code; a message takes only so many changes of look.
 const PATHS_MAX: usize = 20;
 
 /// A fact of ours: backticks mark code, and so do the first 20 paths in it. The rest has `style`.
-pub(in crate::channel) fn fact(text: &str, style: Style) -> Vec<Inline> {
+pub(in crate::channel) fn fact(text: &str, style: SpanStyle) -> Vec<Inline> {
     let mut paths = 0;
     let mut inlines = Vec::new();
     for inline in backticks(text) {
@@ -24,7 +24,7 @@ pub(in crate::channel) fn fact(text: &str, style: Style) -> Vec<Inline> {
                     push(&mut inlines, before, style);
                     inlines.push(Inline::Code {
                         text: path.to_owned(),
-                        style: Style::default(),
+                        style: SpanStyle::default(),
                     });
                     push(&mut inlines, after, style);
                 }
@@ -36,7 +36,7 @@ pub(in crate::channel) fn fact(text: &str, style: Style) -> Vec<Inline> {
 }
 
 /// Appends words, to the words before them if there are any.
-fn push(inlines: &mut Vec<Inline>, words: &str, style: Style) {
+fn push(inlines: &mut Vec<Inline>, words: &str, style: SpanStyle) {
     match inlines.last_mut() {
         Some(Inline::Text { text, .. }) => text.push_str(words),
         _ if words.is_empty() => {}
@@ -61,10 +61,10 @@ fn is_path(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::fact;
-    use crate::channel::markdown::{Inline, Style};
+    use crate::channel::markdown::{Inline, SpanStyle};
 
     fn marked(text: &str) -> String {
-        let inlines = fact(text, Style::default());
+        let inlines = fact(text, SpanStyle::default());
         let shown = inlines.iter().map(|inline| match inline {
             Inline::Code { text, .. } => format!("[{text}]"),
             Inline::Text { text, .. } | Inline::Link { label: text, .. } => text.clone(),

@@ -1,7 +1,7 @@
 //! The policy for links in Markdown. A chat client fetches or opens what looks like an address, so an address of the
 //! model's choice is a way to carry data out; only hosts the operator lists are clickable.
 
-use super::{Inline, Style};
+use super::{Inline, SpanStyle};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -34,7 +34,7 @@ pub(super) fn defanged(address: &str) -> String {
 
 /// A link of the Markdown source: itself if the policy allows it, else its label followed by its
 /// address as code. A label that looks like an address must be the address.
-pub(super) fn link(label: &str, address: &str, style: Style, link_hosts: &[String]) -> Vec<Inline> {
+pub(super) fn link(label: &str, address: &str, style: SpanStyle, link_hosts: &[String]) -> Vec<Inline> {
     match allowed(address, link_hosts) {
         Some(url) if !looks_like_address(label) || is_same_address(label, &url) => vec![Inline::Link {
             label: if label.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn link(label: &str, address: &str, style: Style, link_hosts: &[Strin
 }
 
 /// Returns the text that stands for an image, or for a link that is not allowed.
-pub(super) fn refused(label: &str, address: &str, style: Style) -> Vec<Inline> {
+pub(super) fn refused(label: &str, address: &str, style: SpanStyle) -> Vec<Inline> {
     let code = |text: String| Inline::Code { text, style };
     let text = |text: &str| Inline::Text {
         text: text.to_owned(),
@@ -65,7 +65,7 @@ pub(super) fn refused(label: &str, address: &str, style: Style) -> Vec<Inline> {
 }
 
 /// Plain text, with the addresses in it under the same policy.
-pub(super) fn inlines_of(text: &str, style: Style, link_hosts: &[String]) -> Vec<Inline> {
+pub(super) fn inlines_of(text: &str, style: SpanStyle, link_hosts: &[String]) -> Vec<Inline> {
     let mut inlines = Vec::new();
     let push_text = |inlines: &mut Vec<Inline>, text: &str| {
         if !text.is_empty() {

@@ -20,7 +20,7 @@ const SOURCE_BYTES_MAX: usize = 1 << 20;
 
 /// A block of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum MarkdownBlock {
     /// Lines of text.
     Paragraph(Vec<Inline>),
     /// A heading of level 1 to 6.
@@ -42,10 +42,10 @@ pub(super) enum Block {
         /// The first number; `None` for bullets.
         start: Option<u64>,
         /// Each item's blocks.
-        items: Vec<Vec<Block>>,
+        items: Vec<Vec<MarkdownBlock>>,
     },
     /// A quotation.
-    Quote(Vec<Block>),
+    Quote(Vec<MarkdownBlock>),
     /// A line across.
     Rule,
 }
@@ -58,14 +58,14 @@ pub(super) enum Inline {
         /// The words, literally.
         text: String,
         /// The style of the words.
-        style: Style,
+        style: SpanStyle,
     },
     /// Inline code.
     Code {
         /// The code, literally.
         text: String,
         /// The style beside being code.
-        style: Style,
+        style: SpanStyle,
     },
     /// A link that the policy allows.
     Link {
@@ -74,7 +74,7 @@ pub(super) enum Inline {
         /// The address: https, and one of the allowed hosts.
         url: String,
         /// The style of the text.
-        style: Style,
+        style: SpanStyle,
     },
 }
 
@@ -90,7 +90,7 @@ impl Inline {
 
 /// The style of a run of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Style {
+pub(super) struct SpanStyle {
     /// Strong.
     pub(super) bold: bool,
     /// Emphasised.
@@ -102,7 +102,7 @@ pub(super) struct Style {
 /// Parses Markdown. Links stay links only if they are https and their host is one of `link_hosts`;
 /// all others become code that names the address, as `hxxps://…`. Text nested deeper than 16 levels
 /// is returned as one paragraph, as it was written.
-pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<Block> {
+pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
     if text.len() > SOURCE_BYTES_MAX {
         return plain(text, link_hosts);
     }
@@ -118,7 +118,7 @@ pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<Block> {
 /// A text of our own words: backticks mark code, nothing else is markup. A backtick without a partner
 /// is a backtick.
 pub(super) fn backticks(text: &str) -> Vec<Inline> {
-    let style = Style::default();
+    let style = SpanStyle::default();
     let mut inlines = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('`') {
@@ -154,10 +154,10 @@ pub(super) fn backticks(text: &str) -> Vec<Inline> {
     inlines
 }
 
-fn plain(text: &str, link_hosts: &[String]) -> Vec<Block> {
-    vec![Block::Paragraph(links::inlines_of(
+fn plain(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
+    vec![MarkdownBlock::Paragraph(links::inlines_of(
         text,
-        Style::default(),
+        SpanStyle::default(),
         link_hosts,
     ))]
 }

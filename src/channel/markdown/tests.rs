@@ -1,7 +1,7 @@
 //! Tests of the neutral tree: what it keeps of a model's Markdown, and what it must not.
 #![allow(clippy::unwrap_used)]
 
-use super::{Block, Inline, Section, Style, backticks, parse, sections};
+use super::{Inline, MarkdownBlock, Section, SpanStyle, backticks, parse, sections};
 use proptest::prelude::{ProptestConfig, proptest};
 
 fn hosts() -> Vec<String> {
@@ -11,14 +11,14 @@ fn hosts() -> Vec<String> {
 fn text(text: &str) -> Inline {
     Inline::Text {
         text: text.to_owned(),
-        style: Style::default(),
+        style: SpanStyle::default(),
     }
 }
 
 fn code(text: &str) -> Inline {
     Inline::Code {
         text: text.to_owned(),
-        style: Style::default(),
+        style: SpanStyle::default(),
     }
 }
 
@@ -26,26 +26,26 @@ fn link(label: &str, url: &str) -> Inline {
     Inline::Link {
         label: label.to_owned(),
         url: url.to_owned(),
-        style: Style::default(),
+        style: SpanStyle::default(),
     }
 }
 
 fn paragraph(source: &str) -> Vec<Inline> {
     match parse(source, &hosts()).as_slice() {
-        [Block::Paragraph(inlines)] => inlines.clone(),
+        [MarkdownBlock::Paragraph(inlines)] => inlines.clone(),
         blocks => panic!("{source:?} became {blocks:?}"),
     }
 }
 
-fn all_inlines(blocks: &[Block]) -> Vec<Inline> {
+fn all_inlines(blocks: &[MarkdownBlock]) -> Vec<Inline> {
     blocks
         .iter()
         .flat_map(|block| match block {
-            Block::Paragraph(inlines) | Block::Heading { inlines, .. } => inlines.clone(),
-            Block::Code { text, .. } => vec![code(text)],
-            Block::List { items, .. } => items.iter().flat_map(|item| all_inlines(item)).collect(),
-            Block::Quote(blocks) => all_inlines(blocks),
-            Block::Rule => Vec::new(),
+            MarkdownBlock::Paragraph(inlines) | MarkdownBlock::Heading { inlines, .. } => inlines.clone(),
+            MarkdownBlock::Code { text, .. } => vec![code(text)],
+            MarkdownBlock::List { items, .. } => items.iter().flat_map(|item| all_inlines(item)).collect(),
+            MarkdownBlock::Quote(blocks) => all_inlines(blocks),
+            MarkdownBlock::Rule => Vec::new(),
         })
         .collect()
 }
@@ -53,25 +53,25 @@ fn all_inlines(blocks: &[Block]) -> Vec<Inline> {
 #[test]
 fn what_models_write_becomes_a_tree() {
     let source = "# Done\nI **changed** _two_ ~~three~~ `files`:\n\n1. one\n2. two\n   - deep\n\n> quoted\n\n```yaml\na: 1\n```\n---\n";
-    let styled = |words: &str, style: Style| Inline::Text {
+    let styled = |words: &str, style: SpanStyle| Inline::Text {
         text: words.to_owned(),
         style,
     };
-    let plain = Style::default();
+    let plain = SpanStyle::default();
     assert_eq!(
         parse(source, &[]),
         vec![
-            Block::Heading {
+            MarkdownBlock::Heading {
                 level: 1,
                 inlines: vec![text("Done")]
             },
-            Block::Paragraph(vec![
+            MarkdownBlock::Paragraph(vec![
                 text("I "),
-                styled("changed", Style { bold: true, ..plain }),
+                styled("changed", SpanStyle { bold: true, ..plain }),
                 text(" "),
                 styled(
                     "two",
-                    Style {
+                    SpanStyle {
                         italic: true,
                         ..plain
                     }
@@ -79,7 +79,7 @@ fn what_models_write_becomes_a_tree() {
                 text(" "),
                 styled(
                     "three",
-                    Style {
+                    SpanStyle {
                         strike: true,
                         ..plain
                     }
@@ -88,25 +88,25 @@ fn what_models_write_becomes_a_tree() {
                 code("files"),
                 text(":"),
             ]),
-            Block::List {
+            MarkdownBlock::List {
                 start: Some(1),
                 items: vec![
-                    vec![Block::Paragraph(vec![text("one")])],
+                    vec![MarkdownBlock::Paragraph(vec![text("one")])],
                     vec![
-                        Block::Paragraph(vec![text("two")]),
-                        Block::List {
+                        MarkdownBlock::Paragraph(vec![text("two")]),
+                        MarkdownBlock::List {
                             start: None,
-                            items: vec![vec![Block::Paragraph(vec![text("deep")])]],
+                            items: vec![vec![MarkdownBlock::Paragraph(vec![text("deep")])]],
                         },
                     ],
                 ],
             },
-            Block::Quote(vec![Block::Paragraph(vec![text("quoted")])]),
-            Block::Code {
+            MarkdownBlock::Quote(vec![MarkdownBlock::Paragraph(vec![text("quoted")])]),
+            MarkdownBlock::Code {
                 language: "yaml".to_owned(),
                 text: "a: 1".to_owned()
             },
-            Block::Rule,
+            MarkdownBlock::Rule,
         ]
     );
 }
@@ -122,11 +122,11 @@ fn a_table_is_shown_as_it_was_written() {
     assert_eq!(
         parse(&format!("{table}\n\nafter"), &[]),
         vec![
-            Block::Code {
+            MarkdownBlock::Code {
                 language: String::new(),
                 text: table.to_owned()
             },
-            Block::Paragraph(vec![text("after")]),
+            MarkdownBlock::Paragraph(vec![text("after")]),
         ]
     );
 }
@@ -218,7 +218,7 @@ fn deep_nesting_is_shown_as_it_was_written() {
         format!("{}x{}", "**a ".repeat(40), " b**".repeat(40)),
     ] {
         let blocks = parse(&source, &[]);
-        assert_eq!(blocks, vec![Block::Paragraph(vec![text(&source)])]);
+        assert_eq!(blocks, vec![MarkdownBlock::Paragraph(vec![text(&source)])]);
     }
 }
 

@@ -42,7 +42,7 @@ const PASSING_REFUSALS: [&str; 4] = [
 
 /// The effect of making a call twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum RepeatEffect {
     /// The effect is the same as that of one call.
     Repeatable,
     /// The effect shows twice.
@@ -50,13 +50,13 @@ pub(super) enum Effect {
 }
 
 /// A client for one bot token.
-pub(super) struct Client {
+pub(super) struct SlackClient {
     http: reqwest::Client,
     base_url: String,
     token: Secret,
 }
 
-impl Client {
+impl SlackClient {
     pub(super) fn new(http: reqwest::Client, base_url: &str, token: Secret) -> Self {
         Self {
             http,
@@ -66,7 +66,12 @@ impl Client {
     }
 
     /// Calls a method with a JSON body. The answer is that of a call that worked.
-    pub(super) async fn call(&self, method: &str, body: &Value, effect: Effect) -> Result<Value, SendError> {
+    pub(super) async fn call(
+        &self,
+        method: &str,
+        body: &Value,
+        effect: RepeatEffect,
+    ) -> Result<Value, SendError> {
         self.send(self.request(method).json(body), effect).await
     }
 
@@ -79,7 +84,7 @@ impl Client {
             .request(method)
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(form);
-        self.send(request, Effect::Repeatable).await
+        self.send(request, RepeatEffect::Repeatable).await
     }
 
     /// Sends a file's bytes to the address Slack gave us. Nothing shows until the upload is completed.
@@ -97,8 +102,8 @@ impl Client {
             .body(content)
             .send()
             .await
-            .map_err(|error| of_other_host(broken(&error, Effect::Repeatable)))?;
-        check_status(&response, Effect::Repeatable).map_err(of_other_host)
+            .map_err(|error| other_host_error(transport_error(&error, RepeatEffect::Repeatable)))?;
+        check_status(&response, RepeatEffect::Repeatable).map_err(other_host_error)
     }
 
     /// Answers at the address that came with a command, without our token. An answer that shows twice harms nobody.
@@ -110,11 +115,12 @@ impl Client {
         }
         let request = self.http.post(url.expose()).timeout(REQUEST_TIME_MAX).json(body);
         let response = request.send().await;
-        let mut response = response.map_err(|error| of_other_host(broken(&error, Effect::Repeatable)))?;
-        check_status(&response, Effect::Repeatable).map_err(of_other_host)?;
-        let answer = read(&mut response, Effect::Repeatable)
+        let mut response =
+            response.map_err(|error| other_host_error(transport_error(&error, RepeatEffect::Repeatable)))?;
+        check_status(&response, RepeatEffect::Repeatable).map_err(other_host_error)?;
+        let answer = read(&mut response, RepeatEffect::Repeatable)
             .await
-            .map_err(of_other_host)?;
+            .map_err(other_host_error)?;
         // It says `ok` and nothing else, or why not as the Web API does.
         match serde_json::from_slice::<Value>(&answer) {
             Ok(answer) if answer.get("ok").and_then(Value::as_bool) == Some(false) => {
@@ -125,9 +131,12 @@ impl Client {
     }
 
     /// Asks whose the token is, and what it may do, if Slack tells.
-    pub(super) async fn who_we_are(&self) -> Result<(Value, Option<Vec<String>>), SendError> {
+    pub(super) async fn identify(&self) -> Result<(Value, Option<Vec<String>>), SendError> {
         let (headers, who) = self
-            .exchange(self.request("auth.test").json(&json!({})), Effect::Repeatable)
+            .exchange(
+                self.request("auth.test").json(&json!({})),
+                RepeatEffect::Repeatable,
+            )
             .await?;
         let scopes = headers.get(SCOPES).and_then(|scopes| scopes.to_str().ok());
         let listed = |scopes: &str| scopes.split(',').map(|scope| scope.trim().to_owned()).collect();
@@ -141,7 +150,7 @@ impl Client {
             .bearer_auth(self.token.expose())
     }
 
-    async fn send(&self, request: RequestBuilder, effect: Effect) -> Result<Value, SendError> {
+    async fn send(&self, request: RequestBuilder, effect: RepeatEffect) -> Result<Value, SendError> {
         let (_, answer) = self.exchange(request, effect).await?;
         Ok(answer)
     }
@@ -149,14 +158,17 @@ impl Client {
     async fn exchange(
         &self,
         request: RequestBuilder,
-        effect: Effect,
+        effect: RepeatEffect,
     ) -> Result<(HeaderMap, Value), SendError> {
-        let mut response = request.send().await.map_err(|error| broken(&error, effect))?;
+        let mut response = request
+            .send()
+            .await
+            .map_err(|error| transport_error(&error, effect))?;
         check_status(&response, effect)?;
         let retry_after = retry_after(&response);
         let answer = read(&mut response, effect).await?;
         let answer: Value = serde_json::from_slice(&answer)
-            .map_err(|_| lost("slack's answer is not JSON".to_owned(), effect))?;
+            .map_err(|_| lost_answer_error("slack's answer is not JSON".to_owned(), effect))?;
         if answer.get("ok").and_then(Value::as_bool) == Some(true) {
             return Ok((std::mem::take(response.headers_mut()), answer));
         }
@@ -172,7 +184,7 @@ impl Client {
             },
             code_of_token if TOKEN_REFUSALS.contains(&code_of_token) => SendError::Unauthorised(code),
             // Slack says of these that part of what was asked may have been done.
-            "internal_error" | "fatal_error" => lost(code, effect),
+            "internal_error" | "fatal_error" => lost_answer_error(code, effect),
             _ => SendError::Refused(code),
         })
     }
@@ -198,14 +210,14 @@ impl Client {
     }
 }
 
-fn check_status(response: &Response, effect: Effect) -> Result<(), SendError> {
+fn check_status(response: &Response, effect: RepeatEffect) -> Result<(), SendError> {
     let status = response.status();
     if status.is_success() {
         return Ok(());
     }
     let why = format!("slack answered {}", status.as_u16());
     // What a server fails at may be half done.
-    if status.is_server_error() && effect == Effect::Once {
+    if status.is_server_error() && effect == RepeatEffect::Once {
         return Err(SendError::Ambiguous(why));
     }
     let retry_after = retry_after(response);
@@ -229,11 +241,15 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(RETRY_AFTER_SECONDS_MAX)))
 }
 
-async fn read(response: &mut Response, effect: Effect) -> Result<Vec<u8>, SendError> {
+async fn read(response: &mut Response, effect: RepeatEffect) -> Result<Vec<u8>, SendError> {
     let mut answer = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error, effect))? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| transport_error(&error, effect))?
+    {
         if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(lost("slack's answer is too long".to_owned(), effect));
+            return Err(lost_answer_error("slack's answer is too long".to_owned(), effect));
         }
         answer.extend_from_slice(&chunk);
     }
@@ -241,7 +257,7 @@ async fn read(response: &mut Response, effect: Effect) -> Result<Vec<u8>, SendEr
 }
 
 /// Returns the error for a failure of the transport. Its text names the address, so only its kind is told.
-fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
+fn transport_error(error: &reqwest::Error, effect: RepeatEffect) -> SendError {
     if error.is_connect() || error.is_builder() {
         return SendError::Unreachable("slack cannot be reached".to_owned());
     }
@@ -250,12 +266,12 @@ fn broken(error: &reqwest::Error, effect: Effect) -> SendError {
     } else {
         "the connection to slack broke"
     };
-    lost(why.to_owned(), effect)
+    lost_answer_error(why.to_owned(), effect)
 }
 
 /// Returns what a failure at a host that takes files and answers means: it says nothing about the Web API, which has just
 /// answered, nor about its limits and our token, which was not sent there.
-fn of_other_host(error: SendError) -> SendError {
+fn other_host_error(error: SendError) -> SendError {
     match error {
         SendError::Unreachable(_) => SendError::OtherHost {
             why: "slack's host for it cannot be reached".to_owned(),
@@ -272,13 +288,13 @@ fn of_other_host(error: SendError) -> SendError {
     }
 }
 
-fn lost(why: String, effect: Effect) -> SendError {
+fn lost_answer_error(why: String, effect: RepeatEffect) -> SendError {
     match effect {
-        Effect::Repeatable => SendError::NotSent {
+        RepeatEffect::Repeatable => SendError::NotSent {
             why,
             retry_after: None,
         },
-        Effect::Once => SendError::Ambiguous(why),
+        RepeatEffect::Once => SendError::Ambiguous(why),
     }
 }
 

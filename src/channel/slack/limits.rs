@@ -3,14 +3,14 @@
 //! See <https://docs.slack.dev/apis/web-api/rate-limits>.
 
 use super::is_direct;
-use crate::channel::{Call, Limit, Scope};
+use crate::channel::{CallPurpose, Limit, Scope};
 use crate::model::{Action, Op, Receipt};
 use std::time::Duration;
 
 /// The limits of one call. The first is the one a 429 is about: `chat.postMessage` is limited for each
 /// channel, all other methods for the workspace.
-pub(super) fn limits(op: &Op, call: Call) -> Vec<Limit> {
-    if call == Call::Find {
+pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
+    if call == CallPurpose::Find {
         let method = match op.place.thread {
             Some(_) => "conversations.replies",
             None => "conversations.history",
@@ -62,8 +62,8 @@ fn tier_4(method: &'static str) -> Limit {
 #[cfg(test)]
 mod tests {
     use super::limits;
-    use crate::channel::{Call, Scope};
-    use crate::model::{Account, Action, MessageRef, Op, Place, Platform, Receipt, Reply};
+    use crate::channel::{CallPurpose, Scope};
+    use crate::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Receipt, Reply};
     use bytes::Bytes;
     use std::time::Duration;
 
@@ -71,7 +71,7 @@ mod tests {
         Op {
             id: "inbox-1/result".to_owned(),
             channel: "slack".to_owned(),
-            place: Place {
+            place: ChatPlace {
                 account: Account {
                     platform: Platform::Slack,
                     id: "T1".to_owned(),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// Returns what is counted, with the most calls in any minute.
-    fn most(action: Action, call: Call) -> Vec<(Scope, u128)> {
+    fn most(action: Action, call: CallPurpose) -> Vec<(Scope, u128)> {
         let of_minute = |every: Duration| Duration::from_secs(60).as_nanos() / every.as_nanos();
         let limits = limits(&op(action), call).into_iter();
         limits
@@ -95,7 +95,7 @@ mod tests {
 
     /// R17
     #[test]
-    fn the_pace_stays_below_what_slack_publishes_and_comes_close_to_it() {
+    fn the_send_rate_stays_just_below_the_limits_of_slack() {
         let message = MessageRef {
             chat: "C1".to_owned(),
             id: "1.0".to_owned(),
@@ -120,18 +120,21 @@ mod tests {
         };
         let (chat, method) = (Scope::Chat("C1".to_owned()), Scope::Method);
         assert_eq!(
-            most(post.clone(), Call::Deliver),
+            most(post.clone(), CallPurpose::Deliver),
             [(chat.clone(), 59), (method("chat.postMessage"), 350)]
         );
-        assert_eq!(most(edit, Call::Deliver), [(method("chat.update"), 50)]);
+        assert_eq!(most(edit, CallPurpose::Deliver), [(method("chat.update"), 50)]);
         assert_eq!(
-            most(file, Call::Deliver),
+            most(file, CallPurpose::Deliver),
             [(method("files.completeUploadExternal"), 100), (chat, 59)]
         );
         assert_eq!(
-            most(started, Call::Deliver),
+            most(started, CallPurpose::Deliver),
             [(method("reactions.add"), 50), (method("reactions.remove"), 20)]
         );
-        assert_eq!(most(post, Call::Find), [(method("conversations.replies"), 50)]);
+        assert_eq!(
+            most(post, CallPurpose::Find),
+            [(method("conversations.replies"), 50)]
+        );
     }
 }

@@ -3,8 +3,8 @@
 //! See <https://docs.slack.dev/reference/methods/conversations.replies> and
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
-use super::client::Client;
-use crate::channel::{Found, SendError};
+use super::client::SlackClient;
+use crate::channel::{DeliveryLookup, SendError};
 use crate::model::{Action, MessageRef, Op};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
@@ -37,7 +37,12 @@ pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
 
 /// Looks through what was written where the operation goes: in a thread through all of it, so that no clock matters,
 /// elsewhere since it was tried.
-pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+pub(super) async fn find(
+    client: &SlackClient,
+    bot: &str,
+    op: &Op,
+    since: Timestamp,
+) -> Result<DeliveryLookup, SendError> {
     let oldest = since
         .saturating_sub(Span::new().seconds(SKEW_SECONDS))
         .unwrap_or(since);
@@ -71,7 +76,7 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
                     why,
                     "slack did not say whether a message was posted"
                 );
-                return Ok(Found::CannotTell);
+                return Ok(DeliveryLookup::CannotTell);
             }
             answer => answer?,
         };
@@ -80,7 +85,7 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
             .map(Vec::as_slice)
             .unwrap_or_default();
         if let Some(id) = messages.iter().find_map(|message| id_of(message, bot, op)) {
-            return Ok(Found::Message(MessageRef {
+            return Ok(DeliveryLookup::Message(MessageRef {
                 chat: op.place.chat.clone(),
                 id,
             }));
@@ -90,10 +95,10 @@ pub(super) async fn find(client: &Client, bot: &str, op: &Op, since: Timestamp) 
             .and_then(Value::as_str)
         {
             Some(next) if !next.is_empty() => next.clone_into(&mut cursor),
-            Some(_) | None => return Ok(Found::Nothing),
+            Some(_) | None => return Ok(DeliveryLookup::Nothing),
         }
     }
-    Ok(Found::CannotTell)
+    Ok(DeliveryLookup::CannotTell)
 }
 
 /// The id of a message, if it is ours and that of this operation: anybody may write such metadata.
@@ -130,7 +135,7 @@ mod tests {
 
     /// The header that lists the scopes may be dropped by a proxy between Slack and us.
     #[test]
-    fn what_slack_did_not_tell_is_not_said_of_it() {
+    fn an_absent_scope_header_is_not_reported_as_missing_scopes() {
         let told = |scopes: &[&str]| {
             let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
             unreadable(Some(&scopes))

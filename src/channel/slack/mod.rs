@@ -10,16 +10,18 @@ mod split;
 
 pub(super) use split::{MESSAGE_CHARS_MAX, split};
 
-use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
-use crate::channel::visible::visible_line;
+use super::{CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+use crate::channel::visible::escape_line;
 use crate::config::{ServerSettings, SlackSettings};
 use crate::crash_point;
-use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply, Sender};
+use crate::model::{
+    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
-use client::{Client, Effect};
+use client::{RepeatEffect, SlackClient};
 use jiff::Timestamp;
-use render::{Rendered, escaped, render};
+use render::{SlackPayload, escaped, render};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -31,8 +33,8 @@ pub(super) async fn connect(
     server: &ServerSettings,
     http: &reqwest::Client,
 ) -> Result<Arc<dyn Channel>, SendError> {
-    let client = Client::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
-    let (who, scopes) = client.who_we_are().await?;
+    let client = SlackClient::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
+    let (who, scopes) = client.identify().await?;
     if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
         tracing::warn!(
             channel = name,
@@ -45,7 +47,7 @@ pub(super) async fn connect(
             .map(str::to_owned)
             .ok_or_else(|| SendError::Refused(format!("auth.test did not tell our `{field}`")))
     };
-    Ok(Arc::new(Slack {
+    Ok(Arc::new(SlackChannel {
         installation: Installation {
             account: Account {
                 platform: Platform::Slack,
@@ -63,15 +65,15 @@ pub(super) async fn connect(
 /// The codes of Slack for a conversation that the bot, or the person, is not in.
 const NOT_THERE: [&str; 3] = ["channel_not_found", "not_in_channel", "user_not_in_channel"];
 
-struct Slack {
-    client: Client,
+struct SlackChannel {
+    client: SlackClient,
     installation: Installation,
     link_hosts: Vec<String>,
     can_find: bool,
 }
 
 #[async_trait]
-impl Channel for Slack {
+impl Channel for SlackChannel {
     fn installation(&self) -> &Installation {
         &self.installation
     }
@@ -101,7 +103,7 @@ impl Channel for Slack {
         self.can_find
     }
 
-    async fn find(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError> {
         match &op.action {
             Action::Post { .. } | Action::Upload { .. } => self.look_up(op, since).await,
             Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
@@ -110,22 +112,22 @@ impl Channel for Slack {
             | Action::AnswerClick { .. }
             | Action::React { .. }
             | Action::Edit { .. }
-            | Action::Fill { .. } => Ok(Found::Nothing),
+            | Action::Fill { .. } => Ok(DeliveryLookup::Nothing),
         }
     }
 
     async fn probe(&self) -> Result<(), SendError> {
-        self.client.who_we_are().await.map(|_| ())
+        self.client.identify().await.map(|_| ())
     }
 
-    fn limits(&self, op: &Op, call: Call) -> Vec<Limit> {
+    fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
         limits::limits(op, call)
     }
 
-    async fn poll(&self, _inbox: mpsc::Sender<Polled>, _cancel: CancellationToken) {}
+    async fn poll(&self, _inbox: mpsc::Sender<PolledInbound>, _cancel: CancellationToken) {}
 }
 
-impl Slack {
+impl SlackChannel {
     async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
         let (ours, before) = match receipt {
             Receipt::Seen => ("eyes", None),
@@ -135,15 +137,15 @@ impl Slack {
         let body = |name: &str| json!({"channel": message.chat, "timestamp": message.id, "name": name});
         let added = self
             .client
-            .call("reactions.add", &body(ours), Effect::Repeatable)
+            .call("reactions.add", &body(ours), RepeatEffect::Repeatable)
             .await;
-        unless_done(added, "already_reacted")?;
+        accept_already_done(added, "already_reacted")?;
         if let Some(before) = before {
             let removed = self
                 .client
-                .call("reactions.remove", &body(before), Effect::Repeatable)
+                .call("reactions.remove", &body(before), RepeatEffect::Repeatable)
                 .await;
-            unless_done(removed, "no_reaction")?;
+            accept_already_done(removed, "no_reaction")?;
         }
         Ok(Delivered::default())
     }
@@ -156,7 +158,10 @@ impl Slack {
         }
         body["metadata"] = lookup::metadata(op);
         crash_point::before("B8");
-        let posted = self.client.call("chat.postMessage", &body, Effect::Once).await;
+        let posted = self
+            .client
+            .call("chat.postMessage", &body, RepeatEffect::Once)
+            .await;
         crash_point::before("B9");
         let posted = match posted {
             Err(SendError::Refused(why)) => return self.respond(op, reply, why).await,
@@ -167,7 +172,7 @@ impl Slack {
         })
     }
 
-    async fn look_up(&self, op: &Op, since: Timestamp) -> Result<Found, SendError> {
+    async fn look_up(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError> {
         lookup::find(&self.client, &self.installation.bot_id, op, since).await
     }
 
@@ -176,9 +181,12 @@ impl Slack {
         body["channel"] = json!(message.chat);
         body["ts"] = json!(message.id);
         crash_point::before("B19");
-        let edited = self.client.call("chat.update", &body, Effect::Repeatable).await;
+        let edited = self
+            .client
+            .call("chat.update", &body, RepeatEffect::Repeatable)
+            .await;
         crash_point::before("B20");
-        unless_done(edited, "message_not_modified")?;
+        accept_already_done(edited, "message_not_modified")?;
         Ok(Delivered::default())
     }
 
@@ -195,7 +203,7 @@ impl Slack {
         // Shown to one person and gone on reload: seeing it twice beats not seeing it.
         match self
             .client
-            .call("chat.postEphemeral", &body, Effect::Repeatable)
+            .call("chat.postEphemeral", &body, RepeatEffect::Repeatable)
             .await
         {
             Err(SendError::Refused(why)) => self.respond(op, reply, why).await,
@@ -218,7 +226,7 @@ impl Slack {
 
     async fn upload(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file_name: &str,
         title: &str,
         content: &Bytes,
@@ -247,7 +255,7 @@ impl Slack {
         }
         let shared = self
             .client
-            .call("files.completeUploadExternal", &body, Effect::Once)
+            .call("files.completeUploadExternal", &body, RepeatEffect::Once)
             .await?;
         Ok(Delivered {
             message: shared_as(&shared, &place.chat),
@@ -256,7 +264,7 @@ impl Slack {
 
     /// The fields every message of ours has: nothing in it is linked, unfurled or expanded by Slack.
     fn message(&self, reply: &Reply) -> Value {
-        let Rendered { blocks, text } = render(reply, &self.link_hosts);
+        let SlackPayload { blocks, text } = render(reply, &self.link_hosts);
         let mut body = json!({
             "text": text,
             "unfurl_links": false,
@@ -276,7 +284,7 @@ impl Slack {
 fn unlinked(caption: &str) -> String {
     const JOINER: char = '\u{2060}';
     let mut out = String::with_capacity(caption.len());
-    let mut characters = visible_line(caption)
+    let mut characters = escape_line(caption)
         .chars()
         .collect::<Vec<_>>()
         .into_iter()
@@ -294,12 +302,12 @@ fn unlinked(caption: &str) -> String {
 }
 
 /// Returns true if a place is a chat of one person with the bot.
-fn is_direct(place: &Place) -> bool {
+fn is_direct(place: &ChatPlace) -> bool {
     place.chat.starts_with('D')
 }
 
 /// Takes the refusal that says "it is so already" for success.
-fn unless_done(result: Result<Value, SendError>, done: &str) -> Result<(), SendError> {
+fn accept_already_done(result: Result<Value, SendError>, done: &str) -> Result<(), SendError> {
     match result {
         Err(SendError::Refused(reason)) if reason == done => Ok(()),
         Ok(_) => Ok(()),

@@ -2,9 +2,9 @@
 //! blocks; nothing a model or a repository says ever is, so it cannot pass for a word of ours.
 
 use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
-use crate::channel::markdown::{Block, Inline, Style, backticks, fact, parse};
-use crate::channel::visible::{visible, visible_line};
-use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
+use crate::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::channel::visible::{escape_line, escape_text};
+use crate::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
 use serde_json::{Value, json};
 
 /// Characters of the text that notifications show.
@@ -17,7 +17,7 @@ const BUTTONS_MAX: usize = 25;
 const LABEL_CHARS_MAX: usize = 75;
 
 /// A message in Slack's words.
-pub(super) struct Rendered {
+pub(super) struct SlackPayload {
     /// The blocks from top to bottom. Empty when the reply is.
     pub(super) blocks: Vec<Value>,
     /// The text for notifications: escaped, never empty.
@@ -25,32 +25,32 @@ pub(super) struct Rendered {
 }
 
 /// Renders a reply. It is the caller's part to [`super::split`] what is too long for one message.
-pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> Rendered {
-    Rendered {
+pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> SlackPayload {
+    SlackPayload {
         blocks: blocks(&reply.parts, link_hosts),
         text: fallback(reply, link_hosts),
     }
 }
 
 /// The blocks of these parts alone.
-pub(super) fn blocks(parts: &[Part], link_hosts: &[String]) -> Vec<Value> {
+pub(super) fn blocks(parts: &[ReplyPart], link_hosts: &[String]) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut buttons = 0;
     let mut mention: Option<&Sender> = None;
     for part in parts {
         let to = match part {
-            Part::Mention { to } => {
+            ReplyPart::Mention { to } => {
                 blocks.extend(mention.replace(to).and_then(lonely_mention));
                 continue;
             }
-            Part::Heading { .. } | Part::Text { .. } => mention.take(),
+            ReplyPart::Heading { .. } | ReplyPart::Text { .. } => mention.take(),
             _ => {
                 blocks.extend(mention.take().and_then(lonely_mention));
                 None
             }
         };
         blocks.extend(match part {
-            Part::Buttons { buttons: row } => rows(row, &mut buttons),
+            ReplyPart::Buttons { buttons: row } => rows(row, &mut buttons),
             part => part_blocks(part, to, link_hosts),
         });
     }
@@ -60,23 +60,23 @@ pub(super) fn blocks(parts: &[Part], link_hosts: &[String]) -> Vec<Value> {
 
 /// Escapes the three characters Slack's markup is made of.
 pub(super) fn escaped(text: &str) -> String {
-    visible(text)
+    escape_text(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-fn part_blocks(part: &Part, to: Option<&Sender>, link_hosts: &[String]) -> Vec<Value> {
+fn part_blocks(part: &ReplyPart, to: Option<&Sender>, link_hosts: &[String]) -> Vec<Value> {
     let block = match part {
-        Part::Mention { to } => lonely_mention(to),
-        Part::Heading { text } => heading(text, to),
-        Part::Text { text } => words(&backticks(text), to),
-        Part::Markdown { text } => block(rich_text::elements(&parse(text, link_hosts))),
-        Part::Code { text, .. } => block(vec![preformatted(text)]),
-        Part::Facts { rows } => facts(rows),
-        Part::Footer { text } => footer(text),
+        ReplyPart::Mention { to } => lonely_mention(to),
+        ReplyPart::Heading { text } => heading(text, to),
+        ReplyPart::Text { text } => words(&backticks(text), to),
+        ReplyPart::Markdown { text } => block(rich_text::elements(&parse(text, link_hosts))),
+        ReplyPart::Code { text, .. } => block(vec![preformatted(text)]),
+        ReplyPart::Facts { rows } => facts(rows),
+        ReplyPart::Footer { text } => footer(text),
         // Numbered across the whole reply, so [`render`] does it.
-        Part::Buttons { .. } => None,
+        ReplyPart::Buttons { .. } => None,
     };
     block.into_iter().collect()
 }
@@ -151,17 +151,17 @@ fn markup(inlines: &[Inline], around: &str) -> Option<String> {
 }
 
 fn facts(rows: &[(String, String)]) -> Option<Value> {
-    let bold = Style {
+    let bold = SpanStyle {
         bold: true,
-        ..Style::default()
+        ..SpanStyle::default()
     };
     let mut line = Vec::new();
     for (index, (label, value)) in rows.iter().enumerate() {
         let start = if index == 0 { "" } else { "\n" };
-        line.extend(rich_text::text(start, Style::default()));
-        line.extend(spans(&fact(&visible_line(label), bold)));
-        line.extend(rich_text::text("  ", Style::default()));
-        line.extend(spans(&fact(&visible_line(value), Style::default())));
+        line.extend(rich_text::text(start, SpanStyle::default()));
+        line.extend(spans(&fact(&escape_line(label), bold)));
+        line.extend(rich_text::text("  ", SpanStyle::default()));
+        line.extend(spans(&fact(&escape_line(value), SpanStyle::default())));
     }
     block(section(line).into_iter().collect())
 }
@@ -183,10 +183,7 @@ fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
 }
 
 fn element(button: &Button, number: usize) -> Value {
-    let label: String = visible_line(&button.label)
-        .chars()
-        .take(LABEL_CHARS_MAX)
-        .collect();
+    let label: String = escape_line(&button.label).chars().take(LABEL_CHARS_MAX).collect();
     let mut element = json!({
         "type": "button",
         "text": {"type": "plain_text", "text": label, "emoji": false},
@@ -207,16 +204,16 @@ fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
         .parts
         .iter()
         .filter_map(|part| match part {
-            Part::Mention { .. } | Part::Buttons { .. } => None,
-            Part::Heading { text }
-            | Part::Text { text }
-            | Part::Footer { text }
-            | Part::Code { text, .. } => Some(text.clone()),
-            Part::Markdown { text } => Some(plain(&parse(text, link_hosts))),
-            Part::Facts { rows } => {
+            ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => None,
+            ReplyPart::Heading { text }
+            | ReplyPart::Text { text }
+            | ReplyPart::Footer { text }
+            | ReplyPart::Code { text, .. } => Some(text.clone()),
+            ReplyPart::Markdown { text } => Some(plain(&parse(text, link_hosts))),
+            ReplyPart::Facts { rows } => {
                 let rows: Vec<String> = rows
                     .iter()
-                    .map(|(label, value)| visible_line(&format!("{label}: {value}")))
+                    .map(|(label, value)| escape_line(&format!("{label}: {value}")))
                     .collect();
                 Some(rows.join("\n"))
             }
@@ -230,20 +227,20 @@ fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
     }
 }
 
-fn plain(blocks: &[Block]) -> String {
+fn plain(blocks: &[MarkdownBlock]) -> String {
     let lines: Vec<String> = blocks
         .iter()
         .map(|block| match block {
-            Block::Paragraph(inlines) | Block::Heading { inlines, .. } => {
+            MarkdownBlock::Paragraph(inlines) | MarkdownBlock::Heading { inlines, .. } => {
                 inlines.iter().map(Inline::text).collect()
             }
-            Block::Code { text, .. } => text.clone(),
-            Block::List { items, .. } => {
+            MarkdownBlock::Code { text, .. } => text.clone(),
+            MarkdownBlock::List { items, .. } => {
                 let items: Vec<String> = items.iter().map(|item| format!("• {}", plain(item))).collect();
                 items.join("\n")
             }
-            Block::Quote(blocks) => plain(blocks),
-            Block::Rule => String::new(),
+            MarkdownBlock::Quote(blocks) => plain(blocks),
+            MarkdownBlock::Rule => String::new(),
         })
         .collect();
     lines.join("\n")

@@ -1,8 +1,8 @@
 //! Rich text: the form in which Slack takes words literally. Nothing in a `text` element is ever a
 //! mention, a link or markup, whatever it says.
 
-use crate::channel::markdown::{Block, Inline, Style};
-use crate::channel::visible::{exact, visible};
+use crate::channel::markdown::{Inline, MarkdownBlock, SpanStyle};
+use crate::channel::visible::{escape_code, escape_text};
 use serde_json::{Value, json};
 
 /// Indents of a list that Slack shows.
@@ -23,7 +23,7 @@ pub(super) fn preformatted(code: &str) -> Value {
     let code = if code.is_empty() {
         " ".to_owned()
     } else {
-        exact(code)
+        escape_code(code)
     };
     json!({"type": "rich_text_preformatted", "elements": [{"type": "text", "text": code}]})
 }
@@ -33,7 +33,7 @@ pub(super) fn user(id: &str) -> Value {
     if is_id(id) {
         return json!({"type": "user", "user_id": id});
     }
-    json!({"type": "text", "text": visible(&format!("@{id}"))})
+    json!({"type": "text", "text": escape_text(&format!("@{id}"))})
 }
 
 /// True for what Slack uses as an id.
@@ -46,7 +46,7 @@ pub(super) fn is_id(id: &str) -> bool {
 }
 
 /// Words, literally.
-pub(super) fn text(words: &str, style: Style) -> Option<Value> {
+pub(super) fn text(words: &str, style: SpanStyle) -> Option<Value> {
     span(words, style, None)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn spans(inlines: &[Inline]) -> Vec<Value> {
 }
 
 /// The elements of the model's text.
-pub(super) fn elements(blocks: &[Block]) -> Vec<Value> {
+pub(super) fn elements(blocks: &[MarkdownBlock]) -> Vec<Value> {
     let mut elements = Vec::new();
     for block in blocks {
         push_block(block, 0, &mut elements);
@@ -65,13 +65,13 @@ pub(super) fn elements(blocks: &[Block]) -> Vec<Value> {
     elements
 }
 
-fn push_block(block: &Block, indent: usize, elements: &mut Vec<Value>) {
+fn push_block(block: &MarkdownBlock, indent: usize, elements: &mut Vec<Value>) {
     match block {
-        Block::Paragraph(inlines) => elements.extend(section(spans(inlines))),
-        Block::Heading { inlines, .. } => elements.extend(section(spans(&emboldened(inlines)))),
-        Block::Code { text, .. } => elements.push(preformatted(text)),
-        Block::List { start, items } => push_list(*start, items, indent, elements),
-        Block::Quote(blocks) => {
+        MarkdownBlock::Paragraph(inlines) => elements.extend(section(spans(inlines))),
+        MarkdownBlock::Heading { inlines, .. } => elements.extend(section(spans(&emboldened(inlines)))),
+        MarkdownBlock::Code { text, .. } => elements.push(preformatted(text)),
+        MarkdownBlock::List { start, items } => push_list(*start, items, indent, elements),
+        MarkdownBlock::Quote(blocks) => {
             let mut inlines = Vec::new();
             flatten(blocks, &mut inlines);
             let quoted = spans(&inlines);
@@ -79,13 +79,15 @@ fn push_block(block: &Block, indent: usize, elements: &mut Vec<Value>) {
                 elements.push(json!({"type": "rich_text_quote", "elements": quoted}));
             }
         }
-        Block::Rule => elements.extend(section(text("———", Style::default()).into_iter().collect())),
+        MarkdownBlock::Rule => {
+            elements.extend(section(text("———", SpanStyle::default()).into_iter().collect()))
+        }
     }
 }
 
 /// Adds a list, whose items hold lines only in Slack. What else an item holds stands behind its line, and the list
 /// goes on after it with the next number.
-fn push_list(start: Option<u64>, items: &[Vec<Block>], indent: usize, elements: &mut Vec<Value>) {
+fn push_list(start: Option<u64>, items: &[Vec<MarkdownBlock>], indent: usize, elements: &mut Vec<Value>) {
     let mut lines: Vec<Value> = Vec::new();
     let mut offset = start.unwrap_or(1).saturating_sub(1);
     for item in items {
@@ -93,11 +95,11 @@ fn push_list(start: Option<u64>, items: &[Vec<Block>], indent: usize, elements: 
         let mut behind = Vec::new();
         for block in item {
             match block {
-                Block::Paragraph(inlines) if behind.is_empty() => {
+                MarkdownBlock::Paragraph(inlines) if behind.is_empty() => {
                     break_line(&mut line);
                     line.extend(inlines.iter().cloned());
                 }
-                Block::Heading { inlines, .. } if behind.is_empty() => {
+                MarkdownBlock::Heading { inlines, .. } if behind.is_empty() => {
                     break_line(&mut line);
                     line.extend(emboldened(inlines));
                 }
@@ -105,7 +107,7 @@ fn push_list(start: Option<u64>, items: &[Vec<Block>], indent: usize, elements: 
             }
         }
         let line =
-            section(spans(&line)).or_else(|| section(text(" ", Style::default()).into_iter().collect()));
+            section(spans(&line)).or_else(|| section(text(" ", SpanStyle::default()).into_iter().collect()));
         lines.extend(line);
         if !behind.is_empty() {
             let count = lines.len() as u64;
@@ -133,21 +135,21 @@ fn list(start: Option<u64>, offset: u64, indent: usize, lines: Vec<Value>) -> Va
 }
 
 /// Blocks as lines, for quotations, which hold nothing else.
-fn flatten(blocks: &[Block], line: &mut Vec<Inline>) {
+fn flatten(blocks: &[MarkdownBlock], line: &mut Vec<Inline>) {
     for block in blocks {
         match block {
-            Block::Paragraph(inlines) | Block::Heading { inlines, .. } => {
+            MarkdownBlock::Paragraph(inlines) | MarkdownBlock::Heading { inlines, .. } => {
                 break_line(line);
                 line.extend(inlines.iter().cloned());
             }
-            Block::Code { text, .. } => {
+            MarkdownBlock::Code { text, .. } => {
                 break_line(line);
                 line.push(Inline::Code {
                     text: text.clone(),
-                    style: Style::default(),
+                    style: SpanStyle::default(),
                 });
             }
-            Block::List { items, .. } => {
+            MarkdownBlock::List { items, .. } => {
                 for item in items {
                     break_line(line);
                     line.push(plain("• "));
@@ -156,13 +158,13 @@ fn flatten(blocks: &[Block], line: &mut Vec<Inline>) {
                     line.append(&mut words);
                 }
             }
-            Block::Quote(blocks) => {
+            MarkdownBlock::Quote(blocks) => {
                 break_line(line);
                 let mut words = Vec::new();
                 flatten(blocks, &mut words);
                 line.append(&mut words);
             }
-            Block::Rule => {}
+            MarkdownBlock::Rule => {}
         }
     }
 }
@@ -191,7 +193,7 @@ fn break_line(line: &mut Vec<Inline>) {
 fn plain(words: &str) -> Inline {
     Inline::Text {
         text: words.to_owned(),
-        style: Style::default(),
+        style: SpanStyle::default(),
     }
 }
 
@@ -213,15 +215,15 @@ fn inline(inline: &Inline) -> Option<Value> {
         Inline::Text { text, style } => span(text, *style, None),
         Inline::Code { text, style } => span(text, *style, Some("code")),
         Inline::Link { label, url, style } => {
-            let mut link = json!({"type": "link", "url": url, "text": visible(label)});
+            let mut link = json!({"type": "link", "url": url, "text": escape_text(label)});
             add_style(&mut link, *style, None);
             Some(link)
         }
     }
 }
 
-fn span(words: &str, style: Style, also: Option<&str>) -> Option<Value> {
-    let words = visible(words);
+fn span(words: &str, style: SpanStyle, also: Option<&str>) -> Option<Value> {
+    let words = escape_text(words);
     if words.is_empty() {
         return None;
     }
@@ -230,7 +232,7 @@ fn span(words: &str, style: Style, also: Option<&str>) -> Option<Value> {
     Some(span)
 }
 
-fn add_style(span: &mut Value, style: Style, also: Option<&str>) {
+fn add_style(span: &mut Value, style: SpanStyle, also: Option<&str>) {
     let names = [
         style.bold.then_some("bold"),
         style.italic.then_some("italic"),

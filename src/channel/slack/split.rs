@@ -3,8 +3,8 @@
 
 use super::render::blocks;
 use crate::channel::markdown::{Section, sections};
-use crate::channel::visible::visible_line;
-use crate::model::{Part, Reply};
+use crate::channel::visible::escape_line;
+use crate::model::{Reply, ReplyPart};
 
 /// Blocks of one message.
 const BLOCKS_MAX: usize = 50;
@@ -23,7 +23,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(parts: &[Part], link_hosts: &[String]) -> Self {
+    fn measure(parts: &[ReplyPart], link_hosts: &[String]) -> Self {
         let blocks = blocks(parts, link_hosts);
         let chars = blocks
             .iter()
@@ -49,14 +49,14 @@ impl Size {
 
 /// Splits a reply: the mention on the first message, footer and buttons on the last, all else in order.
 pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
-    if Size::of(&reply.parts, link_hosts).fits() {
+    if Size::measure(&reply.parts, link_hosts).fits() {
         return vec![reply.clone()];
     }
     let (mut ordered, mut body, mut tail) = (Vec::new(), Vec::new(), Vec::new());
     for part in &reply.parts {
         match part {
-            Part::Mention { .. } => ordered.push(part.clone()),
-            Part::Buttons { .. } | Part::Footer { .. } => tail.push(part.clone()),
+            ReplyPart::Mention { .. } => ordered.push(part.clone()),
+            ReplyPart::Buttons { .. } | ReplyPart::Footer { .. } => tail.push(part.clone()),
             part => body.push(part.clone()),
         }
     }
@@ -82,10 +82,10 @@ pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Rep
 }
 
 /// A part as parts that are each small enough, and what each takes up.
-fn fitting(part: &Part, link_hosts: &[String], halvings: usize) -> Vec<(Part, Size)> {
+fn fitting(part: &ReplyPart, link_hosts: &[String], halvings: usize) -> Vec<(ReplyPart, Size)> {
     // A long source need not be rendered to know that it is too long.
     if source_bytes(part) <= 4 * PART_CHARS_MAX || halvings == 0 {
-        let size = Size::of(std::slice::from_ref(part), link_hosts);
+        let size = Size::measure(std::slice::from_ref(part), link_hosts);
         if size.chars <= PART_CHARS_MAX || halvings == 0 {
             return vec![(part.clone(), size)];
         }
@@ -97,48 +97,48 @@ fn fitting(part: &Part, link_hosts: &[String], halvings: usize) -> Vec<(Part, Si
 }
 
 /// Bytes of a part's text; a character is at most four of them.
-fn source_bytes(part: &Part) -> usize {
+fn source_bytes(part: &ReplyPart) -> usize {
     match part {
-        Part::Heading { text }
-        | Part::Text { text }
-        | Part::Markdown { text }
-        | Part::Code { text, .. }
-        | Part::Footer { text } => text.len(),
-        Part::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
-        Part::Mention { .. } | Part::Buttons { .. } => 0,
+        ReplyPart::Heading { text }
+        | ReplyPart::Text { text }
+        | ReplyPart::Markdown { text }
+        | ReplyPart::Code { text, .. }
+        | ReplyPart::Footer { text } => text.len(),
+        ReplyPart::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
+        ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => 0,
     }
 }
 
-fn smaller(part: &Part) -> Vec<Part> {
+fn smaller(part: &ReplyPart) -> Vec<ReplyPart> {
     match part {
-        Part::Mention { .. } => vec![part.clone()],
-        Part::Heading { text } | Part::Text { text } | Part::Footer { text } => {
-            halves(text).map(|text| Part::Text { text }).into()
+        ReplyPart::Mention { .. } => vec![part.clone()],
+        ReplyPart::Heading { text } | ReplyPart::Text { text } | ReplyPart::Footer { text } => {
+            halves(text).map(|text| ReplyPart::Text { text }).into()
         }
-        Part::Markdown { text } => smaller_markdown(text),
-        Part::Code { language, text } => halves(text)
-            .map(|text| Part::Code {
+        ReplyPart::Markdown { text } => smaller_markdown(text),
+        ReplyPart::Code { language, text } => halves(text)
+            .map(|text| ReplyPart::Code {
                 language: language.clone(),
                 text,
             })
             .into(),
-        Part::Facts { rows } => match rows.as_slice() {
-            [(label, value)] => vec![Part::Text {
-                text: visible_line(&format!("{label}  {value}")),
+        ReplyPart::Facts { rows } => match rows.as_slice() {
+            [(label, value)] => vec![ReplyPart::Text {
+                text: escape_line(&format!("{label}  {value}")),
             }],
             rows => {
                 let (first, second) = rows.split_at(rows.len() / 2);
                 [first, second]
-                    .map(|rows| Part::Facts { rows: rows.to_vec() })
+                    .map(|rows| ReplyPart::Facts { rows: rows.to_vec() })
                     .into()
             }
         },
-        Part::Buttons { buttons } => match buttons.as_slice() {
+        ReplyPart::Buttons { buttons } => match buttons.as_slice() {
             [_] => vec![part.clone()],
             buttons => {
                 let (first, second) = buttons.split_at(buttons.len() / 2);
                 [first, second]
-                    .map(|buttons| Part::Buttons {
+                    .map(|buttons| ReplyPart::Buttons {
                         buttons: buttons.to_vec(),
                     })
                     .into()
@@ -147,18 +147,18 @@ fn smaller(part: &Part) -> Vec<Part> {
     }
 }
 
-fn smaller_markdown(text: &str) -> Vec<Part> {
+fn smaller_markdown(text: &str) -> Vec<ReplyPart> {
     let sections = sections(text);
     if let [Section::Prose(text)] = sections.as_slice() {
-        return halves(text).map(|text| Part::Markdown { text }).into();
+        return halves(text).map(|text| ReplyPart::Markdown { text }).into();
     }
     sections
         .into_iter()
         .map(|section| match section {
-            Section::Prose(text) => Part::Markdown {
+            Section::Prose(text) => ReplyPart::Markdown {
                 text: text.to_owned(),
             },
-            Section::Code { language, text } => Part::Code { language, text },
+            Section::Code { language, text } => ReplyPart::Code { language, text },
         })
         .collect()
 }

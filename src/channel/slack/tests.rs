@@ -3,7 +3,7 @@
 
 use super::render::{FALLBACK_CHARS_MAX, render};
 use super::split::split;
-use crate::model::{Button, ButtonStyle, Part, Platform, Reply, Sender};
+use crate::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
@@ -15,22 +15,22 @@ fn alice() -> Sender {
     }
 }
 
-fn blocks_of(parts: Vec<Part>) -> Vec<Value> {
+fn blocks_of(parts: Vec<ReplyPart>) -> Vec<Value> {
     render(&Reply { parts }, &["github.com".to_owned()]).blocks
 }
 
-fn markdown(text: &str) -> Part {
-    Part::Markdown {
+fn markdown(text: &str) -> ReplyPart {
+    ReplyPart::Markdown {
         text: text.to_owned(),
     }
 }
 
-fn text(text: impl Into<String>) -> Part {
-    Part::Text { text: text.into() }
+fn text(text: impl Into<String>) -> ReplyPart {
+    ReplyPart::Text { text: text.into() }
 }
 
-fn code(text: impl Into<String>) -> Part {
-    Part::Code {
+fn code(text: impl Into<String>) -> ReplyPart {
+    ReplyPart::Code {
         language: "diff".to_owned(),
         text: text.into(),
     }
@@ -41,19 +41,19 @@ fn a_result_is_one_message_in_our_order() {
     let rendered = render(
         &Reply {
             parts: vec![
-                Part::Mention { to: alice() },
-                Part::Heading {
+                ReplyPart::Mention { to: alice() },
+                ReplyPart::Heading {
                     text: "CHG-42 is ready for `dev` & more".to_owned(),
                 },
                 text("Nothing was applied or committed."),
-                Part::Facts {
+                ReplyPart::Facts {
                     rows: vec![
                         ("Files".to_owned(), "1, +2 −2".to_owned()),
                         ("Base".to_owned(), "`a1b2c3d`".to_owned()),
                     ],
                 },
                 code("-a\n+b\n"),
-                Part::Buttons {
+                ReplyPart::Buttons {
                     buttons: vec![
                         Button {
                             label: "Get patch".to_owned(),
@@ -67,7 +67,7 @@ fn a_result_is_one_message_in_our_order() {
                         },
                     ],
                 },
-                Part::Footer {
+                ReplyPart::Footer {
                     text: "base `a1b2c3d` · 41 s".to_owned(),
                 },
             ],
@@ -134,10 +134,10 @@ fn control_characters_are_written_out_everywhere() {
         text(words),
         markdown(words),
         code(words),
-        Part::Heading {
+        ReplyPart::Heading {
             text: words.to_owned(),
         },
-        Part::Footer {
+        ReplyPart::Footer {
             text: words.to_owned(),
         },
     ];
@@ -174,7 +174,7 @@ fn a_code_block_is_cut_only_when_it_is_too_long_alone() {
         .with(code(short.clone()));
     let replies = split(&reply, &[]);
     assert!(replies.len() > 1);
-    let parts: Vec<Part> = replies.into_iter().flat_map(|reply| reply.parts).collect();
+    let parts: Vec<ReplyPart> = replies.into_iter().flat_map(|reply| reply.parts).collect();
     assert_eq!(parts, vec![code(short); 5]);
 
     let long: String = (0..5_000).map(|line| format!("+line {line}\n")).collect();
@@ -183,7 +183,7 @@ fn a_code_block_is_cut_only_when_it_is_too_long_alone() {
         .flat_map(|reply| reply.parts);
     let pieces: Vec<String> = parts
         .map(|part| match part {
-            Part::Code { language, text } if language == "diff" => text,
+            ReplyPart::Code { language, text } if language == "diff" => text,
             part => format!("unexpected {part:?}"),
         })
         .collect();
@@ -193,17 +193,17 @@ fn a_code_block_is_cut_only_when_it_is_too_long_alone() {
 
 #[test]
 fn the_mention_comes_first_and_the_buttons_last() {
-    let buttons = Part::Buttons {
+    let buttons = ReplyPart::Buttons {
         buttons: vec![Button {
             label: "Stop".to_owned(),
             token: "t".to_owned(),
             style: ButtonStyle::Danger,
         }],
     };
-    let footer = Part::Footer {
+    let footer = ReplyPart::Footer {
         text: "41 s".to_owned(),
     };
-    let mention = Part::Mention { to: alice() };
+    let mention = ReplyPart::Mention { to: alice() };
     let reply = Reply::default()
         .with(buttons.clone())
         .with(footer.clone())
@@ -228,7 +228,7 @@ proptest! {
     /// T43, T58: facts have as many lines as there are rows, whatever files, checks and environments are called.
     #[test]
     fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
-        let parts = vec![Part::Facts { rows: rows.clone() }];
+        let parts = vec![ReplyPart::Facts { rows: rows.clone() }];
         let rendered = render(&Reply { parts: parts.clone() }, &[]);
         let words: String = rendered.blocks[0]["elements"][0]["elements"]
             .as_array()
@@ -242,7 +242,7 @@ proptest! {
             .iter()
             .flat_map(|message| &message.parts)
             .map(|part| match part {
-                Part::Facts { rows } => rows.len(),
+                ReplyPart::Facts { rows } => rows.len(),
                 _ => 1,
             })
             .sum();

@@ -18,7 +18,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
 /// A bot's access to its API.
-pub(super) struct Api {
+pub(super) struct BotApi {
     http: reqwest::Client,
     base: String,
     token: Secret,
@@ -41,7 +41,7 @@ pub(super) enum ApiError {
 
 impl ApiError {
     /// Converts the error of a post or an upload, which show twice when they are repeated.
-    pub(super) fn of_post(self) -> SendError {
+    pub(super) fn into_post_error(self) -> SendError {
         match self {
             Self::Unreachable(why) => SendError::Unreachable(why),
             Self::Unauthorised(why) => SendError::Unauthorised(why),
@@ -55,14 +55,14 @@ impl ApiError {
     }
 
     /// Converts the error of a call that may be repeated without being seen.
-    pub(super) fn of_idempotent(self) -> SendError {
+    pub(super) fn into_repeatable_error(self) -> SendError {
         match self {
             Self::Ambiguous(why) => SendError::NotSent {
                 why,
                 retry_after: None,
             },
             Self::Unreachable(_) | Self::Unauthorised(_) | Self::Limited(_) | Self::Refused { .. } => {
-                self.of_post()
+                self.into_post_error()
             }
         }
     }
@@ -79,7 +79,7 @@ impl ApiError {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ApiResponse {
     ok: bool,
     #[serde(default)]
     result: Value,
@@ -94,7 +94,7 @@ struct Parameters {
     retry_after: Option<u64>,
 }
 
-impl Api {
+impl BotApi {
     pub(super) fn new(http: reqwest::Client, api_base_url: &str, token: Secret) -> Self {
         Self {
             http,
@@ -160,14 +160,14 @@ impl Api {
     }
 
     fn answer(&self, status: u16, body: &[u8]) -> Result<Value, ApiError> {
-        let answer = serde_json::from_slice::<Answer>(body).ok();
+        let answer = serde_json::from_slice::<ApiResponse>(body).ok();
         let code = answer
             .as_ref()
             .and_then(|answer| answer.error_code)
             .unwrap_or(status);
         match answer {
             Some(answer) if answer.ok && (200..300).contains(&status) => Ok(answer.result),
-            Some(Answer { parameters, .. }) if code == 429 => {
+            Some(ApiResponse { parameters, .. }) if code == 429 => {
                 let asked = parameters.and_then(|parameters| parameters.retry_after);
                 Err(ApiError::Limited(asked.map(Duration::from_secs)))
             }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 /// A form with one file.
-pub(super) struct Form {
+pub(super) struct MultipartForm {
     /// The `Content-Type` of the request.
     pub(super) content_type: String,
     /// The body of the form.
@@ -12,7 +12,7 @@ pub(super) struct Form {
 }
 
 /// Builds the form. The boundary is derived from the content, and is not in it.
-pub(super) fn form(fields: &[(&str, String)], file_name: &str, content: &[u8]) -> Form {
+pub(super) fn form(fields: &[(&str, String)], file_name: &str, content: &[u8]) -> MultipartForm {
     let boundary = boundary(fields, content);
     let mut body = Vec::with_capacity(content.len() + 2048);
     for (name, value) in fields {
@@ -29,7 +29,7 @@ pub(super) fn form(fields: &[(&str, String)], file_name: &str, content: &[u8]) -
     body.extend_from_slice(head.as_bytes());
     body.extend_from_slice(content);
     body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
-    Form {
+    MultipartForm {
         content_type: format!("multipart/form-data; boundary={boundary}"),
         body: body.into(),
     }

@@ -2,14 +2,14 @@
 //! has too many. See <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
 
 use super::private_place;
-use crate::channel::{Call, Limit, Scope};
+use crate::channel::{CallPurpose, Limit, Scope};
 use crate::model::{Action, Op};
 use std::time::Duration;
 
 /// The limits of one call. The first is the one a 429 is about. To look for an operation Telegram is not called at
 /// all.
-pub(super) fn limits(op: &Op, call: Call) -> Vec<Limit> {
-    if call == Call::Find {
+pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
+    if call == CallPurpose::Find {
         return Vec::new();
     }
     match &op.action {
@@ -57,15 +57,15 @@ fn is_group(chat: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::limits;
-    use crate::channel::{Call, Limit, Scope};
-    use crate::model::{Account, Action, MessageRef, Op, Place, Platform, Reply};
+    use crate::channel::{CallPurpose, Limit, Scope};
+    use crate::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Reply};
     use std::time::Duration;
 
     fn op(chat: &str, action: Action) -> Op {
         Op {
             id: "inbox-1/result".to_owned(),
             channel: "telegram".to_owned(),
-            place: Place {
+            place: ChatPlace {
                 account: Account {
                     platform: Platform::Telegram,
                     id: "42".to_owned(),
@@ -105,19 +105,22 @@ mod tests {
 
     /// R17
     #[test]
-    fn the_pace_stays_below_what_telegram_publishes_and_comes_close_to_it() {
+    fn the_send_rate_stays_just_below_the_limits_of_telegram() {
         let (group, private) = (post("-100"), post("7001"));
         let of = |chat: &str| Scope::Chat(chat.to_owned());
         let most = [
-            most_in(&limits(&group, Call::Deliver), &of("-100"), 60),
-            most_in(&limits(&private, Call::Deliver), &of("7001"), 60),
-            most_in(&limits(&private, Call::Deliver), &Scope::Account, 1),
+            most_in(&limits(&group, CallPurpose::Deliver), &of("-100"), 60),
+            most_in(&limits(&private, CallPurpose::Deliver), &of("7001"), 60),
+            most_in(&limits(&private, CallPurpose::Deliver), &Scope::Account, 1),
         ];
         assert_eq!(most, [20, 60, 30]);
         // Edits use up the same.
         for (edit, post) in [(edit("-100"), group), (edit("7001"), private)] {
-            assert_eq!(limits(&edit, Call::Deliver), limits(&post, Call::Deliver));
-            assert_eq!(limits(&post, Call::Find), []);
+            assert_eq!(
+                limits(&edit, CallPurpose::Deliver),
+                limits(&post, CallPurpose::Deliver)
+            );
+            assert_eq!(limits(&post, CallPurpose::Find), []);
         }
     }
 }

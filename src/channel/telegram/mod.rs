@@ -3,7 +3,7 @@
 
 mod api;
 mod form;
-mod guard;
+mod auto_links;
 mod limits;
 mod poll;
 mod render;
@@ -12,14 +12,14 @@ mod text;
 
 pub(super) use split::{fits, split};
 
-use super::{Call, Channel, Delivered, Found, Limit, Polled, SendError};
+use super::{CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
 use crate::config::{ServerSettings, TelegramMode, TelegramSettings};
-use crate::model::{Account, Action, Installation, MessageRef, Op, Place, Platform, Receipt, Reply};
-use api::{Api, ApiError};
+use crate::model::{Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply};
+use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use render::{Rendered, Setting, plain, render};
+use render::{RenderOptions, TelegramPayload, plain, render};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -57,10 +57,10 @@ const COMMANDS: [(&str, &str); 14] = [
     ("stop", "stop what is running"),
 ];
 
-struct Telegram {
+struct TelegramChannel {
     name: String,
     installation: Installation,
-    api: Api,
+    api: BotApi,
     mode: TelegramMode,
     link_hosts: Vec<String>,
 }
@@ -72,12 +72,12 @@ pub(super) async fn connect(
     server: &ServerSettings,
     http: &reqwest::Client,
 ) -> Result<Arc<dyn Channel>, SendError> {
-    let api = Api::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
+    let api = BotApi::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
     let me = api
         .call("getMe", &json!({}))
         .await
-        .map_err(ApiError::of_idempotent)?;
-    let channel = Telegram {
+        .map_err(ApiError::into_repeatable_error)?;
+    let channel = TelegramChannel {
         name: name.to_owned(),
         installation: installation(&me)?,
         api,
@@ -87,7 +87,7 @@ pub(super) async fn connect(
     channel
         .register(settings, server)
         .await
-        .map_err(ApiError::of_idempotent)?;
+        .map_err(ApiError::into_repeatable_error)?;
     channel.suggest_commands().await;
     Ok(Arc::new(channel))
 }
@@ -107,7 +107,7 @@ fn installation(me: &Value) -> Result<Installation, SendError> {
 }
 
 #[async_trait]
-impl Channel for Telegram {
+impl Channel for TelegramChannel {
     fn installation(&self) -> &Installation {
         &self.installation
     }
@@ -146,27 +146,27 @@ impl Channel for Telegram {
         false
     }
 
-    async fn find(&self, _op: &Op, _since: Timestamp) -> Result<Found, SendError> {
-        Ok(Found::CannotTell)
+    async fn find(&self, _op: &Op, _since: Timestamp) -> Result<DeliveryLookup, SendError> {
+        Ok(DeliveryLookup::CannotTell)
     }
 
     async fn probe(&self) -> Result<(), SendError> {
         let asked = self.api.call("getMe", &json!({})).await;
-        asked.map(|_| ()).map_err(ApiError::of_idempotent)
+        asked.map(|_| ()).map_err(ApiError::into_repeatable_error)
     }
 
-    fn limits(&self, op: &Op, call: Call) -> Vec<Limit> {
+    fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
         limits::limits(op, call)
     }
 
-    async fn poll(&self, inbox: mpsc::Sender<Polled>, cancel: CancellationToken) {
+    async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken) {
         if self.mode == TelegramMode::Polling {
             poll::poll(&self.name, &self.installation, &self.api, &inbox, &cancel).await;
         }
     }
 }
 
-impl Telegram {
+impl TelegramChannel {
     async fn register(&self, settings: &TelegramSettings, server: &ServerSettings) -> Result<(), ApiError> {
         match settings.mode {
             TelegramMode::Polling => {
@@ -205,7 +205,7 @@ impl Telegram {
             .call("setMyCommands", &json!({"commands": commands}))
             .await
         {
-            let why = err.of_idempotent();
+            let why = err.into_repeatable_error();
             tracing::warn!(
                 channel = self.name,
                 "telegram does not suggest our commands: {why}"
@@ -230,7 +230,7 @@ impl Telegram {
 
     async fn post(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         reply: &Reply,
         reply_to: Option<&MessageRef>,
     ) -> Result<Delivered, SendError> {
@@ -246,7 +246,7 @@ impl Telegram {
         let sent = self
             .call_with_fallbacks("sendMessage", parameters, &rendered)
             .await;
-        let sent = sent.map_err(ApiError::of_post)?;
+        let sent = sent.map_err(ApiError::into_post_error)?;
         Ok(Delivered {
             message: message_of(&sent),
         })
@@ -262,7 +262,7 @@ impl Telegram {
         {
             Ok(_) => Ok(Delivered::default()),
             Err(err) if err.says("message is not modified") => Ok(Delivered::default()),
-            Err(err) => Err(err.of_idempotent()),
+            Err(err) => Err(err.into_repeatable_error()),
         }
     }
 
@@ -272,7 +272,7 @@ impl Telegram {
         &self,
         method: &str,
         mut parameters: Value,
-        rendered: &Rendered,
+        rendered: &TelegramPayload,
     ) -> Result<Value, ApiError> {
         loop {
             let err = match self.api.call(method, &parameters).await {
@@ -298,7 +298,7 @@ impl Telegram {
 
     async fn upload(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file_name: &str,
         content: &Bytes,
         caption: &str,
@@ -321,7 +321,7 @@ impl Telegram {
             .api
             .upload("sendDocument", &form.content_type, form.body)
             .await;
-        let sent = sent.map_err(ApiError::of_post)?;
+        let sent = sent.map_err(ApiError::into_post_error)?;
         Ok(Delivered {
             message: message_of(&sent),
         })
@@ -337,7 +337,7 @@ impl Telegram {
             Ok(_) => Ok(Delivered::default()),
             // Nobody waits for it any more.
             Err(err) if err.says("query is too old") => Ok(Delivered::default()),
-            Err(err) => Err(err.of_idempotent()),
+            Err(err) => Err(err.into_repeatable_error()),
         }
     }
 
@@ -345,11 +345,11 @@ impl Telegram {
         let called = self.api.call(method, parameters).await;
         called
             .map(|_| Delivered::default())
-            .map_err(ApiError::of_idempotent)
+            .map_err(ApiError::into_repeatable_error)
     }
 
-    fn render(&self, reply: &Reply, chat: &str) -> Rendered {
-        let setting = Setting {
+    fn render(&self, reply: &Reply, chat: &str) -> TelegramPayload {
+        let setting = RenderOptions {
             link_hosts: &self.link_hosts,
             chat: Some(chat),
         };
@@ -357,7 +357,7 @@ impl Telegram {
     }
 }
 
-fn with_text(mut parameters: Value, rendered: &Rendered) -> Value {
+fn with_text(mut parameters: Value, rendered: &TelegramPayload) -> Value {
     parameters["text"] = json!(rendered.body.text);
     parameters["entities"] = json!(rendered.body.entities);
     parameters["link_preview_options"] = json!({"is_disabled": true});
@@ -376,11 +376,11 @@ fn message_of(sent: &Value) -> Option<MessageRef> {
 
 /// Returns the private chat of a person with the bot, which has their own user id. Telegram has nothing else that
 /// only one person of a group sees, and refuses this one for people who never opened that chat.
-fn private_place(place: &Place, user: &str) -> Place {
+fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
     if place.chat == user {
         return place.clone();
     }
-    Place {
+    ChatPlace {
         account: place.account.clone(),
         chat: user.to_owned(),
         thread: None,

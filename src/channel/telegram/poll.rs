@@ -2,8 +2,8 @@
 //! only when the gateway says that it has this one.
 
 use super::ALLOWED_UPDATES;
-use super::api::{Api, ApiError};
-use crate::channel::Polled;
+use super::api::{ApiError, BotApi};
+use crate::channel::PolledInbound;
 use crate::model::{Inbound, Installation};
 use crate::webhook::telegram::decode;
 use crate::webhook::{Received, Rejected};
@@ -36,8 +36,8 @@ enum Interruption {
 pub(super) async fn poll(
     name: &str,
     installation: &Installation,
-    api: &Api,
-    inbox: &mpsc::Sender<Polled>,
+    api: &BotApi,
+    inbox: &mpsc::Sender<PolledInbound>,
     cancel: &CancellationToken,
 ) {
     let mut poller = Poller {
@@ -54,11 +54,11 @@ pub(super) async fn poll(
         loop {
             let began = Instant::now();
             let wait = match poller.round(api).await {
-                Ok(News::Some) => {
+                Ok(RoundNews::NewUpdates) => {
                     backoff = BACKOFF_MIN;
                     continue;
                 }
-                Ok(News::None) => {
+                Ok(RoundNews::NoUpdates) => {
                     backoff = BACKOFF_MIN;
                     poller.idle(began).await;
                     continue;
@@ -75,9 +75,9 @@ pub(super) async fn poll(
 
 /// The news of a round: something that was not there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
-    Some,
-    None,
+enum RoundNews {
+    NewUpdates,
+    NoUpdates,
 }
 
 /// The step that follows a round that did not go well.
@@ -93,8 +93,8 @@ struct Poller<'a> {
     name: &'a str,
     installation: &'a Installation,
     decode: Decode,
-    inbox: &'a mpsc::Sender<Polled>,
-    /// The first update that is not durable yet; `None` when Telegram knows that all are.
+    inbox: &'a mpsc::Sender<PolledInbound>,
+    /// The first update that is not durable yet; `NoUpdates` when Telegram knows that all are.
     offset: Option<i64>,
     /// Updates that made the decoder panic.
     panics: u64,
@@ -123,7 +123,7 @@ impl Poller<'_> {
         tokio::time::sleep(early).await;
     }
 
-    async fn round(&mut self, api: &Api) -> Result<News, Pause> {
+    async fn round(&mut self, api: &BotApi) -> Result<RoundNews, Pause> {
         let mut parameters = json!({
             "timeout": WAIT.as_secs(),
             "limit": BATCH_MAX,
@@ -141,13 +141,13 @@ impl Poller<'_> {
             // All before the offset is forgotten there. Asking without one from now on finds what
             // comes next even if Telegram starts its update ids anew, below the offset.
             self.offset = None;
-            return Ok(News::None);
+            return Ok(RoundNews::NoUpdates);
         }
         let before = self.offset;
-        match self.take(updates).await {
+        match self.process_batch(updates).await {
             // The same ones again, although they were confirmed.
-            Ok(()) if before.is_some() && self.offset == before => Ok(News::None),
-            Ok(()) => Ok(News::Some),
+            Ok(()) if before.is_some() && self.offset == before => Ok(RoundNews::NoUpdates),
+            Ok(()) => Ok(RoundNews::NewUpdates),
             Err(Interruption::Ended) => Err(Pause::Stop),
             Err(Interruption::Unaccepted) => {
                 tracing::warn!(
@@ -176,7 +176,7 @@ impl Poller<'_> {
                 );
             }
             error => {
-                let why = error.of_idempotent();
+                let why = error.into_repeatable_error();
                 tracing::warn!(channel = self.name, "polling telegram: {why}");
             }
         }
@@ -185,7 +185,7 @@ impl Poller<'_> {
 
     /// Hands on a whole batch, then waits for the answers in order, so that the gateway can store
     /// many updates with one write. The offset moves past each update that is durable.
-    async fn take(&mut self, updates: &[Value]) -> Result<(), Interruption> {
+    async fn process_batch(&mut self, updates: &[Value]) -> Result<(), Interruption> {
         let mut waiting: Vec<(i64, Option<oneshot::Receiver<()>>)> = Vec::with_capacity(updates.len());
         for update in updates.iter().take(BATCH_MAX) {
             let Some(id) = update["update_id"].as_i64() else {
@@ -193,7 +193,7 @@ impl Poller<'_> {
                 continue;
             };
             let answer = match self.inbound(id, update) {
-                Some(inbound) => Some(self.hand_on(inbound).await?),
+                Some(inbound) => Some(self.forward(inbound).await?),
                 None => None,
             };
             waiting.push((id, answer));
@@ -210,9 +210,9 @@ impl Poller<'_> {
         Ok(())
     }
 
-    async fn hand_on(&self, inbound: Inbound) -> Result<oneshot::Receiver<()>, Interruption> {
+    async fn forward(&self, inbound: Inbound) -> Result<oneshot::Receiver<()>, Interruption> {
         let (accepted, answer) = oneshot::channel();
-        let polled = Polled { inbound, accepted };
+        let polled = PolledInbound { inbound, accepted };
         self.inbox.send(polled).await.map_err(|_| Interruption::Ended)?;
         Ok(answer)
     }
@@ -293,7 +293,7 @@ mod tests {
                 taken += 1;
             }
         };
-        let (took, ()) = tokio::join!(poller.take(&updates), accepting);
+        let (took, ()) = tokio::join!(poller.process_batch(&updates), accepting);
         assert!(took.is_ok());
         assert_eq!((poller.offset, poller.panics), (Some(4), 1));
     }

@@ -1,9 +1,9 @@
 //! A reply as one Telegram message: text with entities, and a keyboard. Never a markup language.
 
-use super::text::{Finished, Look, RichText};
-use crate::channel::markdown::{Block, Inline, Style, backticks, fact, parse};
-use crate::channel::visible::{exact, visible_line};
-use crate::model::{Button, ButtonStyle, Part, Reply, Sender};
+use super::text::{EntityKind, EntityText, RichText};
+use crate::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::channel::visible::{escape_code, escape_line};
+use crate::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
 use serde_json::{Value, json};
 
 /// UTF-16 units of one message.
@@ -17,23 +17,23 @@ const ROW_MAX: usize = 3;
 
 /// A message as it is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rendered {
+pub(super) struct TelegramPayload {
     /// Text and entities; never empty.
-    pub(super) body: Finished,
+    pub(super) body: EntityText,
     /// `reply_markup`, if there are buttons.
     pub(super) keyboard: Option<Value>,
 }
 
 /// Rendering options that are not part of the reply.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Setting<'a> {
+pub(super) struct RenderOptions<'a> {
     /// Hosts whose links stay clickable.
     pub(super) link_hosts: &'a [String],
     /// The chat it goes to, where known: in a person's own chat a mention says nothing.
     pub(super) chat: Option<&'a str>,
 }
 
-impl Rendered {
+impl TelegramPayload {
     /// Returns true if it can be sent as one message.
     pub(super) fn fits(&self) -> bool {
         self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
@@ -41,15 +41,15 @@ impl Rendered {
 }
 
 /// Renders a reply.
-pub(super) fn render(reply: &Reply, setting: Setting<'_>) -> Rendered {
-    let mut page = Page {
+pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPayload {
+    let mut page = MessageBuilder {
         text: RichText::default(),
         setting,
     };
     let mut rows = Vec::new();
     let mut previous = None;
     for part in &reply.parts {
-        if let Part::Buttons { buttons } = part {
+        if let ReplyPart::Buttons { buttons } = part {
             rows.extend(
                 buttons
                     .chunks(ROW_MAX)
@@ -65,17 +65,17 @@ pub(super) fn render(reply: &Reply, setting: Setting<'_>) -> Rendered {
         page.text = RichText::default();
         page.text.push("(nothing to show)");
     }
-    Rendered {
+    TelegramPayload {
         body: page.text.finish(),
         keyboard: (!rows.is_empty()).then(|| json!({"inline_keyboard": rows})),
     }
 }
 
 /// Renders one line of ours with its code marked, of at most `units_max` UTF-16 units; a longer one loses its marks.
-pub(super) fn caption(text: &str, units_max: usize) -> Finished {
-    let mut page = Page {
+pub(super) fn caption(text: &str, units_max: usize) -> EntityText {
+    let mut page = MessageBuilder {
         text: RichText::default(),
-        setting: Setting {
+        setting: RenderOptions {
             link_hosts: &[],
             chat: None,
         },
@@ -84,9 +84,9 @@ pub(super) fn caption(text: &str, units_max: usize) -> Finished {
     let finished = page.text.finish();
     match finished.units <= units_max && finished.entities.len() <= ENTITIES_MAX {
         true => finished,
-        false => Finished {
+        false => EntityText {
             text: line(&finished.text, units_max),
-            ..Finished::default()
+            ..EntityText::default()
         },
     }
 }
@@ -112,21 +112,21 @@ pub(super) fn line(text: &str, units_max: usize) -> String {
 }
 
 /// Returns the words of a body with no entities at all, for the case that Telegram refuses them.
-pub(super) fn plain(body: &Finished) -> String {
+pub(super) fn plain(body: &EntityText) -> String {
     line(&body.text, UNITS_MAX)
 }
 
-fn gap(previous: Option<&Part>, part: &Part) -> usize {
-    let is_box = |part: &Part| matches!(part, Part::Code { .. } | Part::Facts { .. });
+fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
+    let is_box = |part: &ReplyPart| matches!(part, ReplyPart::Code { .. } | ReplyPart::Facts { .. });
     match previous {
-        Some(Part::Heading { .. } | Part::Mention { .. }) => 1,
+        Some(ReplyPart::Heading { .. } | ReplyPart::Mention { .. }) => 1,
         Some(previous) if is_box(previous) || is_box(part) => 1,
         Some(_) | None => 2,
     }
 }
 
 fn button(button: &Button) -> Value {
-    let mut json = json!({"text": visible_line(&button.label), "callback_data": button.token});
+    let mut json = json!({"text": escape_line(&button.label), "callback_data": button.token});
     match button.style {
         ButtonStyle::Plain => {}
         ButtonStyle::Primary => json["style"] = json!("primary"),
@@ -135,25 +135,25 @@ fn button(button: &Button) -> Value {
     json
 }
 
-struct Page<'a> {
+struct MessageBuilder<'a> {
     text: RichText,
-    setting: Setting<'a>,
+    setting: RenderOptions<'a>,
 }
 
-impl Page<'_> {
-    fn part(&mut self, part: &Part) {
+impl MessageBuilder<'_> {
+    fn part(&mut self, part: &ReplyPart) {
         match part {
-            Part::Mention { to } => self.mention(to),
-            Part::Heading { text } => self.inlines(&backticks(text), Some(&Look::Bold)),
-            Part::Text { text } => self.inlines(&backticks(text), None),
-            Part::Markdown { text } => {
+            ReplyPart::Mention { to } => self.mention(to),
+            ReplyPart::Heading { text } => self.inlines(&backticks(text), Some(&EntityKind::Bold)),
+            ReplyPart::Text { text } => self.inlines(&backticks(text), None),
+            ReplyPart::Markdown { text } => {
                 let blocks = parse(text, self.setting.link_hosts);
                 self.blocks(&blocks, Nesting::default());
             }
-            Part::Code { language, text } => self.code(language, text),
-            Part::Facts { rows } => self.facts(rows),
-            Part::Footer { text } => self.inlines(&backticks(text), Some(&Look::Italic)),
-            Part::Buttons { .. } => {}
+            ReplyPart::Code { language, text } => self.code(language, text),
+            ReplyPart::Facts { rows } => self.facts(rows),
+            ReplyPart::Footer { text } => self.inlines(&backticks(text), Some(&EntityKind::Italic)),
+            ReplyPart::Buttons { .. } => {}
         }
     }
 
@@ -163,7 +163,7 @@ impl Page<'_> {
             return;
         }
         self.text.push("For ");
-        self.text.push_as("you", Look::Person { id });
+        self.text.push_as("you", EntityKind::Person { id });
         self.text.push(":");
     }
 
@@ -172,13 +172,14 @@ impl Page<'_> {
         let language: String = language.chars().take_while(|c| is_word(*c)).take(32).collect();
         let text = text.trim_end_matches('\n');
         let shown = if text.trim().is_empty() { "(empty)" } else { text };
-        self.text.push_as(&exact(shown), Look::Pre { language });
+        self.text
+            .push_as(&escape_code(shown), EntityKind::Pre { language });
     }
 
     fn facts(&mut self, rows: &[(String, String)]) {
         let rows: Vec<(String, String)> = rows
             .iter()
-            .map(|(label, value)| (visible_line(label), visible_line(value)))
+            .map(|(label, value)| (escape_line(label), escape_line(value)))
             .collect();
         let width = |text: &str| text.chars().count();
         let column = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
@@ -194,14 +195,14 @@ impl Page<'_> {
         }
         for (label, value) in &rows {
             self.text.separate(1);
-            self.inlines(&fact(label, Style::default()), Some(&Look::Bold));
-            self.text.push_as(":", Look::Bold);
+            self.inlines(&fact(label, SpanStyle::default()), Some(&EntityKind::Bold));
+            self.text.push_as(":", EntityKind::Bold);
             self.text.push(" ");
-            self.inlines(&fact(value, Style::default()), None);
+            self.inlines(&fact(value, SpanStyle::default()), None);
         }
     }
 
-    fn blocks(&mut self, blocks: &[Block], nesting: Nesting) {
+    fn blocks(&mut self, blocks: &[MarkdownBlock], nesting: Nesting) {
         for (index, block) in blocks.iter().enumerate() {
             if index > 0 {
                 let is_close = nesting.indent > 0 || is_box(block) || is_box(&blocks[index - 1]);
@@ -212,24 +213,24 @@ impl Page<'_> {
         }
     }
 
-    fn indent(&mut self, block: &Block, nesting: Nesting) {
-        if !matches!(block, Block::List { .. } | Block::Code { .. }) {
+    fn indent(&mut self, block: &MarkdownBlock, nesting: Nesting) {
+        if !matches!(block, MarkdownBlock::List { .. } | MarkdownBlock::Code { .. }) {
             self.text.push(&" ".repeat(nesting.indent));
         }
     }
 
-    fn block(&mut self, block: &Block, nesting: Nesting) {
+    fn block(&mut self, block: &MarkdownBlock, nesting: Nesting) {
         match block {
-            Block::Paragraph(inlines) => self.inlines(inlines, None),
-            Block::Heading { inlines, .. } => self.inlines(inlines, Some(&Look::Bold)),
-            Block::Code { language, text } => self.code(language, text),
-            Block::List { start, items } => self.list(*start, items, nesting),
-            Block::Quote(blocks) => self.quote(blocks, nesting),
-            Block::Rule => self.text.push("———"),
+            MarkdownBlock::Paragraph(inlines) => self.inlines(inlines, None),
+            MarkdownBlock::Heading { inlines, .. } => self.inlines(inlines, Some(&EntityKind::Bold)),
+            MarkdownBlock::Code { language, text } => self.code(language, text),
+            MarkdownBlock::List { start, items } => self.list(*start, items, nesting),
+            MarkdownBlock::Quote(blocks) => self.quote(blocks, nesting),
+            MarkdownBlock::Rule => self.text.push("———"),
         }
     }
 
-    fn list(&mut self, start: Option<u64>, items: &[Vec<Block>], nesting: Nesting) {
+    fn list(&mut self, start: Option<u64>, items: &[Vec<MarkdownBlock>], nesting: Nesting) {
         for (index, item) in (0_u64..).zip(items) {
             if index > 0 || nesting.indent > 0 {
                 self.text.separate(1);
@@ -241,7 +242,7 @@ impl Page<'_> {
             }
             if item
                 .first()
-                .is_some_and(|block| matches!(block, Block::Code { .. }))
+                .is_some_and(|block| matches!(block, MarkdownBlock::Code { .. }))
             {
                 self.text.separate(1);
             }
@@ -254,7 +255,7 @@ impl Page<'_> {
     }
 
     /// Renders a quote. Telegram has no quotes within quotes: inner ones are part of the outer.
-    fn quote(&mut self, blocks: &[Block], nesting: Nesting) {
+    fn quote(&mut self, blocks: &[MarkdownBlock], nesting: Nesting) {
         let start = self.text.position();
         self.blocks(
             blocks,
@@ -264,32 +265,32 @@ impl Page<'_> {
             },
         );
         if !nesting.in_quote {
-            self.text.mark_from(start, Look::Quote);
+            self.text.mark_from(start, EntityKind::Quote);
         }
     }
 
     /// Renders runs of text. Code and links keep their own look: Telegram allows no other entity on code.
-    fn inlines(&mut self, inlines: &[Inline], look: Option<&Look>) {
+    fn inlines(&mut self, inlines: &[Inline], look: Option<&EntityKind>) {
         for inline in inlines {
             let start = self.text.position();
             self.text.push(inline.text());
             let style = match inline {
                 Inline::Code { .. } => {
-                    self.text.mark_from(start, Look::Code);
+                    self.text.mark_from(start, EntityKind::Code);
                     continue;
                 }
                 Inline::Link { url, style, .. } => {
-                    self.text.mark_from(start, Look::Link { url: url.clone() });
+                    self.text.mark_from(start, EntityKind::Link { url: url.clone() });
                     style
                 }
                 Inline::Text { style, .. } => style,
             };
-            let is_bold = style.bold || look == Some(&Look::Bold);
-            let is_italic = style.italic || look == Some(&Look::Italic);
+            let is_bold = style.bold || look == Some(&EntityKind::Bold);
+            let is_italic = style.italic || look == Some(&EntityKind::Italic);
             let marks = [
-                (is_bold, Look::Bold),
-                (is_italic, Look::Italic),
-                (style.strike, Look::Strike),
+                (is_bold, EntityKind::Bold),
+                (is_italic, EntityKind::Italic),
+                (style.strike, EntityKind::Strike),
             ];
             for (_, look) in marks.into_iter().filter(|(is_set, _)| *is_set) {
                 self.text.mark_from(start, look);
@@ -298,8 +299,8 @@ impl Page<'_> {
     }
 }
 
-fn is_box(block: &Block) -> bool {
-    matches!(block, Block::Code { .. })
+fn is_box(block: &MarkdownBlock) -> bool {
+    matches!(block, MarkdownBlock::Code { .. })
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -310,8 +311,8 @@ struct Nesting {
 
 #[cfg(test)]
 mod tests {
-    use super::{Setting, render};
-    use crate::model::{Part, Reply};
+    use super::{RenderOptions, render};
+    use crate::model::{Reply, ReplyPart};
     use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 
     proptest! {
@@ -321,8 +322,8 @@ mod tests {
         /// are called; those that end in blanks alone are cut.
         #[test]
         fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
-            let setting = Setting { link_hosts: &[], chat: None };
-            let rendered = render(&Reply { parts: vec![Part::Facts { rows: rows.clone() }] }, setting);
+            let setting = RenderOptions { link_hosts: &[], chat: None };
+            let rendered = render(&Reply { parts: vec![ReplyPart::Facts { rows: rows.clone() }] }, setting);
             prop_assert!(rendered.body.text.split('\n').count() <= rows.len(), "{}", rendered.body.text);
         }
     }

@@ -1,10 +1,10 @@
 //! Cuts a long reply into messages. Blocks stay whole where they can, cuts are at line ends where they
 //! can, and never inside a character people see as one. Nothing is lost.
 
-use super::render::{Setting, UNITS_MAX, render};
+use super::render::{RenderOptions, UNITS_MAX, render};
 use crate::channel::markdown::{Section, sections};
-use crate::channel::visible::visible_line;
-use crate::model::{Part, Reply};
+use crate::channel::visible::escape_line;
+use crate::model::{Reply, ReplyPart};
 use std::collections::VecDeque;
 
 /// Characters looked at for one message: markup that does not show may make the source longer.
@@ -29,7 +29,7 @@ pub(in crate::channel) fn fits(reply: &Reply, link_hosts: &[String], messages_ma
 
 /// Returns the check if a reply fits one message as it is rendered.
 fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
-    let setting = Setting {
+    let setting = RenderOptions {
         link_hosts,
         chat: None,
     };
@@ -42,12 +42,12 @@ fn pages(reply: &Reply, fits: &dyn Fn(&Reply) -> bool, pages_max: usize) -> Vec<
     if fits(reply) {
         return vec![reply.clone()];
     }
-    let parts: Vec<Part> = reply
+    let parts: Vec<ReplyPart> = reply
         .parts
         .iter()
         .flat_map(|part| sectioned(part, fits))
         .collect();
-    let mut waiting: VecDeque<Rest<'_>> = parts.iter().map(Rest::Whole).collect();
+    let mut waiting: VecDeque<RemainingPart<'_>> = parts.iter().map(RemainingPart::Whole).collect();
     let mut pages: Vec<Reply> = Vec::new();
     while !waiting.is_empty() && pages.len() <= pages_max {
         let mut page = whole_that_fit(&mut waiting, fits);
@@ -81,7 +81,7 @@ fn pages(reply: &Reply, fits: &dyn Fn(&Reply) -> bool, pages_max: usize) -> Vec<
 }
 
 /// Takes as many of those that wait as fit one message whole. It tries one, two, four and so on, then what lies between.
-fn whole_that_fit(waiting: &mut VecDeque<Rest<'_>>, fits: &dyn Fn(&Reply) -> bool) -> Reply {
+fn whole_that_fit(waiting: &mut VecDeque<RemainingPart<'_>>, fits: &dyn Fn(&Reply) -> bool) -> Reply {
     let page = |count: usize| Reply {
         parts: waiting.iter().take(count).map(|rest| rest.part()).collect(),
     };
@@ -104,52 +104,53 @@ fn whole_that_fit(waiting: &mut VecDeque<Rest<'_>>, fits: &dyn Fn(&Reply) -> boo
 
 /// A part that waits for a message, or the rest of one.
 #[derive(Clone, Copy)]
-enum Rest<'a> {
-    Whole(&'a Part),
-    Text { of: &'a Part, text: &'a str },
+enum RemainingPart<'a> {
+    Whole(&'a ReplyPart),
+    Text { of: &'a ReplyPart, text: &'a str },
     Rows(&'a [(String, String)]),
 }
 
-impl Rest<'_> {
-    fn part(self) -> Part {
+impl RemainingPart<'_> {
+    fn part(self) -> ReplyPart {
         match self {
             Self::Whole(part) => part.clone(),
-            Self::Text { of, text } => of_text(of, text.to_owned()),
-            Self::Rows(rows) => Part::Facts { rows: rows.to_vec() },
+            Self::Text { of, text } => with_text(of, text.to_owned()),
+            Self::Rows(rows) => ReplyPart::Facts { rows: rows.to_vec() },
         }
     }
 }
 
-fn text_of(part: &Part) -> Option<&str> {
+fn text_of(part: &ReplyPart) -> Option<&str> {
     match part {
-        Part::Heading { text }
-        | Part::Text { text }
-        | Part::Markdown { text }
-        | Part::Footer { text }
-        | Part::Code { text, .. } => Some(text),
-        Part::Facts { .. } | Part::Mention { .. } | Part::Buttons { .. } => None,
+        ReplyPart::Heading { text }
+        | ReplyPart::Text { text }
+        | ReplyPart::Markdown { text }
+        | ReplyPart::Footer { text }
+        | ReplyPart::Code { text, .. } => Some(text),
+        ReplyPart::Facts { .. } | ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => None,
     }
 }
 
 /// A part of the same kind with another text.
-fn of_text(part: &Part, text: String) -> Part {
+fn with_text(part: &ReplyPart, text: String) -> ReplyPart {
     match part {
-        Part::Heading { .. } => Part::Heading { text },
-        Part::Markdown { .. } => Part::Markdown { text },
-        Part::Footer { .. } => Part::Footer { text },
-        Part::Code { language, .. } => Part::Code {
+        ReplyPart::Heading { .. } => ReplyPart::Heading { text },
+        ReplyPart::Markdown { .. } => ReplyPart::Markdown { text },
+        ReplyPart::Footer { .. } => ReplyPart::Footer { text },
+        ReplyPart::Code { language, .. } => ReplyPart::Code {
             language: language.clone(),
             text,
         },
-        Part::Text { .. } | Part::Facts { .. } | Part::Mention { .. } | Part::Buttons { .. } => {
-            Part::Text { text }
-        }
+        ReplyPart::Text { .. }
+        | ReplyPart::Facts { .. }
+        | ReplyPart::Mention { .. }
+        | ReplyPart::Buttons { .. } => ReplyPart::Text { text },
     }
 }
 
 fn source_bytes(reply: &Reply) -> usize {
-    let bytes = |part: &Part| match part {
-        Part::Facts { rows } => rows.iter().map(row_bytes).sum(),
+    let bytes = |part: &ReplyPart| match part {
+        ReplyPart::Facts { rows } => rows.iter().map(row_bytes).sum(),
         part => text_of(part).map_or(0, str::len),
     };
     reply.parts.iter().map(bytes).sum()
@@ -167,35 +168,37 @@ fn is_blank(page: &Reply) -> bool {
 }
 
 fn is_buttons(page: &Reply) -> bool {
-    page.parts.iter().all(|part| matches!(part, Part::Buttons { .. }))
+    page.parts
+        .iter()
+        .all(|part| matches!(part, ReplyPart::Buttons { .. }))
 }
 
 /// The parts of a part that may stand in different messages: the code blocks of Markdown are taken
 /// out of it, so that they are continued as code, and so is a row of facts that is longer than a message.
-fn sectioned(part: &Part, fits: &dyn Fn(&Reply) -> bool) -> Vec<Part> {
+fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> {
     match part {
-        Part::Markdown { text } => {
+        ReplyPart::Markdown { text } => {
             let part = |section| match section {
-                Section::Prose(source) => Part::Markdown {
+                Section::Prose(source) => ReplyPart::Markdown {
                     text: String::from(source),
                 },
-                Section::Code { language, text } => Part::Code { language, text },
+                Section::Code { language, text } => ReplyPart::Code { language, text },
             };
             sections(text).into_iter().map(part).collect()
         }
-        Part::Facts { rows } => {
+        ReplyPart::Facts { rows } => {
             let is_long = |row: &(String, String)| {
-                let alone = || Part::Facts {
+                let alone = || ReplyPart::Facts {
                     rows: vec![row.clone()],
                 };
                 row_bytes(row) > ROW_BYTES_FIT && !fits(&Reply::default().with(alone()))
             };
             let alike = rows.chunk_by(|one, other| !is_long(one) && !is_long(other));
             let part = |rows: &[(String, String)]| match rows {
-                [row] if is_long(row) => Part::Text {
-                    text: visible_line(&format!("{}: {}", row.0, row.1)),
+                [row] if is_long(row) => ReplyPart::Text {
+                    text: escape_line(&format!("{}: {}", row.0, row.1)),
                 },
-                rows => Part::Facts { rows: rows.to_vec() },
+                rows => ReplyPart::Facts { rows: rows.to_vec() },
             };
             alike.map(part).collect()
         }
@@ -204,26 +207,32 @@ fn sectioned(part: &Part, fits: &dyn Fn(&Reply) -> bool) -> Vec<Part> {
 }
 
 /// The most of a part that fits, and the rest. `None` if nothing of it does.
-fn cut<'a>(rest: Rest<'a>, fits: &dyn Fn(Part) -> bool) -> Option<(Part, Rest<'a>)> {
+fn cut<'a>(
+    rest: RemainingPart<'a>,
+    fits: &dyn Fn(ReplyPart) -> bool,
+) -> Option<(ReplyPart, RemainingPart<'a>)> {
     let (of, text) = match rest {
-        Rest::Whole(Part::Facts { rows }) => return cut_rows(rows, fits),
-        Rest::Rows(rows) => return cut_rows(rows, fits),
-        Rest::Whole(part) => (part, text_of(part)?),
-        Rest::Text { of, text } => (of, text),
+        RemainingPart::Whole(ReplyPart::Facts { rows }) => return cut_rows(rows, fits),
+        RemainingPart::Rows(rows) => return cut_rows(rows, fits),
+        RemainingPart::Whole(part) => (part, text_of(part)?),
+        RemainingPart::Text { of, text } => (of, text),
     };
-    let at = cut_at(text, &|head| fits(of_text(of, head.to_owned())))?;
+    let at = cut_at(text, &|head| fits(with_text(of, head.to_owned())))?;
     let (head, text) = text.split_at_checked(at)?;
-    Some((of_text(of, head.to_owned()), Rest::Text { of, text }))
+    Some((with_text(of, head.to_owned()), RemainingPart::Text { of, text }))
 }
 
-fn cut_rows<'a>(rows: &'a [(String, String)], fits: &dyn Fn(Part) -> bool) -> Option<(Part, Rest<'a>)> {
+fn cut_rows<'a>(
+    rows: &'a [(String, String)],
+    fits: &dyn Fn(ReplyPart) -> bool,
+) -> Option<(ReplyPart, RemainingPart<'a>)> {
     // A row takes a unit at least.
     let (mut count, mut too_many) = (0, rows.len().min(UNITS_MAX + 1));
     while count + 1 < too_many {
         let middle = usize::midpoint(count, too_many);
         match rows
             .get(..middle)
-            .is_some_and(|head| fits(Rest::Rows(head).part()))
+            .is_some_and(|head| fits(RemainingPart::Rows(head).part()))
         {
             true => count = middle,
             false => too_many = middle,
@@ -232,7 +241,7 @@ fn cut_rows<'a>(rows: &'a [(String, String)], fits: &dyn Fn(Part) -> bool) -> Op
     let (head, tail) = rows
         .split_at_checked(count)
         .filter(|(head, _)| !head.is_empty())?;
-    Some((Rest::Rows(head).part(), Rest::Rows(tail)))
+    Some((RemainingPart::Rows(head).part(), RemainingPart::Rows(tail)))
 }
 
 /// Returns the place to cut: after the last line end that fits, else after the last blank, else between characters.

@@ -1,8 +1,8 @@
 //! Text with entities, as Telegram wants it: offsets in UTF-16 units, no markup language that foreign
 //! text could break out of. What Telegram would turn into links by itself is broken up first.
 
-use super::guard::breaks;
-use crate::channel::visible::visible;
+use super::auto_links::joiner_positions;
+use crate::channel::visible::escape_text;
 use serde_json::{Value, json};
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ pub(super) struct RichText {
 #[derive(Debug)]
 struct Mark {
     range: Range<usize>,
-    look: Look,
+    kind: EntityKind,
 }
 
 /// The look or the function of a stretch of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum EntityKind {
     Bold,
     Italic,
     Strike,
@@ -32,7 +32,7 @@ pub(super) enum Look {
     Person { id: i64 },
 }
 
-impl Look {
+impl EntityKind {
     fn is_preformatted(&self) -> bool {
         matches!(self, Self::Code | Self::Pre { .. })
     }
@@ -71,7 +71,7 @@ impl Look {
 
 /// Text as it is sent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Finished {
+pub(super) struct EntityText {
     /// The text.
     pub(super) text: String,
     /// The length of the text in UTF-16 units.
@@ -93,33 +93,33 @@ impl RichText {
 
     /// Writes text, with control and direction characters made visible.
     pub(super) fn push(&mut self, text: &str) {
-        self.text.push_str(&visible(text));
+        self.text.push_str(&escape_text(text));
     }
 
     /// Writes marked text.
-    pub(super) fn push_as(&mut self, text: &str, look: Look) {
+    pub(super) fn push_as(&mut self, text: &str, look: EntityKind) {
         let start = self.position();
         self.push(text);
         self.mark_from(start, look);
     }
 
     /// Marks everything since `start`.
-    pub(super) fn mark_from(&mut self, start: usize, look: Look) {
+    pub(super) fn mark_from(&mut self, start: usize, look: EntityKind) {
         let end = self.text.len();
         if start == end {
             return;
         }
         if let Some(last) = self.marks.last_mut()
             && last.range.end == start
-            && last.look == look
-            && matches!(look, Look::Bold | Look::Italic | Look::Strike)
+            && last.kind == look
+            && matches!(look, EntityKind::Bold | EntityKind::Italic | EntityKind::Strike)
         {
             last.range.end = end;
             return;
         }
         self.marks.push(Mark {
             range: start..end,
-            look,
+            kind: look,
         });
     }
 
@@ -139,29 +139,29 @@ impl RichText {
     }
 
     /// Breaks up what would become links, and counts in UTF-16.
-    pub(super) fn finish(self) -> Finished {
+    pub(super) fn finish(self) -> EntityText {
         let protected: Vec<Range<usize>> = self
             .marks
             .iter()
-            .filter(|mark| mark.look.is_protected())
+            .filter(|mark| mark.kind.is_protected())
             .map(|mark| mark.range.clone())
             .collect();
         let end = self.text.trim_end().len();
         let shown = self.text.get(..end).unwrap_or_default();
-        let breaks = breaks(shown, &protected);
+        let breaks = joiner_positions(shown, &protected);
         let (text, units_at) = joined(shown, &breaks);
-        let mut entities: Vec<(usize, usize, &Look)> = self
+        let mut entities: Vec<(usize, usize, &EntityKind)> = self
             .marks
             .iter()
             .filter_map(|mark| {
                 let from = *units_at.get(mark.range.start)?;
                 let to = *units_at.get(mark.range.end.min(end))?;
-                (from < to).then_some((from, to - from, &mark.look))
+                (from < to).then_some((from, to - from, &mark.kind))
             })
             .collect();
         // Outer entities first, as Telegram sorts them.
         entities.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        Finished {
+        EntityText {
             units: text.encode_utf16().count(),
             entities: entities
                 .iter()
@@ -192,7 +192,7 @@ fn is_invisible(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with a word joiner at each of `breaks`, and for each byte of the text before the number
+/// The text with a word joiner at each of `joiner_positions`, and for each byte of the text before the number
 /// of UTF-16 units it now comes after.
 fn joined(text: &str, breaks: &[usize]) -> (String, Vec<usize>) {
     let mut breaks = breaks.iter().copied().peekable();
@@ -201,8 +201,8 @@ fn joined(text: &str, breaks: &[usize]) -> (String, Vec<usize>) {
     let mut units = 0;
     for (byte, character) in text.char_indices() {
         if breaks.next_if_eq(&byte).is_some() {
-            out.push(super::guard::JOINER);
-            units += super::guard::JOINER.len_utf16();
+            out.push(super::auto_links::JOINER);
+            units += super::auto_links::JOINER.len_utf16();
         }
         units_at.resize(byte + character.len_utf8(), units);
         units += character.len_utf16();

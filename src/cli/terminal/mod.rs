@@ -3,38 +3,38 @@
 mod checking;
 mod recording;
 mod undo;
-mod watch;
+mod display;
 
-pub(super) use checking::Checked;
-pub(super) use undo::Undone;
+pub(super) use checking::ChangeCheck;
+pub(super) use undo::UndoResult;
 
-use super::explained::Sources;
+use super::failure_format::FailureFormatter;
 use super::output::Output;
-use super::{Failure, Global, layers};
+use super::{CliError, Global, sandbox_layers};
 use crate::access::{Access, Identity, Role};
-use crate::agent::{self, Outcome, TurnContext};
-use crate::compare::Broken;
+use crate::agent::{self, TurnContext, TurnOutcome};
+use crate::compare::BrokenEnvironment;
 use crate::config::{Config, KNOWN_PROVIDERS, usual_model};
-use crate::inspect::{Answer, InspectError, Inspector, Question};
+use crate::inspect::{InspectAnswer, InspectError, Inspector, Question};
 use crate::model::{CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::provider::{self, Provider};
 use crate::redact::Redactor;
-use crate::tool::{self, Reach, Toolbox};
-use crate::workspace::{Denied, Directory, Guard, Repository, Tree, Workspace, patch};
-use checking::Checking;
-use recording::Recording;
+use crate::tool::{self, ToolServices, Toolbox};
+use crate::workspace::{DeniedFiles, Directory, Repository, SecretGuard, Tree, Workspace, patch};
+use checking::ChangeChecker;
+use display::{Detail, TurnDisplay};
+use recording::TerminalRecording;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use undo::Undo;
-use watch::{Detail, Watch};
+use undo::UndoStack;
 
 /// The options the terminal was started with.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Options {
+pub(super) struct TerminalOptions {
     /// The model, as `provider/model`, or its name: `gpt-4o`, or any beside --provider
     #[arg(long)]
     model: Option<String>,
@@ -49,14 +49,14 @@ pub(super) struct Options {
     verbose: bool,
 }
 
-impl Options {
+impl TerminalOptions {
     /// The keys that the command line sets.
-    fn settings(&self) -> Result<Vec<(String, String)>, Failure> {
+    fn settings(&self) -> Result<Vec<(String, String)>, CliError> {
         if let (Some(provider), None) = (&self.provider, &self.model)
             && usual_model(provider).is_none()
         {
             let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "--provider {provider}: no usual model is known for it; check the name ({}), or add --model NAME",
                 known.join(", ")
             )));
@@ -79,11 +79,11 @@ pub(super) struct Terminal {
     directory: Arc<Directory>,
     toolbox: Toolbox,
     redactor: Arc<Redactor>,
-    checking: Checking,
+    checking: ChangeChecker,
     system: String,
     history: History,
-    recording: Recording,
-    undo: Undo,
+    recording: TerminalRecording,
+    undo: UndoStack,
     // What the changes do to environments, as it was said last.
     effects_shown: String,
     // Put before the next request: what the model must know and cannot see.
@@ -94,37 +94,37 @@ pub(super) struct Terminal {
 }
 
 /// Text the model is told after `/undo`.
-const UNDONE: &str =
+const UNDO_NOTICE: &str =
     "(The edits of the turn before were taken back; read a file again before you edit it.)\n\n";
 
 impl Terminal {
     /// Opens the repository around the working directory.
-    pub(super) fn open(options: &Options, global: &Global, output: Output) -> Result<Self, Failure> {
+    pub(super) fn open(options: &TerminalOptions, global: &Global, output: Output) -> Result<Self, CliError> {
         #[allow(
             clippy::disallowed_methods,
             reason = "the shell is where the working directory is read"
         )]
-        let here = std::env::current_dir().map_err(Failure::failed)?;
-        let mut sources = global.own_sources()?;
+        let here = std::env::current_dir().map_err(CliError::failed)?;
+        let mut sources = global.personal_sources()?;
         sources.flags.extend(options.settings()?);
         // Where there is no repository, that is said before what the configuration lacks.
-        let config = Config::for_terminal(sources).map_err(Failure::config);
+        let config = Config::for_terminal(sources).map_err(CliError::config);
         if let Ok(config) = &config {
-            layers::required(&config.sandbox.layers_missing)?;
+            sandbox_layers::check_layers(&config.sandbox.layers_missing)?;
         }
-        let directory = Directory::open(&here).map_err(Failure::failed)?;
+        let directory = Directory::open(&here).map_err(CliError::failed)?;
         let config = config?;
         let directory = Arc::new(directory.bounded(config.sandbox.file_bytes_max));
         let name = directory
             .root()
             .file_name()
             .map_or_else(|| "repository".into(), |name| name.to_string_lossy());
-        let repository = Repository::own(&name, directory.root()).map_err(Failure::failed)?;
+        let repository = Repository::open_personal(&name, directory.root()).map_err(CliError::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
-        let client = provider::http_client().map_err(Failure::failed)?;
-        let downloads = provider::download_client().map_err(Failure::failed)?;
+        let client = provider::http_client().map_err(CliError::failed)?;
+        let downloads = provider::download_client().map_err(CliError::failed)?;
         let evaluator = super::evaluator(&config.sandbox);
-        let reach = Reach {
+        let reach = ToolServices {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, downloads.clone()),
             comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
             evaluator,
@@ -134,28 +134,28 @@ impl Terminal {
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
-            .map_err(Failure::config)?;
+            .map_err(CliError::config)?;
         let system = system(&repository, &directory)?;
         let detail = match options.verbose {
             true => Detail::Verbose,
             false => Detail::Usual,
         };
-        let base = repository.head().map_err(Failure::failed)?;
+        let base = repository.head().map_err(CliError::failed)?;
         let tree = Arc::clone(&directory) as Arc<dyn Tree>;
         let workspace = Workspace {
             repository,
             base,
             tree,
-            guard: Guard {
-                denied: Arc::new(Denied::configured(&config.sandbox.secrets_denied)),
+            guard: SecretGuard {
+                denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
                 redactor: Arc::clone(&redactor),
             },
         };
         Ok(Self {
             provider,
             model,
-            identity: Access::terminal("you"),
-            checking: Checking {
+            identity: Access::terminal_identity("you"),
+            checking: ChangeChecker {
                 workspace: workspace.clone(),
                 comparer,
                 redactor: Arc::clone(&redactor),
@@ -163,12 +163,12 @@ impl Terminal {
             },
             workspace,
             directory,
-            toolbox: Toolbox::new(tool::all(&reach)).map_err(Failure::failed)?,
+            toolbox: Toolbox::new(tool::all(&reach)).map_err(CliError::failed)?,
             system,
             history: History::default(),
-            recording: Recording::open(options.record.as_deref(), &redactor)?,
+            recording: TerminalRecording::open(options.record.as_deref(), &redactor)?,
             redactor,
-            undo: Undo::default(),
+            undo: UndoStack::default(),
             effects_shown: String::new(),
             note: None,
             usage: Usage::default(),
@@ -179,10 +179,10 @@ impl Terminal {
     }
 
     /// Runs one turn; Ctrl-C stops it and keeps what was edited.
-    pub(super) async fn turn(&mut self, request: &str) -> Result<Outcome, Failure> {
+    pub(super) async fn turn(&mut self, request: &str) -> Result<TurnOutcome, CliError> {
         let cancel = CancellationToken::new();
         // Listening begins here, not when the task first runs: no Ctrl-C is missed.
-        let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
         let stopper = tokio::spawn({
             let cancel = cancel.clone();
             async move {
@@ -195,8 +195,10 @@ impl Terminal {
         self.checking.forget();
         let request = self.redactor.redact(request);
         let request = format!("{}{request}", self.note.take().unwrap_or_default());
-        self.recording.began(&request).map_err(Failure::failed)?;
-        self.history.begin(request).map_err(Failure::failed)?;
+        self.recording
+            .record_request(&request)
+            .map_err(CliError::failed)?;
+        self.history.begin(request).map_err(CliError::failed)?;
         let cx = TurnContext {
             identity: &self.identity,
             provider: self.provider.as_ref(),
@@ -207,38 +209,38 @@ impl Terminal {
             postconditions: &self.checking,
             limits: &self.config.limits.turn,
             redactor: &self.redactor,
-            before: agent::Before::default(),
+            earlier_attempts: agent::EarlierAttempts::default(),
             began: Instant::now(),
             cancel: &cancel,
         };
-        let mut watch = Watch::new(self.output, self.detail, Arc::clone(&self.redactor));
+        let mut watch = TurnDisplay::new(self.output, self.detail, Arc::clone(&self.redactor));
         let mut events = move |event| watch.show(&event);
         let mut journal = &self.recording;
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
         stopper.abort();
-        self.undo.note(&before, &self.changes()?);
-        let outcome = outcome.map_err(Failure::failed)?;
+        self.undo.record_turn(&before, &self.changes()?);
+        let outcome = outcome.map_err(CliError::failed)?;
         self.usage += outcome.usage;
         Ok(outcome)
     }
 
     /// Returns the changes of this session in the working directory.
-    fn changes(&self) -> Result<Vec<FileChange>, Failure> {
-        self.directory.changes().map_err(Failure::failed)
+    fn changes(&self) -> Result<Vec<FileChange>, CliError> {
+        self.directory.changes().map_err(CliError::failed)
     }
 
     /// The session's changes as a patch.
-    pub(super) fn patch(&self) -> Result<patch::Patch, Failure> {
+    pub(super) fn patch(&self) -> Result<patch::Patch, CliError> {
         let base = self.workspace.base.as_deref().unwrap_or_default();
         Ok(patch::write_onto(base, &self.changes()?))
     }
 
     /// Our own checks of the session's changes, and what these do to environments; nothing without
     /// changes. Ctrl-C ends the waiting.
-    pub(super) async fn checked(&self) -> Result<Checked, Failure> {
+    pub(super) async fn check_changes(&self) -> Result<ChangeCheck, CliError> {
         let stop = CancellationToken::new();
         let mut nobody = |_| {};
-        let checking = self.checking.checked(&mut nobody, &stop);
+        let checking = self.checking.check(&mut nobody, &stop);
         tokio::pin!(checking);
         let checked = tokio::select! {
             checked = &mut checking => checked,
@@ -247,13 +249,13 @@ impl Terminal {
                 checking.await
             }
         };
-        checked.map_err(Failure::failed)
+        checked.map_err(CliError::failed)
     }
 
     /// Answers a question about environments; Ctrl-C ends it.
-    pub(super) async fn inspect(&self, question: &Question) -> Result<(), Failure> {
+    pub(super) async fn inspect(&self, question: &Question) -> Result<(), CliError> {
         let cancel = CancellationToken::new();
-        let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
         let inspector = Inspector {
             workspace: &self.workspace,
             comparer: &self.checking.comparer,
@@ -265,7 +267,7 @@ impl Terminal {
         };
         cancel.cancel();
         match answer {
-            Ok(Answer {
+            Ok(InspectAnswer {
                 summary,
                 document,
                 broken,
@@ -277,10 +279,10 @@ impl Terminal {
                         _ => document.text.trim_end().to_owned(),
                     });
                 }
-                self.tell_places(&broken);
+                self.show_failures(&broken);
             }
             Err(InspectError::Fails { why, broken }) => {
-                let places = self.sources().traced(&broken.trace);
+                let places = self.sources().format_trace(&broken.trace);
                 self.output.message(&format!("{why}{places}"));
             }
             Err(why) => self.output.message(&why.to_string()),
@@ -288,25 +290,25 @@ impl Terminal {
         Ok(())
     }
 
-    fn sources(&self) -> Sources<'_> {
-        Sources {
+    fn sources(&self) -> FailureFormatter<'_> {
+        FailureFormatter {
             tree: self.directory.as_ref(),
             redactor: &self.redactor,
         }
     }
 
     /// Shows where environments fail.
-    fn tell_places(&self, broken: &[Broken]) {
-        for place in self.sources().broken(broken) {
+    fn show_failures(&self, broken: &[BrokenEnvironment]) {
+        for place in self.sources().format_failures(broken) {
             self.output.message(&place);
         }
     }
 
     /// Puts every file back to what it was before the last turn that edited any.
-    pub(super) fn undo(&mut self) -> Result<Option<Undone>, Failure> {
-        let undone = self.undo.take_back(&self.directory)?;
+    pub(super) fn undo(&mut self) -> Result<Option<UndoResult>, CliError> {
+        let undone = self.undo.undo(&self.directory)?;
         if undone.is_some() {
-            self.note = Some(UNDONE);
+            self.note = Some(UNDO_NOTICE);
         }
         Ok(undone)
     }
@@ -338,19 +340,19 @@ impl Terminal {
     }
 
     /// Prints how a turn ended: its answer, or why there is none, and checks that failed.
-    pub(super) async fn print(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+    pub(super) async fn print(&mut self, outcome: &TurnOutcome) -> Result<(), CliError> {
         if !outcome.answer.is_empty() {
             self.output.line(&self.output.answer(&outcome.answer));
         }
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);
         }
-        let Checked {
+        let ChangeCheck {
             checks,
             effects,
             broken,
             ..
-        } = self.checked().await?;
+        } = self.check_changes().await?;
         if !effects.is_empty() && effects != self.effects_shown {
             self.output.message(&effects);
         }
@@ -359,12 +361,12 @@ impl Terminal {
             let text = format!("Check failed: {}: {}", check.name, check.detail);
             self.output.message(&text);
         }
-        self.tell_places(&broken);
+        self.show_failures(&broken);
         Ok(())
     }
 }
 
-fn system(repository: &Repository, directory: &Directory) -> Result<String, Failure> {
+fn system(repository: &Repository, directory: &Directory) -> Result<String, CliError> {
     let everywhere = ["**".to_owned()];
     let facts = PromptFacts {
         repository: repository.name(),
@@ -372,12 +374,12 @@ fn system(repository: &Repository, directory: &Directory) -> Result<String, Fail
         role: Some(Role::Editor),
         environments: &everywhere,
     };
-    let files = directory.files().map_err(Failure::failed)?;
+    let files = directory.files().map_err(CliError::failed)?;
     Ok(prompt::system(RepositoryKind::of_files(&files), &facts))
 }
 
 /// Did the turn end well enough for exit code 0?
-pub(super) fn succeeded(outcome: &Outcome) -> bool {
+pub(super) fn succeeded(outcome: &TurnOutcome) -> bool {
     matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange)
 }
 

@@ -1,6 +1,6 @@
 //! The edits of each turn, so that they can be taken back.
 
-use crate::cli::Failure;
+use crate::cli::CliError;
 use crate::model::{FileChange, RepoPath};
 use crate::workspace::Directory;
 use std::collections::VecDeque;
@@ -10,22 +10,22 @@ const TURNS_MAX: usize = 20;
 
 /// The edits of the last turns, newest last. A turn without edits is not among them.
 #[derive(Debug, Default)]
-pub(super) struct Undo {
+pub(super) struct UndoStack {
     turns: VecDeque<Vec<FileChange>>,
 }
 
 /// The files that taking a turn back restored, and those it left.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Undone {
+pub(in crate::cli) struct UndoResult {
     /// Files that are as they were before the turn.
     pub(in crate::cli) restored: Vec<RepoPath>,
     /// Files somebody edited after the turn: left as they are.
     pub(in crate::cli) left: Vec<RepoPath>,
 }
 
-impl Undo {
+impl UndoStack {
     /// Notes what a turn did, from what differed before and after it.
-    pub(super) fn note(&mut self, before: &[FileChange], after: &[FileChange]) {
+    pub(super) fn record_turn(&mut self, before: &[FileChange], after: &[FileChange]) {
         let edits = edits(before, after);
         if edits.is_empty() {
             return;
@@ -37,17 +37,17 @@ impl Undo {
     }
 
     /// Takes the last turn with edits back; `None` when there is none.
-    pub(super) fn take_back(&mut self, directory: &Directory) -> Result<Option<Undone>, Failure> {
+    pub(super) fn undo(&mut self, directory: &Directory) -> Result<Option<UndoResult>, CliError> {
         let Some(edits) = self.turns.pop_back() else {
             return Ok(None);
         };
-        let mut undone = Undone {
+        let mut undone = UndoResult {
             restored: Vec::new(),
             left: Vec::new(),
         };
         for edit in edits {
             let put_back = directory.put_back(&edit.path, edit.after.as_ref(), edit.before.as_ref());
-            match put_back.map_err(Failure::failed)? {
+            match put_back.map_err(CliError::failed)? {
                 true => undone.restored.push(edit.path),
                 false => undone.left.push(edit.path),
             }
@@ -89,12 +89,12 @@ fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::edits;
-    use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+    use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
 
     fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
         let version = |text: &str| FileVersion {
             content: text.to_owned().into(),
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         };
         FileChange {
             path: RepoPath::parse(path).unwrap(),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edits_of_one_turn_are_told_from_those_before_it() {
+    fn undo_lists_only_the_edits_of_the_last_turn() {
         let before = [
             change("again", Some("1"), Some("2")),
             change("back", Some("1"), Some("2")),

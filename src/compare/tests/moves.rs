@@ -1,11 +1,11 @@
 //! Environments that live elsewhere after a change: said first, with a rule of the highest severity, and with the grants
 //! that takes, whatever they render to and whatever else fails.
 
-use super::{bench, repository, sides};
-use crate::compare::{Asked, Comparison, Told};
-use crate::model::Need;
+use super::{fixture, repository, sides};
+use crate::compare::{ChangeReport, CompareRequest, Comparison};
+use crate::model::RequiredGrant;
 use crate::redact::Redactor;
-use crate::review::Severity;
+use crate::review::RiskSeverity;
 use tokio_util::sync::CancellationToken;
 
 fn spec(server: &str, namespace: &str) -> String {
@@ -19,7 +19,7 @@ fn inline(name: &str, server: &str, namespace: &str, data: &str) -> String {
     )
 }
 
-fn taken(needs: &[Need]) -> Vec<Option<&str>> {
+fn taken(needs: &[RequiredGrant]) -> Vec<Option<&str>> {
     let mut taken: Vec<_> = needs.iter().map(|need| need.environment.as_deref()).collect();
     taken.dedup();
     taken
@@ -66,7 +66,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     let (apart, retargeted) = (apart(), spec("https://prod", "prod"));
     let base = base(&apart);
     let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
     let text = comparison.report.text(1_000);
     let first = "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod, `spec.namespace` dev -> prod; \
@@ -74,7 +74,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     assert!(text.starts_with(first), "{text}");
     assert!(text.contains("0 of 3 environments change"), "{text}");
     let risks = &comparison.report.risks;
-    assert_eq!((risks[0].id, risks[0].severity), ("DD101", Severity::High));
+    assert_eq!((risks[0].id, risks[0].severity), ("DD101", RiskSeverity::High));
     let json = serde_json::to_value(&comparison.report).unwrap();
     assert_eq!(json["settings"][0]["environment"], "environments/dev");
     assert_eq!(json["settings"][0]["happens"], "changed");
@@ -83,7 +83,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     // A place of its own takes the grant of the environment alone, and so do labels.
     let elsewhere = spec("https://free", "free");
     let head = with(&base, "environments/dev/spec.json", Some(&elsewhere));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert_eq!(
         (taken(&comparison.needs), found(&comparison)[0].0),
         (vec![DEV], "DD101")
@@ -91,7 +91,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     let labelled =
         r#"{"metadata":{"labels":{"a":"b"}},"spec":{"apiServer":"https://dev","namespace":"dev"}}"#;
     let head = with(&base, "environments/dev/spec.json", Some(labelled));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     let told = ("DD103", "`metadata.labels.a` nothing -> b".to_owned());
     assert_eq!(
         (taken(&comparison.needs), found(&comparison)),
@@ -100,7 +100,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     // Written in another way it is the same.
     let spaced = format!(" {}\n", apart[0].1);
     let head = with(&base, "environments/dev/spec.json", Some(&spaced));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert!(comparison.needs.is_empty() && comparison.report.settings.is_empty());
 }
 
@@ -109,7 +109,7 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
     let apart = apart();
     let base = base(&apart);
     let gone = with(&base, "environments/dev/spec.json", None);
-    let comparison = bench().all(&base, &gone).await;
+    let comparison = fixture().all(&base, &gone).await;
     assert_eq!(
         found(&comparison)[0],
         ("DD101", "its settings are gone".to_owned())
@@ -124,18 +124,18 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
     // The same environment at another path reaches what is there; nobody owns the path yet.
     let moved = with(&gone, "environments/copy/spec.json", Some(&apart[0].1));
     let moved = with(&moved, "environments/copy/main.jsonnet", Some("{}"));
-    let comparison = bench().all(&base, &moved).await;
+    let comparison = fixture().all(&base, &moved).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     // Below one that is there it is of that one, and reaches what that one does not.
     for (text, needs) in [(&apart[0].1, vec![DEV]), (&apart[1].1, vec![DEV, PROD])] {
         let nested = with(&base, "environments/dev/more/spec.json", Some(text));
         let nested = with(&nested, "environments/dev/more/main.jsonnet", Some("{}"));
-        let comparison = bench().all(&base, &nested).await;
+        let comparison = fixture().all(&base, &nested).await;
         assert_eq!(taken(&comparison.needs), needs);
     }
     let double = r#"{"spec":{"namespace":"prod"},"spec":{"apiServer":"https://dev","namespace":"dev"}}"#;
     let head = with(&base, "environments/dev/spec.json", Some(double));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     let (id, detail) = &found(&comparison)[0];
     assert!(
@@ -159,20 +159,20 @@ async fn an_environment_in_a_program_moves_whatever_else_fails() {
     let head = with(&base, "environments/dev/main.jsonnet", Some(&moved));
     // Another one is broken by the same change.
     let head = with(&head, "environments/prod/main.jsonnet", Some("no JSON"));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [DEV, OTHER]);
     assert!(comparison.report.text(1_000).starts_with("⚠ `dev` moves: "));
 
     // Its own objects are broken, and where they go is known.
     let broken = inline("dev", "https://prod", "prod", "[1]");
     let head = with(&base, "environments/dev/main.jsonnet", Some(&broken));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert!(!comparison.failing.is_empty());
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
 
     // What says nothing may go anywhere.
     let head = with(&base, "environments/dev/main.jsonnet", Some("no JSON"));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     assert_eq!(found(&comparison)[0].0, "DD102");
     assert!(
@@ -184,19 +184,19 @@ async fn an_environment_in_a_program_moves_whatever_else_fails() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_from_people_still_counts() {
+async fn a_move_counts_even_if_its_target_is_redacted() {
     let mut apart = apart();
     apart[1].1 = spec("https://prod", "a-live-secret-of-ours");
     let (base, retargeted) = (base(&apart), spec("https://prod", "a-live-secret-of-ours"));
     let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
-    let comparison = bench().all(&base, &head).await;
+    let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
     let shown = format!("{:?}{}", comparison.report, comparison.report.text(5_000));
     assert!(!shown.contains("a-live-secret"), "{shown}");
 }
 
 #[tokio::test]
-async fn a_change_that_was_not_compared_says_what_moves_and_what_may() {
+async fn an_uncompared_change_reports_certain_and_possible_moves() {
     let apart = apart();
     let mut base = base(&apart);
     base.retain(|(name, _)| *name != "environments/other/spec.json");
@@ -208,13 +208,13 @@ async fn a_change_that_was_not_compared_says_what_moves_and_what_may() {
     );
     let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
     let head = with(&head, "environments/other/main.jsonnet", Some(&moved));
-    let (bench, sides) = (bench(), sides(&base, &head));
+    let (bench, sides) = (fixture(), sides(&base, &head));
     let stopped = CancellationToken::new();
     stopped.cancel();
-    let asked = Asked::all(sides.clone(), "");
+    let asked = CompareRequest::all(sides.clone(), "");
     let error = bench.comparer.compare(asked, &stopped).await.unwrap_err();
-    let uncompared = bench.comparer.uncompared(sides, error).await;
-    let told = Told::of(Err(uncompared), 2_000, &Redactor::new(Vec::new()));
+    let uncompared = bench.comparer.report_uncompared(sides, error).await;
+    let told = ChangeReport::new(Err(uncompared), 2_000, &Redactor::new(Vec::new()));
     assert_eq!(taken(&told.needs), [None, DEV, OTHER, PROD]);
     for said in [
         "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod",
@@ -228,7 +228,7 @@ async fn a_change_that_was_not_compared_says_what_moves_and_what_may() {
 }
 
 #[tokio::test]
-async fn settings_that_only_may_have_named_a_cluster_excuse_no_environment_in_a_program() {
+async fn ambiguous_old_settings_do_not_exempt_an_inline_environment_from_the_grant() {
     let in_program = |spec: &str| {
         format!(
             r#"{{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{{"name":"dev"}},"spec":{spec},"data":{{}}}}"#
@@ -263,7 +263,7 @@ async fn settings_that_only_may_have_named_a_cluster_excuse_no_environment_in_a_
         let base = with(&base, "environments/other/spec.json", None);
         let base = with(&base, "environments/dev/main.jsonnet", Some(&was));
         let head = with(&base, "environments/dev/main.jsonnet", Some(&is));
-        let comparison = bench().all(&base, &head).await;
+        let comparison = fixture().all(&base, &head).await;
         assert_eq!(taken(&comparison.needs), [DEV, PROD], "{dev} {moved}");
         let text = comparison.report.text(1_000);
         assert!(text.contains("it reaches `environments/prod`"), "{text}");
@@ -271,7 +271,7 @@ async fn settings_that_only_may_have_named_a_cluster_excuse_no_environment_in_a_
 }
 
 #[tokio::test]
-async fn a_description_that_cannot_be_read_concerns_its_environment_alone() {
+async fn an_unreadable_spec_affects_only_its_own_environment() {
     let (apart, free) = (apart(), spec("https://free", "free"));
     let good = base(&apart);
     // Links that lead nowhere and outside, before and after the change.
@@ -279,28 +279,28 @@ async fn a_description_that_cannot_be_read_concerns_its_environment_alone() {
     let bad = with(&bad, "environments/out/spec.json", Some("-> ../../../x"));
     let bad = with(&bad, "environments/out/main.jsonnet", Some("{}"));
     let edited = with(&bad, "lib/web.libsonnet", Some("{}"));
-    let comparison = bench().all(&bad, &edited).await;
+    let comparison = fixture().all(&bad, &edited).await;
     assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
     assert_ne!(comparison.report.environments.len(), 0);
     // Where they live is not known: an environment that moves may reach them.
     let moved = with(&bad, "environments/dev/spec.json", Some(&free));
-    let comparison = bench().all(&bad, &moved).await;
+    let comparison = fixture().all(&bad, &moved).await;
     assert_eq!(taken(&comparison.needs), [DEV, OTHER, Some("environments/out")]);
     // The change that breaks one may let it go anywhere, and the one that mends it says where it goes.
     let broken = with(&good, "environments/other/spec.json", Some("-> nowhere"));
-    let comparison = bench().all(&good, &broken).await;
+    let comparison = fixture().all(&good, &broken).await;
     assert_eq!(taken(&comparison.needs), [None, OTHER]);
     assert_eq!(found(&comparison)[0].0, "DD102");
-    let comparison = bench().all(&broken, &good).await;
+    let comparison = fixture().all(&broken, &good).await;
     assert_eq!(taken(&comparison.needs), [OTHER]);
-    let comparison = bench()
+    let comparison = fixture()
         .all(&broken, &with(&broken, "environments/other/spec.json", None))
         .await;
     assert_eq!(taken(&comparison.needs), [OTHER]);
 }
 
 #[tokio::test]
-async fn what_describes_no_environment_of_the_repository_neither_moves_nor_lives_anywhere() {
+async fn vendored_and_orphaned_specs_never_move_and_occupy_no_cluster() {
     let (apart, free, prod) = (
         apart(),
         spec("https://free", "free"),
@@ -323,22 +323,22 @@ async fn what_describes_no_environment_of_the_repository_neither_moves_nor_lives
     }
     before.push(("docs/api/spec.json", "no JSON"));
     after.push(("docs/api/spec.json", "-> nowhere"));
-    let comparison = bench().all(&before, &after).await;
+    let comparison = fixture().all(&before, &after).await;
     assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
     assert!(comparison.report.settings.is_empty());
     let moved = with(&before, "environments/dev/spec.json", Some(&free));
-    let comparison = bench().all(&before, &moved).await;
+    let comparison = fixture().all(&before, &moved).await;
     assert_eq!(taken(&comparison.needs), [DEV]);
     // Any program makes it one: who applies it names the file.
     let named = with(&base, "environments/dev/more/spec.json", Some(&prod));
     let named = with(&named, "environments/dev/more/app.jsonnet", Some("{}"));
-    let comparison = bench().all(&base, &named).await;
+    let comparison = fixture().all(&base, &named).await;
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
     // A description that is there alone becomes one with its program.
     let alone = with(&base, "environments/dev/more/spec.json", Some(&prod));
-    let comparison = bench().all(&base, &alone).await;
+    let comparison = fixture().all(&base, &alone).await;
     assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
-    let comparison = bench().all(&alone, &named).await;
+    let comparison = fixture().all(&alone, &named).await;
     assert_eq!(taken(&comparison.needs), [Some("environments/dev/more"), PROD]);
 }
 
@@ -359,7 +359,7 @@ async fn very_many_environments_that_move_take_a_grant_for_all() {
     let was = with(&base, "environments/dev/spec.json", None);
     let was = with(&was, "environments/dev/main.jsonnet", Some(&before));
     let is = with(&was, "environments/dev/main.jsonnet", Some(&after));
-    let comparison = bench().all(&was, &is).await;
+    let comparison = fixture().all(&was, &is).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     assert_eq!(comparison.needs.len(), 2);
     let said = &comparison.needs[0].because;
@@ -380,7 +380,7 @@ async fn very_many_environments_that_move_take_a_grant_for_all() {
     let was: Vec<_> = base.iter().copied().chain(described("{}")).collect();
     let labelled = r#"{"metadata":{"labels":{"a":"b"}}}"#;
     let is: Vec<_> = base.iter().copied().chain(described(labelled)).collect();
-    let comparison = bench().all(&was, &is).await;
+    let comparison = fixture().all(&was, &is).await;
     assert_eq!(taken(&comparison.needs), [None]);
     assert_eq!(
         comparison.needs[0].because,

@@ -1,8 +1,8 @@
 //! Files that are validated together.
 
-use super::{bench, path};
-use crate::compare::{CompareError, Progress, Sides, Stage};
-use crate::tanka::testing::Files;
+use super::{fixture, path};
+use crate::compare::{CompareError, CompareProgress, Sides, ValidationStage};
+use crate::tanka::testing::ReadOnlyTree;
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ fn files() -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn every_environment_is_rendered_once_however_many_files_are_validated() {
-    let (bench, files) = (bench(), files());
+    let (bench, files) = (fixture(), files());
     let files: Vec<(&str, &str)> = files
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
@@ -38,7 +38,10 @@ async fn every_environment_is_rendered_once_however_many_files_are_validated() {
     let stages = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&stages);
     let tell = Arc::new(move |stage| told.lock().unwrap().push(stage));
-    let (sides, cancel) = (Sides::only(Files::new(&files)), CancellationToken::new());
+    let (sides, cancel) = (
+        Sides::unchanged_tree(ReadOnlyTree::new(&files)),
+        CancellationToken::new(),
+    );
     let found = bench
         .comparer
         .validate_all(sides.clone(), paths.collect(), tell, &cancel);
@@ -76,12 +79,15 @@ async fn every_environment_is_rendered_once_however_many_files_are_validated() {
     );
     let stages = stages.lock().unwrap();
     let ended = |all: usize| {
-        let progress = Progress {
+        let progress = CompareProgress {
             done: all,
             total: all,
         };
-        [Stage::Files(progress), Stage::Environments(progress)]
-            .map(|stage| stages.iter().filter(|told| **told == stage).count())
+        [
+            ValidationStage::Files(progress),
+            ValidationStage::Environments(progress),
+        ]
+        .map(|stage| stages.iter().filter(|told| **told == stage).count())
     };
     assert_eq!((ended(56), ended(50)), ([1, 0], [0, 1]));
 }
@@ -128,9 +134,12 @@ async fn the_messages_of_a_large_repository_are_shown_without_the_secrets_of_the
         .collect();
     let is_program = |name: &&str| name.ends_with("main.jsonnet") || name.starts_with("lib/");
     let paths = files.iter().map(|(name, _)| *name).filter(is_program).map(path);
-    let (sides, cancel) = (Sides::only(Files::new(&files)), CancellationToken::new());
+    let (sides, cancel) = (
+        Sides::unchanged_tree(ReadOnlyTree::new(&files)),
+        CancellationToken::new(),
+    );
     let tell = Arc::new(|_| {});
-    let found = bench()
+    let found = fixture()
         .comparer
         .validate_all(sides, paths.collect(), tell, &cancel)
         .await

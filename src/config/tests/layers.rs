@@ -123,7 +123,7 @@ fn a_secret_file_is_found_beside_the_configuration() {
     let text = "[repositories.apps]\nurl = \"https://git.example.com/apps\"\ntoken = { file = \"token\" }\n";
     std::fs::write(&path, text).unwrap();
     let environment = [("ANTHROPIC_API_KEY".to_owned(), "sk-ant-0123456789".to_owned())];
-    let config = Config::load(Sources::read(Some(&path), environment, Vec::new()).unwrap()).unwrap();
+    let config = Config::load(ConfigSources::read(Some(&path), environment, Vec::new()).unwrap()).unwrap();
     assert_eq!(
         config.repositories["apps"].token.as_ref().unwrap().expose(),
         "ghs-0123456789"
@@ -132,7 +132,7 @@ fn a_secret_file_is_found_beside_the_configuration() {
 
 #[test]
 fn a_file_that_cannot_be_read_says_so() {
-    let error = Sources::read(Some(&PathBuf::from("/nowhere/drydock.toml")), [], Vec::new())
+    let error = ConfigSources::read(Some(&PathBuf::from("/nowhere/drydock.toml")), [], Vec::new())
         .err()
         .unwrap();
     let why =

@@ -8,7 +8,7 @@ mod refusals;
 mod table;
 mod terminal;
 
-use crate::config::{Config, SourceFile, Sources};
+use crate::config::{Config, ConfigSources, SourceFile};
 use std::path::PathBuf;
 
 /// A complete configuration: a Slack channel, a Telegram bot and a hook.
@@ -48,11 +48,11 @@ const SECRETS: [(&str, &str); 6] = [
     ("ANTHROPIC_API_KEY", "sk-ant-canary-0f9e8d7c6b"),
 ];
 
-fn sources(text: &str) -> Sources {
+fn sources(text: &str) -> ConfigSources {
     let environment = SECRETS
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Sources {
+    ConfigSources {
         file: Some(SourceFile {
             path: PathBuf::from("drydock.toml"),
             text: text.to_owned(),
@@ -62,7 +62,7 @@ fn sources(text: &str) -> Sources {
     }
 }
 
-fn with(text: &str, environment: &[(&str, &str)]) -> Sources {
+fn with(text: &str, environment: &[(&str, &str)]) -> ConfigSources {
     let mut sources = sources(text);
     let more = environment
         .iter()
@@ -71,7 +71,7 @@ fn with(text: &str, environment: &[(&str, &str)]) -> Sources {
     sources
 }
 
-fn problems(sources: Sources) -> Vec<String> {
+fn problems(sources: ConfigSources) -> Vec<String> {
     match Config::load(sources) {
         Ok(_) => Vec::new(),
         Err(error) => {

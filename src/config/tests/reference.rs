@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::error::Problems;
-use crate::config::keys::{KEYS, Unset};
+use crate::config::keys::{KEYS, UnsetRule};
 use crate::config::layers::Layers;
 use crate::config::reader::default_value;
 use crate::config::value::Value;
@@ -56,7 +56,7 @@ fn shown(value: &Value) -> String {
 fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
     let mut problems = Problems::default();
     let layers = Layers::read(
-        &Sources {
+        &ConfigSources {
             environment: Default::default(),
             ..sources(&uncommented())
         },
@@ -67,7 +67,7 @@ fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
     assert_eq!(documented, KEYS.iter().map(|key| key.path.to_owned()).collect());
     for (path, entry) in &layers.entries {
         let key = KEYS.iter().find(|key| key.path == pattern(path)).unwrap();
-        if let Unset::Default(text) = key.unset {
+        if let UnsetRule::Default(text) = key.unset {
             let default = default_value(key.kind, text).expect(key.path);
             assert_eq!(shown(entry.value.as_ref().unwrap()), shown(&default), "{path}");
         }
@@ -77,7 +77,7 @@ fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
 #[test]
 fn the_reference_file_states_every_bound() {
     for key in KEYS {
-        let crate::config::Kind::Integer { min, max } = key.kind else {
+        let crate::config::ValueKind::Integer { min, max } = key.kind else {
             continue;
         };
         let name = key.path.rsplit('.').next().unwrap();
@@ -91,7 +91,7 @@ fn the_reference_file_states_every_bound() {
 #[test]
 fn every_default_is_a_value_of_its_key() {
     for key in KEYS {
-        if let Unset::Default(text) = key.unset {
+        if let UnsetRule::Default(text) = key.unset {
             assert!(default_value(key.kind, text).is_some(), "{}", key.path);
         }
     }
@@ -109,7 +109,7 @@ fn the_reference_file_changes_nothing_as_it_is() {
 
 /// R29
 #[test]
-fn every_kind_of_data_ends_by_default_and_is_kept_for_ever_where_somebody_says_0() {
+fn every_kind_of_data_expires_by_default_and_0_keeps_it_forever() {
     let RetentionSettings {
         message_days,
         usage_days,

@@ -43,7 +43,7 @@ fn an_empty_telegram_secret_is_refused_wherever_it_is_written() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_in_the_order_of_the_file() {
+fn all_configuration_problems_are_reported_at_once_in_file_order() {
     let mut sources = with(
         "[server]\nlisten = 1\n[limits]\nstep_max = 3\n[hooks.ci]\nscheme = \"github\"\n",
         &[
@@ -74,7 +74,7 @@ fn all_problems_are_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn text_that_is_not_toml_is_told_by_line() {
+fn invalid_toml_is_reported_with_its_line() {
     let found = problems(sources("[server]\nlisten = \"127.0.0.1:1\"\nlisten = \"canary\n"));
     assert!(!found.is_empty());
     assert!(
@@ -87,7 +87,7 @@ fn text_that_is_not_toml_is_told_by_line() {
 }
 
 #[test]
-fn what_a_file_that_is_not_toml_sets_is_not_called_missing() {
+fn keys_set_in_an_invalid_toml_file_are_not_reported_as_missing() {
     let mut sources = sources(&format!("{GOOD}\n[server\n"));
     sources.environment.clear();
     let found = problems(sources);
@@ -149,7 +149,7 @@ fn a_section_is_not_a_key() {
 
 /// TK-10
 #[test]
-fn a_missing_key_is_told_where_the_model_was_chosen() {
+fn a_missing_key_is_reported_at_the_line_that_chose_the_model() {
     let found = problems(sources("[model]\ndefault = \"openai/gpt-4o\"\n"));
     assert_eq!(
         found,

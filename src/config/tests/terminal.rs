@@ -10,7 +10,7 @@ fn terminal(text: Option<&str>, environment: &[(&str, &str)]) -> Result<(String,
     let environment = environment
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let sources = Sources {
+    let sources = ConfigSources {
         file,
         environment: environment.collect(),
         flags: Vec::new(),
@@ -57,7 +57,7 @@ fn model(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> St
             .collect()
     };
     let environment: Vec<(&str, &str)> = keys.chain(environment.iter().copied()).collect();
-    let config = Config::for_terminal(Sources {
+    let config = Config::for_terminal(ConfigSources {
         environment: pairs(&environment).into_iter().collect(),
         flags: pairs(flags),
         ..sources(file)
@@ -181,7 +181,7 @@ fn a_servers_file_works_on_a_laptop_without_its_secrets() {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_told_in_the_terminal_too() {
+fn a_mistake_in_the_file_is_reported_in_terminal_mode_too() {
     let error = terminal(
         Some("[limits]\nsteps = 3"),
         &[("OPENAI_API_KEY", "key-0123456789")],

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// The way a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum BodyEnding {
     /// The body ends properly.
     Complete,
     /// The body does not end.
@@ -22,13 +22,13 @@ pub(super) enum Ending {
 #[derive(Debug)]
 pub(super) struct AnswerBody {
     bytes: Option<Bytes>,
-    ending: Ending,
+    ending: BodyEnding,
     written_at: Arc<OnceLock<Instant>>,
 }
 
 impl AnswerBody {
     /// A body.
-    pub(super) fn new(bytes: Bytes, ending: Ending) -> Self {
+    pub(super) fn new(bytes: Bytes, ending: BodyEnding) -> Self {
         Self {
             bytes: Some(bytes).filter(|bytes| !bytes.is_empty()),
             ending,
@@ -37,7 +37,7 @@ impl AnswerBody {
     }
 
     /// Tells when its bytes were handed to the connection.
-    pub(super) fn telling(self, written_at: Arc<OnceLock<Instant>>) -> Self {
+    pub(super) fn with_written_at(self, written_at: Arc<OnceLock<Instant>>) -> Self {
         Self { written_at, ..self }
     }
 }
@@ -55,14 +55,14 @@ impl Body for AnswerBody {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         match self.ending {
-            Ending::Complete => Poll::Ready(None),
+            BodyEnding::Complete => Poll::Ready(None),
             // Woken by nobody: the connection's own end drops it.
-            Ending::Stall => Poll::Pending,
-            Ending::Reset => Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into()))),
+            BodyEnding::Stall => Poll::Pending,
+            BodyEnding::Reset => Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into()))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none() && self.ending == Ending::Complete
+        self.bytes.is_none() && self.ending == BodyEnding::Complete
     }
 }

@@ -7,15 +7,15 @@ use std::time::Instant;
 
 /// A request that was in order.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ModelRequest {
     /// The model.
     pub model: String,
     /// The system prompt.
     pub system: String,
     /// The tools offered; shared with the request before, where it offered the same.
-    pub tools: Arc<[AskedTool]>,
+    pub tools: Arc<[RequestTool]>,
     /// The conversation.
-    pub messages: Vec<AskedMessage>,
+    pub messages: Vec<RequestMessage>,
     /// The key it came with, if any.
     pub api_key: Option<String>,
     /// The body as it came.
@@ -28,7 +28,7 @@ pub struct Asked {
 
 /// A tool offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedTool {
+pub struct RequestTool {
     /// The name.
     pub name: String,
     /// The schema of its arguments.
@@ -37,7 +37,7 @@ pub struct AskedTool {
 
 /// The speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedRole {
+pub enum RequestRole {
     /// The person, or results.
     User,
     /// The model.
@@ -46,20 +46,20 @@ pub enum AskedRole {
 
 /// A message. OpenAI's tool messages count as one message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedMessage {
+pub struct RequestMessage {
     /// The speaker.
-    pub role: AskedRole,
+    pub role: RequestRole,
     /// The words, blocks joined by an empty line.
     pub text: String,
     /// The calls it makes.
-    pub calls: Vec<AskedCall>,
+    pub calls: Vec<RequestCall>,
     /// The results it brings.
-    pub results: Vec<AskedResult>,
+    pub results: Vec<RequestResult>,
 }
 
 /// A call in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedCall {
+pub struct RequestCall {
     /// The id.
     pub id: String,
     /// The tool.
@@ -70,7 +70,7 @@ pub struct AskedCall {
 
 /// A result in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedResult {
+pub struct RequestResult {
     /// The id of its call.
     pub call: String,
     /// The content.
@@ -79,27 +79,27 @@ pub struct AskedResult {
     pub is_error: bool,
 }
 
-impl Asked {
+impl ModelRequest {
     /// The last words of the person.
     pub fn last_user_text(&self) -> &str {
         let mut texts = self
             .messages
             .iter()
             .rev()
-            .filter(|message| message.role == AskedRole::User);
+            .filter(|message| message.role == RequestRole::User);
         texts
             .find(|message| !message.text.is_empty())
             .map_or("", |message| &message.text)
     }
 
     /// The results the model is asked to go on from; empty at the start of a turn.
-    pub fn last_results(&self) -> &[AskedResult] {
+    pub fn last_results(&self) -> &[RequestResult] {
         self.messages.last().map_or(&[], |message| &message.results)
     }
 }
 
 /// Checks the rules every conversation has to keep to. The error is what the service would say.
-pub(super) fn check(system: &str, tools: &[AskedTool], messages: &[AskedMessage]) -> Result<(), String> {
+pub(super) fn check(system: &str, tools: &[RequestTool], messages: &[RequestMessage]) -> Result<(), String> {
     if system.trim().is_empty() {
         return Err("system: no system prompt".to_owned());
     }
@@ -119,11 +119,11 @@ pub(super) fn check(system: &str, tools: &[AskedTool], messages: &[AskedMessage]
     check_pairs(messages)
 }
 
-fn check_turns(messages: &[AskedMessage]) -> Result<(), String> {
+fn check_turns(messages: &[RequestMessage]) -> Result<(), String> {
     let ends = [messages.first(), messages.last()];
     if ends
         .iter()
-        .any(|message| message.is_none_or(|message| message.role != AskedRole::User))
+        .any(|message| message.is_none_or(|message| message.role != RequestRole::User))
     {
         return Err("messages: the first and the last must be of the user".to_owned());
     }
@@ -142,7 +142,7 @@ fn check_turns(messages: &[AskedMessage]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_pairs(messages: &[AskedMessage]) -> Result<(), String> {
+fn check_pairs(messages: &[RequestMessage]) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let results: Vec<&str> = message

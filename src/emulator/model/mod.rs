@@ -11,10 +11,10 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use conversation::{Asked, AskedCall, AskedMessage, AskedResult, AskedRole, AskedTool};
-pub use script::{Answer, Fault, Queue, Script, calls, queue, says};
+pub use conversation::{ModelRequest, RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool};
+pub use script::{AnswerFault, AnswerQueue, AnswerScript, ScriptedAnswer, calls, queue, says};
 
-use server::Shared;
+use server::SharedModel;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,19 +22,19 @@ use tokio_util::task::TaskTracker;
 /// A running emulator. Stops when it is dropped.
 pub struct ModelEmulator {
     url: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedModel>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl ModelEmulator {
     /// Starts one on a free loopback port. Needs a running tokio runtime.
-    pub fn start(script: impl Script + 'static) -> std::io::Result<Self> {
+    pub fn start(script: impl AnswerScript + 'static) -> std::io::Result<Self> {
         let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let shared = Arc::new(Shared::new(Box::new(script)));
+        let shared = Arc::new(SharedModel::new(Box::new(script)));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(server::accept(listener, shared.clone(), stop.clone()));
         Ok(Self {
@@ -52,8 +52,8 @@ impl ModelEmulator {
     }
 
     /// The requests that were in order, oldest first; at most the last 4,096.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.shared.asked()
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.shared.requests()
     }
 
     /// Returns the mistakes of requests; at most the first 1,000.

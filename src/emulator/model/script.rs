@@ -1,16 +1,16 @@
 //! Scripts of the model: a function of the conversation, or a list of answers. A script cannot break the wire; faults are asked for by
 //! name.
 
-use super::Asked;
+use super::ModelRequest;
 use crate::model::Usage;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Decides what to answer.
-pub trait Script: Send {
+pub trait AnswerScript: Send {
     /// The answer to a request that was in order. `None` is a request nobody expected: a problem.
-    fn answer(&mut self, asked: &Asked) -> Option<Answer>;
+    fn answer(&mut self, asked: &ModelRequest) -> Option<ScriptedAnswer>;
 
     /// Lines nobody asked for, in a few words each.
     fn unused(&self) -> Vec<String> {
@@ -18,34 +18,34 @@ pub trait Script: Send {
     }
 }
 
-impl<F: FnMut(&Asked) -> Answer + Send> Script for F {
-    fn answer(&mut self, asked: &Asked) -> Option<Answer> {
+impl<F: FnMut(&ModelRequest) -> ScriptedAnswer + Send> AnswerScript for F {
+    fn answer(&mut self, asked: &ModelRequest) -> Option<ScriptedAnswer> {
         Some(self(asked))
     }
 }
 
 /// Answers in order, one per request.
 #[derive(Debug, Default)]
-pub struct Queue(VecDeque<Answer>);
+pub struct AnswerQueue(VecDeque<ScriptedAnswer>);
 
 /// A script that answers in order.
-pub fn queue(answers: impl IntoIterator<Item = Answer>) -> Queue {
-    Queue(answers.into_iter().collect())
+pub fn queue(answers: impl IntoIterator<Item = ScriptedAnswer>) -> AnswerQueue {
+    AnswerQueue(answers.into_iter().collect())
 }
 
-impl Script for Queue {
-    fn answer(&mut self, _: &Asked) -> Option<Answer> {
+impl AnswerScript for AnswerQueue {
+    fn answer(&mut self, _: &ModelRequest) -> Option<ScriptedAnswer> {
         self.0.pop_front()
     }
 
     fn unused(&self) -> Vec<String> {
-        self.0.iter().map(Answer::in_short).collect()
+        self.0.iter().map(ScriptedAnswer::summary).collect()
     }
 }
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     /// Words.
     pub text: String,
     /// Thinking before the words, signed; Anthropic only.
@@ -55,12 +55,12 @@ pub struct Answer {
     /// The tokens it used.
     pub usage: Usage,
     /// The fault to make of it.
-    pub fault: Option<Fault>,
+    pub fault: Option<AnswerFault>,
 }
 
 /// A fault of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub enum AnswerFault {
     /// The answer is this instead.
     Status {
         /// The status.
@@ -93,14 +93,14 @@ pub enum Fault {
 }
 
 /// An answer in words.
-pub fn says(text: impl Into<String>) -> Answer {
+pub fn says(text: impl Into<String>) -> ScriptedAnswer {
     let usage = Usage {
         input: 1_000,
         output: 50,
         cache_read: 0,
         cache_write: 0,
     };
-    Answer {
+    ScriptedAnswer {
         text: text.into(),
         thinking: None,
         calls: Vec::new(),
@@ -110,40 +110,40 @@ pub fn says(text: impl Into<String>) -> Answer {
 }
 
 /// An answer that calls a tool.
-pub fn calls(tool: impl Into<String>, arguments: Value) -> Answer {
-    says("").and_calls(tool, arguments)
+pub fn calls(tool: impl Into<String>, arguments: Value) -> ScriptedAnswer {
+    says("").with_call(tool, arguments)
 }
 
-impl Answer {
+impl ScriptedAnswer {
     /// Adds one more call.
     #[must_use]
-    pub fn and_calls(mut self, tool: impl Into<String>, arguments: Value) -> Self {
+    pub fn with_call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
         self.calls.push((tool.into(), arguments));
         self
     }
 
     /// Adds thinking before the words.
     #[must_use]
-    pub fn after_thinking(mut self, thinking: impl Into<String>) -> Self {
+    pub fn with_thinking(mut self, thinking: impl Into<String>) -> Self {
         self.thinking = Some(thinking.into());
         self
     }
 
     /// Adds a fault.
     #[must_use]
-    pub fn but(mut self, fault: Fault) -> Self {
+    pub fn with_fault(mut self, fault: AnswerFault) -> Self {
         self.fault = Some(fault);
         self
     }
 
     /// Sets the tokens it used.
     #[must_use]
-    pub fn costing(mut self, usage: Usage) -> Self {
+    pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    fn in_short(&self) -> String {
+    fn summary(&self) -> String {
         let calls: Vec<&str> = self.calls.iter().map(|(tool, _)| tool.as_str()).collect();
         match calls.is_empty() {
             true => format!("says {:?}", self.text.chars().take(40).collect::<String>()),
@@ -154,7 +154,7 @@ impl Answer {
     /// The arguments of a call as text.
     pub(super) fn arguments(&self, arguments: &Value) -> String {
         match &self.fault {
-            Some(Fault::Arguments(text)) => text.clone(),
+            Some(AnswerFault::Arguments(text)) => text.clone(),
             _ => arguments.to_string(),
         }
     }
@@ -162,7 +162,7 @@ impl Answer {
     /// The id of a call, which is `own` unless the script wants another.
     pub(super) fn call_id(&self, own: String) -> String {
         match &self.fault {
-            Some(Fault::Ids(id)) => id.clone(),
+            Some(AnswerFault::Ids(id)) => id.clone(),
             _ => own,
         }
     }
@@ -170,7 +170,7 @@ impl Answer {
     /// The reason it ended.
     pub(super) fn stop<'a>(&'a self, with_calls: &'a str, without: &'a str) -> &'a str {
         match &self.fault {
-            Some(Fault::Stop(reason)) => reason,
+            Some(AnswerFault::Stop(reason)) => reason,
             _ if self.calls.is_empty() => without,
             _ => with_calls,
         }

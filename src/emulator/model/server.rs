@@ -1,9 +1,9 @@
 //! The HTTP side of the emulator: reads a request within bounds, has it checked, and answers it from
 //! the script.
 
-use super::body::{AnswerBody, Ending};
-use super::conversation::{Asked, AskedMessage, AskedTool};
-use super::script::{Answer, Fault, Script};
+use super::body::{AnswerBody, BodyEnding};
+use super::conversation::{ModelRequest, RequestMessage, RequestTool};
+use super::script::{AnswerFault, AnswerScript, ScriptedAnswer};
 use super::{anthropic, openai};
 use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
@@ -25,40 +25,40 @@ const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Requests remembered.
-const ASKED_KEPT_MAX: usize = 4_096;
+const REQUESTS_KEPT_MAX: usize = 4_096;
 
 /// Problems remembered.
 const PROBLEMS_KEPT_MAX: usize = 1_000;
 
 /// The need of requests for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeyPolicy {
     Required,
     Optional,
 }
 
 /// A request that was read.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ParsedRequest {
     pub(super) model: String,
     pub(super) is_streamed: bool,
     pub(super) includes_usage: bool,
     pub(super) system: String,
-    pub(super) tools: Vec<AskedTool>,
-    pub(super) messages: Vec<AskedMessage>,
+    pub(super) tools: Vec<RequestTool>,
+    pub(super) messages: Vec<RequestMessage>,
     pub(super) api_key: Option<String>,
 }
 
 /// The refusal of a wrong request.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ModelRefusal {
     pub(super) status: u16,
     pub(super) why: String,
 }
 
-impl Refusal {
+impl ModelRefusal {
     /// An invalid request.
-    pub(super) fn bad(why: &str) -> Self {
+    pub(super) fn invalid_request(why: &str) -> Self {
         Self {
             status: 400,
             why: why.to_owned(),
@@ -67,14 +67,14 @@ impl Refusal {
 }
 
 /// The state all connections share.
-pub(super) struct Shared {
+pub(super) struct SharedModel {
     // Held across no await.
     state: Mutex<State>,
 }
 
 struct State {
-    script: Box<dyn Script>,
-    asked: VecDeque<Asked>,
+    script: Box<dyn AnswerScript>,
+    requests: VecDeque<ModelRequest>,
     problems: Vec<String>,
     answers: u64,
 }
@@ -82,14 +82,14 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Api {
     Anthropic,
-    Openai(Key),
+    Openai(KeyPolicy),
 }
 
-impl Shared {
-    pub(super) fn new(script: Box<dyn Script>) -> Self {
+impl SharedModel {
+    pub(super) fn new(script: Box<dyn AnswerScript>) -> Self {
         let state = State {
             script,
-            asked: VecDeque::new(),
+            requests: VecDeque::new(),
             problems: Vec::new(),
             answers: 0,
         };
@@ -98,8 +98,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.state().asked.iter().cloned().collect()
+    pub(super) fn requests(&self) -> Vec<ModelRequest> {
+        self.state().requests.iter().cloned().collect()
     }
 
     pub(super) fn problems(&self) -> Vec<String> {
@@ -115,22 +115,22 @@ impl Shared {
     }
 
     /// Remembers the request and asks the script.
-    fn answer(&self, mut asked: Asked) -> Result<(Answer, u64), Refusal> {
+    fn answer(&self, mut asked: ModelRequest) -> Result<(ScriptedAnswer, u64), ModelRefusal> {
         let mut state = self.state();
         // They are most of a request, and hardly ever others.
-        if let Some(before) = state.asked.back().filter(|before| before.tools == asked.tools) {
+        if let Some(before) = state.requests.back().filter(|before| before.tools == asked.tools) {
             asked.tools = Arc::clone(&before.tools);
         }
         let answer = state.script.answer(&asked);
-        if state.asked.len() == ASKED_KEPT_MAX {
-            state.asked.pop_front();
+        if state.requests.len() == REQUESTS_KEPT_MAX {
+            state.requests.pop_front();
         }
-        state.asked.push_back(asked);
+        state.requests.push_back(asked);
         state.answers += 1;
         let number = state.answers;
         answer
             .map(|answer| (answer, number))
-            .ok_or_else(|| Refusal::bad("the script has no line for this request"))
+            .ok_or_else(|| ModelRefusal::invalid_request("the script has no line for this request"))
     }
 
     fn remember(&self, problem: String) {
@@ -142,7 +142,7 @@ impl Shared {
 }
 
 /// Answers requests until it is stopped.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
+pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedModel>, stop: CancellationToken) {
     // Connections that break are the caller's business, and often the script's own doing.
     serve(listener, Closing::Ordinary, stop, move |request| {
         let shared = shared.clone();
@@ -151,11 +151,11 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: Can
     .await;
 }
 
-async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<AnswerBody> {
+async fn respond(shared: &SharedModel, request: Request<Incoming>) -> Response<AnswerBody> {
     let api = match (request.method(), request.uri().path()) {
         (&Method::POST, "/v1/messages") => Api::Anthropic,
-        (&Method::POST, "/v1/chat/completions") => Api::Openai(Key::Required),
-        (&Method::POST, "/chat/completions") => Api::Openai(Key::Optional),
+        (&Method::POST, "/v1/chat/completions") => Api::Openai(KeyPolicy::Required),
+        (&Method::POST, "/chat/completions") => Api::Openai(KeyPolicy::Optional),
         (method, path) => {
             shared.remember(format!("{method} {path}: no such address"));
             return json_response(404, openai::error_body("no such address"));
@@ -170,7 +170,7 @@ async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Answer
     match answered {
         Ok((read, (answer, number), answered_at)) => {
             let response = write(api, &read, &answer, number).await;
-            response.map(|body| body.telling(answered_at))
+            response.map(|body| body.with_written_at(answered_at))
         }
         Err(refusal) => {
             shared.remember(refusal.why.clone());
@@ -179,18 +179,22 @@ async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Answer
     }
 }
 
-async fn read(api: Api, headers: &HeaderMap, body: Incoming) -> Result<(Asked, Read), Refusal> {
+async fn read(
+    api: Api,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<(ModelRequest, ParsedRequest), ModelRefusal> {
     let whole = tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
     let whole = match whole.await {
         Ok(Ok(whole)) => whole.to_bytes(),
         Ok(Err(_)) => {
-            return Err(Refusal {
+            return Err(ModelRefusal {
                 status: 413,
                 why: "the body is too large or broken".to_owned(),
             });
         }
         Err(_) => {
-            return Err(Refusal {
+            return Err(ModelRefusal {
                 status: 408,
                 why: "the body is too slow".to_owned(),
             });
@@ -199,15 +203,19 @@ async fn read(api: Api, headers: &HeaderMap, body: Incoming) -> Result<(Asked, R
     let at = Instant::now();
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
     if !content_type.is_some_and(|value| value.starts_with("application/json")) {
-        return Err(Refusal::bad("content-type must be application/json"));
+        return Err(ModelRefusal::invalid_request(
+            "content-type must be application/json",
+        ));
     }
-    let raw = String::from_utf8(whole.to_vec()).map_err(|_| Refusal::bad("the body is not UTF-8"))?;
-    let json: Value = serde_json::from_str(&raw).map_err(|_| Refusal::bad("the body is not JSON"))?;
+    let raw = String::from_utf8(whole.to_vec())
+        .map_err(|_| ModelRefusal::invalid_request("the body is not UTF-8"))?;
+    let json: Value =
+        serde_json::from_str(&raw).map_err(|_| ModelRefusal::invalid_request("the body is not JSON"))?;
     let mut read = match api {
         Api::Anthropic => anthropic::read(headers, &json)?,
         Api::Openai(key) => openai::read(headers, &json, key)?,
     };
-    let asked = Asked {
+    let asked = ModelRequest {
         model: read.model.clone(),
         system: std::mem::take(&mut read.system),
         tools: std::mem::take(&mut read.tools).into(),
@@ -220,22 +228,28 @@ async fn read(api: Api, headers: &HeaderMap, body: Incoming) -> Result<(Asked, R
     Ok((asked, read))
 }
 
-async fn write(api: Api, read: &Read, answer: &Answer, number: u64) -> Response<AnswerBody> {
-    let mut ending = Ending::Complete;
+async fn write(api: Api, read: &ParsedRequest, answer: &ScriptedAnswer, number: u64) -> Response<AnswerBody> {
+    let mut ending = BodyEnding::Complete;
     let mut bytes_max = usize::MAX;
     match &answer.fault {
-        Some(Fault::Status {
+        Some(AnswerFault::Status {
             status,
             headers,
             body,
         }) => return status_response(*status, headers, body),
-        Some(Fault::Stall) => std::future::pending().await,
-        Some(Fault::Delay(delay)) => tokio::time::sleep(*delay).await,
-        Some(Fault::Malformed) => return json_response(200, "{\"type\":\"message\",".to_owned()),
-        Some(Fault::StallAfter(bytes)) => (bytes_max, ending) = (*bytes, Ending::Stall),
-        Some(Fault::ResetAfter(bytes)) => (bytes_max, ending) = (*bytes, Ending::Reset),
-        Some(Fault::EndAfter(bytes)) => bytes_max = *bytes,
-        Some(Fault::Arguments(_) | Fault::Ids(_) | Fault::Stop(_) | Fault::ErrorEvent(_)) | None => {}
+        Some(AnswerFault::Stall) => std::future::pending().await,
+        Some(AnswerFault::Delay(delay)) => tokio::time::sleep(*delay).await,
+        Some(AnswerFault::Malformed) => return json_response(200, "{\"type\":\"message\",".to_owned()),
+        Some(AnswerFault::StallAfter(bytes)) => (bytes_max, ending) = (*bytes, BodyEnding::Stall),
+        Some(AnswerFault::ResetAfter(bytes)) => (bytes_max, ending) = (*bytes, BodyEnding::Reset),
+        Some(AnswerFault::EndAfter(bytes)) => bytes_max = *bytes,
+        Some(
+            AnswerFault::Arguments(_)
+            | AnswerFault::Ids(_)
+            | AnswerFault::Stop(_)
+            | AnswerFault::ErrorEvent(_),
+        )
+        | None => {}
     }
     let text = match (api, read.is_streamed) {
         (Api::Anthropic, true) => anthropic::stream(answer, &read.model, number),
@@ -253,7 +267,7 @@ async fn write(api: Api, read: &Read, answer: &Answer, number: u64) -> Response<
     response(200, content_type, AnswerBody::new(bytes, ending))
 }
 
-fn refuse(api: Api, refusal: &Refusal) -> Response<AnswerBody> {
+fn refuse(api: Api, refusal: &ModelRefusal) -> Response<AnswerBody> {
     let body = match api {
         Api::Anthropic => anthropic::error_body(refusal.status, &refusal.why),
         Api::Openai(_) => openai::error_body(&refusal.why),
@@ -276,7 +290,7 @@ fn json_response(status: u16, body: String) -> Response<AnswerBody> {
     response(
         status,
         "application/json",
-        AnswerBody::new(Bytes::from(body), Ending::Complete),
+        AnswerBody::new(Bytes::from(body), BodyEnding::Complete),
     )
 }
 

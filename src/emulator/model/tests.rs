@@ -6,12 +6,13 @@ mod faults;
 mod size;
 mod wire;
 
-use super::{ModelEmulator, Script};
+use super::{AnswerScript, ModelEmulator};
 use crate::access::{Identity, Role, testing::identity};
 use crate::config::ProviderSettings;
 use crate::model::{History, Secret};
 use crate::provider::{
-    Completion, Provider, ProviderError, StreamEvent, ToolSpec, Trouble, TurnRequest, build, http_client,
+    Completion, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest, build,
+    http_client,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -34,18 +35,18 @@ const WAYS: [(&str, bool); 8] = [
 ];
 
 /// An emulator and a provider that talks to it.
-struct Bench {
+struct ModelFixture {
     emulator: ModelEmulator,
     provider: Arc<dyn Provider>,
     model: String,
     identity: Identity,
     tools: Vec<ToolSpec>,
-    told: Vec<StreamEvent>,
+    events: Vec<StreamEvent>,
     cancel: CancellationToken,
 }
 
-impl Bench {
-    fn new((name, is_streamed): (&str, bool), script: impl Script + 'static) -> Self {
+impl ModelFixture {
+    fn new((name, is_streamed): (&str, bool), script: impl AnswerScript + 'static) -> Self {
         let emulator = ModelEmulator::start(script).expect("emulator");
         let settings = |path: &str, api_key: Option<&str>| ProviderSettings {
             api_key: api_key.map(|key| Secret::new(key.to_owned())),
@@ -75,7 +76,7 @@ impl Bench {
             model,
             identity: identity(Role::Editor, &["**"]),
             tools,
-            told: Vec::new(),
+            events: Vec::new(),
             cancel: CancellationToken::new(),
         }
     }
@@ -89,14 +90,14 @@ impl Bench {
             turns: history.turns(),
             answer_tokens_max: 1_000,
         };
-        let told = &mut self.told;
+        let told = &mut self.events;
         self.provider
             .turn(request, &mut |event| told.push(event), &self.cancel)
             .await
     }
 
     fn words(&self) -> String {
-        let words = self.told.iter().filter_map(|event| match event {
+        let words = self.events.iter().filter_map(|event| match event {
             StreamEvent::Text(text) => Some(text.as_str()),
             StreamEvent::CallStarted { .. } | StreamEvent::Retrying { .. } => None,
         });
@@ -110,9 +111,9 @@ impl Bench {
 }
 
 /// The kind of trouble a call ended with.
-fn trouble_of(outcome: &Result<Completion, ProviderError>) -> Option<Trouble> {
+fn failure_kind_of(outcome: &Result<Completion, ProviderError>) -> Option<ProviderFailureKind> {
     match outcome {
-        Err(ProviderError::Failed(failure)) => Some(failure.trouble),
+        Err(ProviderError::Failed(failure)) => Some(failure.kind),
         Err(ProviderError::Cancelled) | Ok(_) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::check;
 use super::history;
-use super::state::{File, Message, State, Upload};
+use super::state::{SharedFile, SlackMessage, SlackState, Upload};
 use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
@@ -23,11 +23,11 @@ pub(super) const FORM_ONLY: [&str; 3] = [
 ];
 
 /// The answer of a method: its fields, or an error code.
-pub(super) type Answer = Result<Value, String>;
+pub(super) type MethodResult = Result<Value, String>;
 
 /// Runs one authorised call.
 pub(super) fn call(
-    state: &mut State,
+    state: &mut SlackState,
     options: &SlackOptions,
     base_url: &str,
     method: &str,
@@ -49,7 +49,7 @@ pub(super) fn call(
         "files.completeUploadExternal" => complete_upload(state, options, body),
         _ => Err("unknown_method".to_owned()),
     };
-    state.called(method, answer.as_ref().err().cloned());
+    state.record_call(method, answer.as_ref().err().cloned());
     match answer {
         Ok(mut fields) => {
             fields["ok"] = json!(true);
@@ -61,7 +61,7 @@ pub(super) fn call(
 
 /// Seconds to wait before this call is allowed; `None` when it is allowed now.
 pub(super) fn must_wait(
-    state: &mut State,
+    state: &mut SlackState,
     limits: RateLimits,
     method: &str,
     body: &Value,
@@ -102,7 +102,7 @@ pub(super) fn must_wait(
     Some((oldest + 60 - at.as_second()).clamp(1, 60).unsigned_abs())
 }
 
-fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+fn post(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
     let channel = channel(state, options, body)?;
     check_message(state, body)?;
     if let Some(metadata) = body.get("metadata")
@@ -112,7 +112,7 @@ fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
     }
     let thread_ts = thread(state, &channel, body);
     let ts = state.next_ts((options.at)());
-    state.messages.push(Message {
+    state.messages.push(SlackMessage {
         channel: channel.clone(),
         ts: ts.clone(),
         thread_ts,
@@ -128,7 +128,7 @@ fn post(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
     Ok(json!({"channel": channel, "ts": ts, "message": {"text": field(body, "text"), "ts": ts}}))
 }
 
-fn update(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+fn update(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
     let channel = channel(state, options, body)?;
     let ts = field(body, "ts");
     match state.message(&channel, &ts) {
@@ -147,7 +147,7 @@ fn update(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
     Ok(json!({"channel": channel, "ts": ts, "text": field(body, "text")}))
 }
 
-fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+fn ephemeral(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
     let channel = channel(state, options, body)?;
     let user = field(body, "user");
     let is_member = state
@@ -160,7 +160,7 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
     check_message(state, body)?;
     let thread_ts = thread(state, &channel, body);
     let ts = state.next_ts((options.at)());
-    let whisper = Message {
+    let whisper = SlackMessage {
         channel,
         ts: ts.clone(),
         thread_ts,
@@ -173,13 +173,13 @@ fn ephemeral(state: &mut State, options: &SlackOptions, body: &Value) -> Answer 
         shown_at: Instant::now(),
         files: Vec::new(),
     };
-    whispered(state, whisper);
+    show_ephemeral(state, whisper);
     Ok(json!({"message_ts": ts}))
 }
 
 /// Shows a text to one person, but not in a thread that nobody has answered in: Slack takes that and shows it to nobody.
 /// See `thread_ts` of <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
-fn whispered(state: &mut State, whisper: Message) {
+fn show_ephemeral(state: &mut SlackState, whisper: SlackMessage) {
     if let Some(thread) = &whisper.thread_ts
         && state.replies(&whisper.channel, thread).next().is_none()
     {
@@ -197,7 +197,7 @@ enum Reaction {
     Remove,
 }
 
-fn react(state: &mut State, body: &Value, reaction: Reaction) -> Answer {
+fn react(state: &mut SlackState, body: &Value, reaction: Reaction) -> MethodResult {
     let (channel, ts, name) = (
         field(body, "channel"),
         field(body, "timestamp"),
@@ -216,7 +216,7 @@ fn react(state: &mut State, body: &Value, reaction: Reaction) -> Answer {
     }
 }
 
-fn upload_url(state: &mut State, base_url: &str, body: &Value) -> Answer {
+fn upload_url(state: &mut SlackState, base_url: &str, body: &Value) -> MethodResult {
     let name = field(body, "filename");
     let length: usize = field(body, "length").parse().unwrap_or(0);
     if name.is_empty() || length == 0 {
@@ -234,7 +234,7 @@ fn upload_url(state: &mut State, base_url: &str, body: &Value) -> Answer {
     Ok(json!({"upload_url": format!("{base_url}/upload/{id}"), "file_id": id}))
 }
 
-fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+fn complete_upload(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
     let channel = channel_named(state, options, &field(body, "channel_id"))?;
     let files: Vec<(String, String)> = body["files"]
         .as_array()
@@ -261,7 +261,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
     let thread_ts = thread(state, &channel, body);
     for (id, title) in files {
         if let Some(upload) = state.uploads.remove(&id) {
-            state.files.push(File {
+            state.files.push(SharedFile {
                 // Without a title a file has its name for one.
                 title: if title.is_empty() {
                     upload.name.clone()
@@ -277,7 +277,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
         }
     }
     let ts = state.next_ts((options.at)());
-    state.messages.push(Message {
+    state.messages.push(SlackMessage {
         channel,
         ts,
         thread_ts,
@@ -294,7 +294,7 @@ fn complete_upload(state: &mut State, options: &SlackOptions, body: &Value) -> A
     Ok(json!({"files": body["files"]}))
 }
 
-pub(super) fn check_message(state: &mut State, body: &Value) -> Result<(), String> {
+pub(super) fn check_message(state: &mut SlackState, body: &Value) -> Result<(), String> {
     check::message(body).map_err(|refusal| {
         state.problems.push(format!("{}: {}", refusal.code, refusal.why));
         refusal.code.to_owned()
@@ -313,11 +313,15 @@ pub(super) fn check_message(state: &mut State, body: &Value) -> Result<(), Strin
     Ok(())
 }
 
-pub(super) fn channel(state: &mut State, options: &SlackOptions, body: &Value) -> Result<String, String> {
+pub(super) fn channel(
+    state: &mut SlackState,
+    options: &SlackOptions,
+    body: &Value,
+) -> Result<String, String> {
     channel_named(state, options, &field(body, "channel"))
 }
 
-fn channel_named(state: &mut State, options: &SlackOptions, id: &str) -> Result<String, String> {
+fn channel_named(state: &mut SlackState, options: &SlackOptions, id: &str) -> Result<String, String> {
     let code = match state.channels.get(id) {
         None => "channel_not_found",
         Some(members) if !members.contains(&options.bot_user) => "not_in_channel",
@@ -331,7 +335,7 @@ fn channel_named(state: &mut State, options: &SlackOptions, id: &str) -> Result<
 }
 
 /// The thread a message goes to. Slack takes any id; a good app only uses ones that exist.
-fn thread(state: &mut State, channel: &str, body: &Value) -> Option<String> {
+fn thread(state: &mut SlackState, channel: &str, body: &Value) -> Option<String> {
     let thread_ts = body["thread_ts"].as_str()?.to_owned();
     if state.message(channel, &thread_ts).is_none() {
         state.problems.push(format!(

@@ -12,26 +12,26 @@ const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
 
 /// The refusal of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct MessageRefusal {
     /// Slack's error code.
     pub(super) code: &'static str,
     /// The reason, in a few words.
     pub(super) why: String,
 }
 
-fn refusal(code: &'static str, why: impl Into<String>) -> Refusal {
-    Refusal {
+fn refusal(code: &'static str, why: impl Into<String>) -> MessageRefusal {
+    MessageRefusal {
         code,
         why: why.into(),
     }
 }
 
-fn invalid(why: impl Into<String>) -> Refusal {
+fn invalid(why: impl Into<String>) -> MessageRefusal {
     refusal("invalid_blocks", why)
 }
 
 /// Checks the text and the blocks of a message.
-pub(super) fn message(body: &Value) -> Result<(), Refusal> {
+pub(super) fn message(body: &Value) -> Result<(), MessageRefusal> {
     let text = body["text"].as_str().unwrap_or_default();
     if text.chars().count() > TEXT_CHARS_MAX {
         return Err(refusal("msg_too_long", "the text is longer than 40,000"));
@@ -62,7 +62,7 @@ pub(super) fn message(body: &Value) -> Result<(), Refusal> {
     unique_actions(blocks)
 }
 
-fn unique_actions(blocks: &Value) -> Result<(), Refusal> {
+fn unique_actions(blocks: &Value) -> Result<(), MessageRefusal> {
     let mut seen = BTreeSet::new();
     let mut repeated = None;
     walk(blocks, &mut |node| {
@@ -78,7 +78,7 @@ fn unique_actions(blocks: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn one(block: &Value) -> Result<(), Refusal> {
+fn one(block: &Value) -> Result<(), MessageRefusal> {
     if block["block_id"]
         .as_str()
         .is_some_and(|id| id.chars().count() > 255)
@@ -98,7 +98,7 @@ fn one(block: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn section(block: &Value) -> Result<(), Refusal> {
+fn section(block: &Value) -> Result<(), MessageRefusal> {
     let kinds = ["plain_text", "mrkdwn"];
     if block["fields"].is_array() {
         each(&block["fields"], 10, |field| text_object(field, 2_000, &kinds))?;
@@ -111,7 +111,7 @@ fn section(block: &Value) -> Result<(), Refusal> {
     text_object(&block["text"], 3_000, &kinds)
 }
 
-fn button(element: &Value) -> Result<(), Refusal> {
+fn button(element: &Value) -> Result<(), MessageRefusal> {
     if kind(element) != "button" {
         return Err(invalid(format!("unsupported element: `{}`", kind(element))));
     }
@@ -132,7 +132,7 @@ fn button(element: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn rich_text(element: &Value) -> Result<(), Refusal> {
+fn rich_text(element: &Value) -> Result<(), MessageRefusal> {
     let spans = &element["elements"];
     match kind(element) {
         "rich_text_section" | "rich_text_quote" => each(spans, usize::MAX, span),
@@ -156,7 +156,7 @@ fn rich_text(element: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn span(element: &Value) -> Result<(), Refusal> {
+fn span(element: &Value) -> Result<(), MessageRefusal> {
     let filled = |field: &str| element[field].as_str().is_some_and(|text| !text.is_empty());
     let ok = match kind(element) {
         "text" => filled("text"),
@@ -179,7 +179,7 @@ fn span(element: &Value) -> Result<(), Refusal> {
     Err(invalid(format!("a bad rich text element: {element}")))
 }
 
-fn text_object(object: &Value, chars_max: usize, kinds: &[&str]) -> Result<(), Refusal> {
+fn text_object(object: &Value, chars_max: usize, kinds: &[&str]) -> Result<(), MessageRefusal> {
     let text = object["text"].as_str().unwrap_or_default();
     let chars = text.chars().count();
     if !kinds.contains(&kind(object)) || chars == 0 || chars > chars_max {
@@ -191,8 +191,8 @@ fn text_object(object: &Value, chars_max: usize, kinds: &[&str]) -> Result<(), R
 fn each(
     list: &Value,
     count_max: usize,
-    check: impl Fn(&Value) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
+    check: impl Fn(&Value) -> Result<(), MessageRefusal>,
+) -> Result<(), MessageRefusal> {
     match list.as_array() {
         Some(items) if !items.is_empty() && items.len() <= count_max => items.iter().try_for_each(check),
         Some(items) => Err(invalid(format!("{} elements", items.len()))),

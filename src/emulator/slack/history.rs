@@ -1,8 +1,8 @@
 //! The history a bot may read again: the messages of a channel, newest first, and those of a thread, oldest first, in pages.
 
 use super::SlackOptions;
-use super::api::{Answer, channel, field};
-use super::state::{Message, State};
+use super::api::{MethodResult, channel, field};
+use super::state::{SlackMessage, SlackState};
 use serde_json::{Value, json};
 
 /// Messages of a page, at most.
@@ -10,14 +10,14 @@ const LIMIT_MAX: usize = 999;
 /// Messages of a page where nothing else is asked for.
 const LIMIT: usize = 100;
 
-pub(super) fn history(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+pub(super) fn history(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
     let channel = readable(state, options, body)?;
-    let at_root = |message: &&Message| message.channel == channel && message.thread_ts.is_none();
+    let at_root = |message: &&SlackMessage| message.channel == channel && message.thread_ts.is_none();
     let messages = state.messages.iter().rev().filter(at_root);
     page(state, messages.filter(|message| is_since(message, body)), body)
 }
 
-pub(super) fn replies(state: &mut State, options: &SlackOptions, body: &Value) -> Answer {
+pub(super) fn replies(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
     let channel = readable(state, options, body)?;
     let thread = field(body, "ts");
     let root = state.message(&channel, &thread).ok_or("thread_not_found")?;
@@ -28,7 +28,7 @@ pub(super) fn replies(state: &mut State, options: &SlackOptions, body: &Value) -
 }
 
 /// The channel, if the bot may read it.
-fn readable(state: &mut State, options: &SlackOptions, body: &Value) -> Result<String, String> {
+fn readable(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Result<String, String> {
     let channel = channel(state, options, body)?;
     let scope = match channel.chars().next() {
         Some('D') => "im:history",
@@ -41,12 +41,16 @@ fn readable(state: &mut State, options: &SlackOptions, body: &Value) -> Result<S
     }
 }
 
-fn is_since(message: &Message, body: &Value) -> bool {
+fn is_since(message: &SlackMessage, body: &Value) -> bool {
     let seconds = |ts: &str| ts.parse::<f64>().unwrap_or_default();
     seconds(&message.ts) > seconds(&field(body, "oldest"))
 }
 
-fn page<'a>(state: &State, messages: impl Iterator<Item = &'a Message>, body: &Value) -> Answer {
+fn page<'a>(
+    state: &SlackState,
+    messages: impl Iterator<Item = &'a SlackMessage>,
+    body: &Value,
+) -> MethodResult {
     let limit = match body["limit"].as_str() {
         None => LIMIT,
         Some(limit) => limit
@@ -73,7 +77,7 @@ fn page<'a>(state: &State, messages: impl Iterator<Item = &'a Message>, body: &V
     Ok(json!({"messages": page, "has_more": !next.is_empty(), "response_metadata": {"next_cursor": next}}))
 }
 
-fn shown(state: &State, message: &Message, with_metadata: bool) -> Value {
+fn shown(state: &SlackState, message: &SlackMessage, with_metadata: bool) -> Value {
     let mut shown = json!({
         "type": "message",
         "user": message.user,

@@ -19,7 +19,7 @@ pub enum Mention {
 }
 
 /// Returns all mentions of a text in Slack's markup.
-pub(super) fn of_markup(text: &str) -> Vec<Mention> {
+pub(super) fn mentions_in_markup(text: &str) -> Vec<Mention> {
     let mut mentions = Vec::new();
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('<') {
@@ -27,7 +27,7 @@ pub(super) fn of_markup(text: &str) -> Vec<Mention> {
         let Some((token, after_token)) = after.split_once('>') else {
             continue;
         };
-        if let Some(mention) = of_token(token) {
+        if let Some(mention) = mention_in_token(token) {
             mentions.push(mention);
             rest = after_token;
         }
@@ -36,7 +36,7 @@ pub(super) fn of_markup(text: &str) -> Vec<Mention> {
 }
 
 /// Returns the names and bare addresses Slack finds by itself in a text when it is told to parse it.
-pub(super) fn of_parsed_text(text: &str) -> Vec<Mention> {
+pub(super) fn mentions_in_parsed_text(text: &str) -> Vec<Mention> {
     text.split(|character: char| character.is_whitespace() || "<>()\"'".contains(character))
         .filter_map(|word| match word.trim_end_matches(['.', ',', '!', '?', ':']) {
             "@channel" | "@here" | "@everyone" => Some(Mention::Broadcast(word.to_owned())),
@@ -49,9 +49,9 @@ pub(super) fn of_parsed_text(text: &str) -> Vec<Mention> {
 }
 
 /// Returns all mentions of the blocks of a message.
-pub(super) fn of_blocks(blocks: &Value) -> Vec<Mention> {
+pub(super) fn mentions_in_blocks(blocks: &Value) -> Vec<Mention> {
     let mut mentions = Vec::new();
-    walk(blocks, &mut |node| mentions.extend(of_node(node)));
+    walk(blocks, &mut |node| mentions.extend(mentions_in_node(node)));
     mentions
 }
 
@@ -85,11 +85,15 @@ pub(super) fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
     }
 }
 
-fn of_node(node: &Value) -> Vec<Mention> {
+fn mentions_in_node(node: &Value) -> Vec<Mention> {
     let named = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
     match kind(node) {
-        "mrkdwn" if node["verbatim"] == true => of_markup(text(node)),
-        "mrkdwn" => [of_markup(text(node)), of_parsed_text(text(node))].concat(),
+        "mrkdwn" if node["verbatim"] == true => mentions_in_markup(text(node)),
+        "mrkdwn" => [
+            mentions_in_markup(text(node)),
+            mentions_in_parsed_text(text(node)),
+        ]
+        .concat(),
         "user" => vec![Mention::User(named("user_id"))],
         "channel" => vec![Mention::Channel(named("channel_id"))],
         "usergroup" => vec![Mention::Group(named("usergroup_id"))],
@@ -99,7 +103,7 @@ fn of_node(node: &Value) -> Vec<Mention> {
     }
 }
 
-fn of_token(token: &str) -> Option<Mention> {
+fn mention_in_token(token: &str) -> Option<Mention> {
     let target = token.split('|').next().unwrap_or_default();
     if let Some(id) = target.strip_prefix('@') {
         return is_id(id).then(|| Mention::User(id.to_owned()));
@@ -142,7 +146,7 @@ fn unescaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mention, of_blocks, of_markup};
+    use super::{Mention, mentions_in_blocks, mentions_in_markup};
     use serde_json::json;
 
     #[test]
@@ -150,7 +154,7 @@ mod tests {
         let text =
             "<!channel> <!here> <!everyone> <@U1> <@U2|bob> <#C1|ops> <!subteam^S1> <https://a.example|x>";
         assert_eq!(
-            of_markup(text),
+            mentions_in_markup(text),
             vec![
                 Mention::Broadcast("channel".to_owned()),
                 Mention::Broadcast("here".to_owned()),
@@ -162,8 +166,11 @@ mod tests {
                 Mention::Link("https://a.example".to_owned()),
             ]
         );
-        assert_eq!(of_markup("&lt;!channel&gt; < @U1> <b> <"), vec![]);
-        assert_eq!(of_markup("< <@U1>"), vec![Mention::User("U1".to_owned())]);
+        assert_eq!(mentions_in_markup("&lt;!channel&gt; < @U1> <b> <"), vec![]);
+        assert_eq!(
+            mentions_in_markup("< <@U1>"),
+            vec![Mention::User("U1".to_owned())]
+        );
     }
 
     #[test]
@@ -175,7 +182,7 @@ mod tests {
             {"type": "section", "text": {"type": "mrkdwn", "text": "<@U2> at https://a.example"}},
         ]);
         assert_eq!(
-            of_blocks(&blocks),
+            mentions_in_blocks(&blocks),
             vec![
                 Mention::User("U1".to_owned()),
                 Mention::Broadcast("here".to_owned()),

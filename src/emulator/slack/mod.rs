@@ -11,10 +11,10 @@ mod server;
 mod state;
 
 pub use mentions::Mention;
-pub use people::{Answer, EventOrder, Retry, Said, SayError, Written};
-pub use state::{Call, Fault, File, Message, ShownButton, State};
+pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
+pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
 
-use crate::emulator::standing::Standing;
+use crate::emulator::lasting_fault::LastingFault;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -69,37 +69,37 @@ pub enum RateLimits {
 
 /// A running workspace. It ends when it is dropped.
 pub struct SlackEmulator {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSlack>,
     server: JoinHandle<()>,
 }
 
-struct Shared {
+struct SharedSlack {
     options: SlackOptions,
     base_url: String,
-    state: Mutex<State>,
+    state: Mutex<SlackState>,
     /// Counts changes of the state.
     changes: watch::Sender<u64>,
     /// The gateway's address and the order in which events are sent to it.
     gateway: Mutex<(Option<String>, EventOrder)>,
 }
 
-impl Shared {
+impl SharedSlack {
     /// Changes the state and tells everybody who waits.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut SlackState) -> T) -> T {
         let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changes.send_modify(|count| *count += 1);
         result
     }
 
-    fn take_fault(&self, method: &str) -> Option<Fault> {
+    fn take_fault(&self, method: &str) -> Option<SlackFault> {
         // Nobody waits for a fault to be gone.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let next = state.faults.get_mut(method).and_then(|faults| faults.pop_front());
         next.or_else(|| {
             state
-                .standing
+                .lasting_faults
                 .iter_mut()
-                .find_map(|standing| standing.meets(method))
+                .find_map(|standing| standing.next_fault(method))
         })
     }
 }
@@ -109,10 +109,10 @@ impl SlackEmulator {
     pub async fn start(options: SlackOptions) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let base_url = format!("http://{}", listener.local_addr()?);
-        let mut state = State::default();
+        let mut state = SlackState::default();
         state.users.insert(options.bot_user.clone(), options.team.clone());
         state.scopes.extend(SCOPES);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedSlack {
             options,
             base_url,
             state: Mutex::new(state),
@@ -177,7 +177,7 @@ impl SlackEmulator {
     }
 
     /// Makes the next `count` calls of a method fail.
-    pub fn fail_next(&self, method: &str, count: usize, fault: Fault) {
+    pub fn fail_next(&self, method: &str, count: usize, fault: SlackFault) {
         self.shared.change(|state| {
             let faults = state.faults.entry(method.to_owned()).or_default();
             faults.extend(std::iter::repeat_n(fault, count));
@@ -185,22 +185,24 @@ impl SlackEmulator {
     }
 
     /// Makes all calls of a method fail until it recovers; of every method if it is empty.
-    pub fn fail_all(&self, method: &str, fault: Fault) {
-        let standing = Standing::always(method, fault);
-        self.shared.change(|state| state.standing.push(standing));
+    pub fn fail_all(&self, method: &str, fault: SlackFault) {
+        let standing = LastingFault::always(method, fault);
+        self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
     /// Makes so many of a thousand calls of a method fail until it recovers, the same ones for each seed.
-    pub fn fail_some(&self, method: &str, fault: Fault, of_thousand: u64, seed: u64) {
-        let standing = Standing::sometimes(method, fault, of_thousand, seed);
-        self.shared.change(|state| state.standing.push(standing));
+    pub fn fail_some(&self, method: &str, fault: SlackFault, of_thousand: u64, seed: u64) {
+        let standing = LastingFault::sometimes(method, fault, of_thousand, seed);
+        self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
     /// Lets a method work again.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.remove(method);
-            state.standing.retain(|standing| !standing.is_of(method));
+            state
+                .lasting_faults
+                .retain(|standing| !standing.applies_to(method));
         });
     }
 
@@ -217,22 +219,22 @@ impl SlackEmulator {
     }
 
     /// Looks at the workspace.
-    pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+    pub fn with_state<T>(&self, look: impl FnOnce(&SlackState) -> T) -> T {
         look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns all mistakes of the requests so far.
     pub fn problems(&self) -> Vec<String> {
-        self.look(|state| state.problems.clone())
+        self.with_state(|state| state.problems.clone())
     }
 
     /// Waits until the workspace shows something; `None` if it does not within 10 s.
-    pub async fn wait_until<T>(&self, look: impl Fn(&State) -> Option<T>) -> Option<T> {
+    pub async fn wait_until<T>(&self, look: impl Fn(&SlackState) -> Option<T>) -> Option<T> {
         let mut changes = self.shared.changes.subscribe();
         let seen = async {
             loop {
                 changes.mark_unchanged();
-                if let Some(found) = self.look(&look) {
+                if let Some(found) = self.with_state(&look) {
                     return Some(found);
                 }
                 changes.changed().await.ok()?;

@@ -1,7 +1,7 @@
 //! People of the workspace: what they write, type and press becomes signed requests to the gateway, as
 //! Slack makes them.
 
-use super::{Message, SlackEmulator};
+use super::{SlackEmulator, SlackMessage};
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub enum EventOrder {
 
 /// The answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct GatewayResponse {
     /// HTTP status.
     pub status: u16,
     /// Body.
@@ -37,18 +37,18 @@ pub struct Answer {
 
 /// A message that somebody wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct SentMessage {
     /// The id.
     pub ts: String,
     /// The time at which its first event was sent.
     pub sent_at: Instant,
     /// The gateway's answer to each of its events.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<GatewayResponse>,
 }
 
 /// A message that somebody wrote, whose events are not sent yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct UnsentMessage {
     /// The id.
     pub ts: String,
     /// The events, in the order in which they are sent.
@@ -81,17 +81,17 @@ pub enum SayError {
 
 impl SlackEmulator {
     /// Writes in a channel as a person. `@drydock` becomes the bot's mention, and all else is taken literally, as if it was typed.
-    pub async fn say(&self, user: &str, channel: &str, text: &str) -> Result<Said, SayError> {
-        self.written(user, channel, None, text).await
+    pub async fn say(&self, user: &str, channel: &str, text: &str) -> Result<SentMessage, SayError> {
+        self.send_message(user, channel, None, text).await
     }
 
     /// Writes to the bot alone as a person, in the channel `D` + user id.
-    pub async fn dm(&self, user: &str, text: &str) -> Result<Said, SayError> {
+    pub async fn dm(&self, user: &str, text: &str) -> Result<SentMessage, SayError> {
         let channel = format!("D{user}");
-        if !self.look(|state| state.channels.contains_key(&channel)) {
+        if !self.with_state(|state| state.channels.contains_key(&channel)) {
             self.add_channel(&channel, &[user]);
         }
-        self.written(user, &channel, None, text).await
+        self.send_message(user, &channel, None, text).await
     }
 
     /// Writes in a thread as a person.
@@ -101,12 +101,12 @@ impl SlackEmulator {
         channel: &str,
         thread_ts: &str,
         text: &str,
-    ) -> Result<Said, SayError> {
-        self.written(user, channel, Some(thread_ts), text).await
+    ) -> Result<SentMessage, SayError> {
+        self.send_message(user, channel, Some(thread_ts), text).await
     }
 
     /// Types `/drydock <text>` as a person.
-    pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<Answer, SayError> {
+    pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<GatewayResponse, SayError> {
         let trigger = self.shared.change(|state| state.next_id("trigger."));
         let response_url = self.response_url(user, channel);
         let form = form_urlencoded::Serializer::new(String::new())
@@ -123,9 +123,14 @@ impl SlackEmulator {
     }
 
     /// Presses a button as a person, by its label, of a message or of a notice only they see.
-    pub async fn click(&self, user: &str, message_ts: &str, label: &str) -> Result<Answer, SayError> {
-        let is_it = |message: &&Message| message.ts == message_ts;
-        let found = self.look(|state| {
+    pub async fn click(
+        &self,
+        user: &str,
+        message_ts: &str,
+        label: &str,
+    ) -> Result<GatewayResponse, SayError> {
+        let is_it = |message: &&SlackMessage| message.ts == message_ts;
+        let found = self.with_state(|state| {
             let ephemeral = state.ephemerals.iter().find(is_it);
             let message = state.messages.iter().find(is_it).or(ephemeral)?;
             let button = message
@@ -164,12 +169,16 @@ impl SlackEmulator {
     }
 
     /// Sends an event's JSON, signed.
-    pub async fn send_event(&self, event: &Value) -> Result<Answer, SayError> {
+    pub async fn send_event(&self, event: &Value) -> Result<GatewayResponse, SayError> {
         self.send_signed(JSON, event.to_string()).await
     }
 
     /// Sends any body with any headers. Nothing is added.
-    pub async fn send(&self, body: impl Into<Vec<u8>>, headers: HeaderMap) -> Result<Answer, SayError> {
+    pub async fn send(
+        &self,
+        body: impl Into<Vec<u8>>,
+        headers: HeaderMap,
+    ) -> Result<GatewayResponse, SayError> {
         let url = {
             let gateway = self.shared.gateway.lock().unwrap_or_else(PoisonError::into_inner);
             gateway.0.clone().ok_or(SayError::NotConnected)?
@@ -190,7 +199,7 @@ impl SlackEmulator {
                 }
                 body.extend_from_slice(&chunk);
             }
-            Some(Answer {
+            Some(GatewayResponse {
                 status: response.status().as_u16(),
                 body: String::from_utf8_lossy(&body).into_owned(),
             })
@@ -218,19 +227,19 @@ impl SlackEmulator {
         .collect()
     }
 
-    async fn send_signed(&self, content_type: &str, body: String) -> Result<Answer, SayError> {
+    async fn send_signed(&self, content_type: &str, body: String) -> Result<GatewayResponse, SayError> {
         let headers = self.signed_headers(content_type, body.as_bytes());
         self.send(body, headers).await
     }
 
     /// Writes as a person; nothing is sent yet. `@drydock` becomes the bot's mention, as in [`SlackEmulator::say`].
-    pub fn write(&self, user: &str, channel: &str, thread_ts: Option<&str>, text: &str) -> Written {
+    pub fn write(&self, user: &str, channel: &str, thread_ts: Option<&str>, text: &str) -> UnsentMessage {
         let options = &self.shared.options;
         let mention = format!("<@{}>", options.bot_user);
         let text = typed(text).replace(&format!("@{}", options.bot_name), &mention);
         let (ts, client_id) = self.shared.change(|state| {
             let (ts, client_id) = (state.next_ts((options.at)()), state.next_id("client-"));
-            state.messages.push(Message {
+            state.messages.push(SlackMessage {
                 channel: channel.to_owned(),
                 ts: ts.clone(),
                 thread_ts: thread_ts.map(str::to_owned),
@@ -270,11 +279,11 @@ impl SlackEmulator {
             }
         }
         let events = events.iter().map(|event| self.envelope(event)).collect();
-        Written { ts, events }
+        UnsentMessage { ts, events }
     }
 
     /// Sends an event, or sends it again. It is signed anew each time.
-    pub async fn deliver(&self, event: &Value, retry: Option<Retry>) -> Result<Answer, SayError> {
+    pub async fn deliver(&self, event: &Value, retry: Option<Retry>) -> Result<GatewayResponse, SayError> {
         let body = event.to_string();
         let mut headers = self.signed_headers(JSON, body.as_bytes());
         if let Some(Retry { number, reason }) = retry {
@@ -284,14 +293,14 @@ impl SlackEmulator {
         self.send(body, headers).await
     }
 
-    async fn written(
+    async fn send_message(
         &self,
         user: &str,
         channel: &str,
         thread_ts: Option<&str>,
         text: &str,
-    ) -> Result<Said, SayError> {
-        let Written { ts, events } = self.write(user, channel, thread_ts, text);
+    ) -> Result<SentMessage, SayError> {
+        let UnsentMessage { ts, events } = self.write(user, channel, thread_ts, text);
         let signed = events.iter().map(|event| {
             let body = event.to_string();
             (self.signed_headers(JSON, body.as_bytes()), body)
@@ -302,7 +311,7 @@ impl SlackEmulator {
         for (headers, body) in signed {
             answers.push(self.send(body, headers).await?);
         }
-        Ok(Said { ts, sent_at, answers })
+        Ok(SentMessage { ts, sent_at, answers })
     }
 
     /// An event as the Events API wraps it.
@@ -324,7 +333,7 @@ impl SlackEmulator {
     }
 
     fn team_of(&self, user: &str) -> String {
-        self.look(|state| state.users.get(user).cloned())
+        self.with_state(|state| state.users.get(user).cloned())
             .unwrap_or_else(|| self.shared.options.team.clone())
     }
 }

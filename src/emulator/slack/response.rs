@@ -3,7 +3,7 @@
 //! <https://docs.slack.dev/interactivity/handling-user-interaction>.
 
 use super::api::{check_message, field};
-use super::state::{Message, State};
+use super::state::{SlackMessage, SlackState};
 use super::{SlackEmulator, SlackOptions};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -14,11 +14,11 @@ use std::time::Instant;
 /// Answers that one address takes.
 const USES_MAX: usize = 5;
 /// The time within which it takes them.
-const KEPT: SignedDuration = SignedDuration::from_mins(30);
+const VALID_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 /// An address that came with a command.
 #[derive(Clone, Debug)]
-pub(super) struct Response {
+pub(super) struct ResponseAddress {
     pub(super) channel: String,
     pub(super) user: String,
     pub(super) since: Timestamp,
@@ -42,7 +42,7 @@ impl SlackEmulator {
         self.shared.change(|state| {
             let id = state.next_id("response-");
             let url = format!("{base}/commands/{id}");
-            let response = Response {
+            let response = ResponseAddress {
                 channel: channel.to_owned(),
                 user: user.to_owned(),
                 since,
@@ -56,7 +56,7 @@ impl SlackEmulator {
 
 /// Takes one answer.
 pub(super) fn respond(
-    state: &mut State,
+    state: &mut SlackState,
     options: &SlackOptions,
     id: &str,
     body: &Value,
@@ -66,7 +66,7 @@ pub(super) fn respond(
     let Some(response) = state.responses.get(id).cloned() else {
         return refused("no_such_url");
     };
-    if at.duration_since(response.since) >= KEPT {
+    if at.duration_since(response.since) >= VALID_FOR {
         return refused("expired_url");
     }
     if response.uses >= USES_MAX {
@@ -77,7 +77,7 @@ pub(super) fn respond(
         response.uses += 1;
     }
     let is_for_all = field(body, "response_type") == "in_channel";
-    let message = Message {
+    let message = SlackMessage {
         channel: response.channel,
         ts: state.next_ts(at),
         thread_ts: None,
@@ -102,7 +102,7 @@ pub(super) fn respond(
 }
 
 /// The answer to an answer, as Slack words it.
-pub(super) fn told(answer: &Result<(), (StatusCode, String)>) -> (StatusCode, Value) {
+pub(super) fn response_body(answer: &Result<(), (StatusCode, String)>) -> (StatusCode, Value) {
     match answer {
         Ok(()) => (StatusCode::OK, json!({"ok": true})),
         Err((status, code)) => (*status, json!({"ok": false, "error": code})),

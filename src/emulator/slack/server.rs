@@ -1,8 +1,8 @@
 //! The listener of the Web API: reads a request, checks its token and form, fails it on purpose if it
 //! was told to, and lets [`super::api`] answer it.
 
-use super::Shared;
-use super::state::{Fault, State};
+use super::SharedSlack;
+use super::state::{SlackFault, SlackState};
 use super::{api, response};
 use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ const UPLOAD: &str = "upload_url";
 struct Reset;
 
 /// Serves until it is dropped, and its connections with it.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedSlack>) {
     let forever = CancellationToken::new();
     serve(listener, Closing::Ordinary, forever, move |request| {
         let shared = Arc::clone(&shared);
@@ -37,7 +37,7 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     .await;
 }
 
-async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, Reset> {
+async fn answer(request: Request<Incoming>, shared: &SharedSlack) -> Result<Response<Full<Bytes>>, Reset> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     let body = Limited::new(body, REQUEST_BYTES_MAX)
@@ -52,27 +52,32 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
     };
     let fault = shared.take_fault(method);
     match &fault {
-        Some(Fault::ResetBefore) => return Err(Reset),
-        Some(Fault::Status {
+        Some(SlackFault::ResetBefore) => return Err(Reset),
+        Some(SlackFault::Status {
             status,
             retry_after_seconds,
         }) => return Ok(failed(*status, *retry_after_seconds)),
-        Some(Fault::Refuse(code)) => return Ok(as_json(&json!({"ok": false, "error": code}))),
-        Some(Fault::ResetAfter) | None => {}
+        Some(SlackFault::Refuse(code)) => return Ok(as_json(&json!({"ok": false, "error": code}))),
+        Some(SlackFault::ResetAfter) | None => {}
     }
     let response = match (file, response) {
         (Some(id), _) => upload(shared, id, body),
-        (None, Some(id)) => responded(shared, id, &head.headers, &body),
+        (None, Some(id)) => answer_response_url(shared, id, &head.headers, &body),
         (None, None) => web_api(shared, method, &head.headers, &body),
     };
     match fault {
-        Some(Fault::ResetAfter) => Err(Reset),
+        Some(SlackFault::ResetAfter) => Err(Reset),
         Some(_) | None => Ok(response),
     }
 }
 
 /// An answer at an address that came with a command: JSON, without a token.
-fn responded(shared: &Shared, id: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
+fn answer_response_url(
+    shared: &SharedSlack,
+    id: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Response<Full<Bytes>> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let answer = shared.change(|state| {
         if headers.contains_key(header::AUTHORIZATION) {
@@ -81,16 +86,16 @@ fn responded(shared: &Shared, id: &str, headers: &HeaderMap, body: &Bytes) -> Re
                 .push("a token beside an address for answers".to_owned());
         }
         let answer = response::respond(state, &shared.options, id, &body);
-        state.called(RESPONSE, answer.as_ref().err().map(|(_, code)| code.clone()));
+        state.record_call(RESPONSE, answer.as_ref().err().map(|(_, code)| code.clone()));
         answer
     });
-    let (status, told) = response::told(&answer);
+    let (status, told) = response::response_body(&answer);
     let mut response = as_json(&told);
     *response.status_mut() = status;
     response
 }
 
-fn web_api(shared: &Shared, method: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
+fn web_api(shared: &SharedSlack, method: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
     let token = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
@@ -100,7 +105,7 @@ fn web_api(shared: &Shared, method: &str, headers: &HeaderMap, body: &Bytes) -> 
         return as_json(&json!({"ok": false, "error": "invalid_auth"}));
     }
     if let Some(code) = shared.change(|state| state.token_refusal.clone()) {
-        shared.change(|state| state.called(method, Some(code.clone())));
+        shared.change(|state| state.record_call(method, Some(code.clone())));
         return as_json(&json!({"ok": false, "error": code}));
     }
     let Some(body) = parsed(method, headers, body) else {
@@ -140,7 +145,7 @@ fn parsed(method: &str, headers: &HeaderMap, body: &Bytes) -> Option<Value> {
     None
 }
 
-fn upload(shared: &Shared, id: &str, content: Bytes) -> Response<Full<Bytes>> {
+fn upload(shared: &SharedSlack, id: &str, content: Bytes) -> Response<Full<Bytes>> {
     shared.change(|state| match state.uploads.get_mut(id) {
         Some(upload) if upload.length == content.len() => {
             upload.content = Some(content);
@@ -165,7 +170,7 @@ fn as_json(value: &Value) -> Response<Full<Bytes>> {
     response
 }
 
-fn with_scopes(mut response: Response<Full<Bytes>>, state: &State) -> Response<Full<Bytes>> {
+fn with_scopes(mut response: Response<Full<Bytes>>, state: &SlackState) -> Response<Full<Bytes>> {
     if state.are_scopes_hidden {
         return response;
     }

@@ -2,8 +2,8 @@
 //! the requests that made them.
 
 use super::mentions::{self, Mention, walk};
-use super::response::Response;
-use crate::emulator::standing::Standing;
+use super::response::ResponseAddress;
+use crate::emulator::lasting_fault::LastingFault;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,15 +12,15 @@ use std::time::Instant;
 
 /// A workspace.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct SlackState {
     /// All messages, oldest first: people's and the bot's.
-    pub messages: Vec<Message>,
+    pub messages: Vec<SlackMessage>,
     /// Messages that one person saw.
-    pub ephemerals: Vec<Message>,
+    pub ephemerals: Vec<SlackMessage>,
     /// Files that were shared.
-    pub files: Vec<File>,
+    pub files: Vec<SharedFile>,
     /// Every Web API call: method, and error code if it was refused.
-    pub calls: Vec<Call>,
+    pub calls: Vec<SlackCall>,
     /// The problems of requests: those Slack would not have taken, or a good app would not make.
     pub problems: Vec<String>,
     /// The scopes of the bot; told with every answer.
@@ -32,10 +32,10 @@ pub struct State {
     /// Channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
     /// Addresses for answers to commands, by id.
-    pub(super) responses: BTreeMap<String, Response>,
+    pub(super) responses: BTreeMap<String, ResponseAddress>,
     pub(super) uploads: BTreeMap<String, Upload>,
-    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
-    pub(super) standing: Vec<Standing<Fault>>,
+    pub(super) faults: BTreeMap<String, VecDeque<SlackFault>>,
+    pub(super) lasting_faults: Vec<LastingFault<SlackFault>>,
     /// The error every call is refused with while the token is not taken.
     pub(super) token_refusal: Option<String>,
     /// The times at which each rate-limited bucket was used, within the last minute.
@@ -45,7 +45,7 @@ pub struct State {
 
 /// A call of the Web API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct SlackCall {
     /// `chat.postMessage`.
     pub method: String,
     /// The error it was answered with; `None` when it worked.
@@ -54,7 +54,7 @@ pub struct Call {
 
 /// A message as it is shown now.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct SlackMessage {
     /// Channel id.
     pub channel: String,
     /// The id in the channel.
@@ -90,15 +90,15 @@ pub struct ShownButton {
     pub action_id: String,
 }
 
-impl Message {
+impl SlackMessage {
     /// Returns all names Slack would notify and addresses it would link because of this message, on all its surfaces.
     pub fn mentions(&self) -> Vec<Mention> {
-        let mut found = mentions::of_markup(&self.text);
+        let mut found = mentions::mentions_in_markup(&self.text);
         let parsed = self.request["link_names"] == true || self.request["parse"] != "none";
         if parsed {
-            found.extend(mentions::of_parsed_text(&self.text));
+            found.extend(mentions::mentions_in_parsed_text(&self.text));
         }
-        found.extend(mentions::of_blocks(&self.request["blocks"]));
+        found.extend(mentions::mentions_in_blocks(&self.request["blocks"]));
         found
     }
 
@@ -139,7 +139,7 @@ impl Message {
 
 /// A shared file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct SharedFile {
     /// The id.
     pub id: String,
     /// The name.
@@ -163,7 +163,7 @@ pub(super) struct Upload {
 
 /// A fault of a call, made on purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum SlackFault {
     /// An HTTP status, with no effect.
     Status {
         /// 429, 500, 503.
@@ -179,9 +179,9 @@ pub enum Fault {
     ResetAfter,
 }
 
-impl State {
-    pub(super) fn called(&mut self, method: &str, refused: Option<String>) {
-        self.calls.push(Call {
+impl SlackState {
+    pub(super) fn record_call(&mut self, method: &str, refused: Option<String>) {
+        self.calls.push(SlackCall {
             method: method.to_owned(),
             refused,
         });
@@ -199,19 +199,23 @@ impl State {
         format!("{prefix}{:08}", self.count)
     }
 
-    pub(super) fn message_mut(&mut self, channel: &str, ts: &str) -> Option<&mut Message> {
+    pub(super) fn message_mut(&mut self, channel: &str, ts: &str) -> Option<&mut SlackMessage> {
         let mut newest_first = self.messages.iter_mut().rev();
         newest_first.find(|message| message.ts == ts && message.channel == channel)
     }
 
     /// A message by channel and id.
-    pub fn message(&self, channel: &str, ts: &str) -> Option<&Message> {
+    pub fn message(&self, channel: &str, ts: &str) -> Option<&SlackMessage> {
         let mut newest_first = self.messages.iter().rev();
         newest_first.find(|message| message.ts == ts && message.channel == channel)
     }
 
     /// The messages of a thread after its root, oldest first.
-    pub fn replies<'a>(&'a self, channel: &'a str, thread_ts: &'a str) -> impl Iterator<Item = &'a Message> {
+    pub fn replies<'a>(
+        &'a self,
+        channel: &'a str,
+        thread_ts: &'a str,
+    ) -> impl Iterator<Item = &'a SlackMessage> {
         self.messages.iter().filter(move |message| {
             message.channel == channel && message.thread_ts.as_deref() == Some(thread_ts)
         })

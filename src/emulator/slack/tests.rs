@@ -8,15 +8,15 @@ mod failures;
 mod lookup;
 mod rendering;
 mod strictness;
-mod whispers;
+mod ephemerals;
 
-use super::{Answer, EventOrder, Fault, Mention, RateLimits, SlackEmulator, SlackOptions};
+use super::{EventOrder, GatewayResponse, Mention, RateLimits, SlackEmulator, SlackFault, SlackOptions};
 use crate::channel::{self, Channel, SendError};
 use crate::config::{ChannelSettings, ServerSettings, SlackSettings};
 use crate::emulator::server::{Closing, serve};
 use crate::model::{
-    Account, Action, Button, ButtonStyle, Inbound, Kind, MessageRef, Op, Part, Place, Platform, Receipt,
-    Reply, Secret, Sender,
+    Account, Action, Button, ButtonStyle, ChatPlace, Inbound, InboundKind, MessageRef, Op, Platform, Receipt,
+    Reply, ReplyPart, Secret, Sender,
 };
 use crate::webhook::{self, Received, Rejected, Webhook};
 use bytes::Bytes;
@@ -124,7 +124,7 @@ fn op(chat: &str, thread: Option<&str>, action: Action) -> Op {
     Op {
         id: "turn-7/result".to_owned(),
         channel: "slack".to_owned(),
-        place: Place {
+        place: ChatPlace {
             account: Account {
                 platform: Platform::Slack,
                 id: "T0ACME".to_owned(),
@@ -153,7 +153,7 @@ fn posted(text: &str) -> Op {
     post(Reply::text(text))
 }
 
-fn on(id: &str) -> MessageRef {
+fn message_ref(id: &str) -> MessageRef {
     MessageRef {
         chat: "C0OPS".to_owned(),
         id: id.to_owned(),
@@ -189,28 +189,31 @@ fn surfaces(words: &str) -> Vec<Reply> {
         format!("![{words}](https://evil.example/x.png)"),
         format!("<b>{words}</b>"),
     ];
-    let mut parts: Vec<Part> = markdown.into_iter().map(|text| Part::Markdown { text }).collect();
+    let mut parts: Vec<ReplyPart> = markdown
+        .into_iter()
+        .map(|text| ReplyPart::Markdown { text })
+        .collect();
     parts.extend([
-        Part::Text { text: owned() },
-        Part::Text {
+        ReplyPart::Text { text: owned() },
+        ReplyPart::Text {
             text: format!("`{words}`"),
         },
-        Part::Heading { text: owned() },
-        Part::Heading {
+        ReplyPart::Heading { text: owned() },
+        ReplyPart::Heading {
             text: format!("*a* {words}"),
         },
-        Part::Footer { text: owned() },
-        Part::Footer {
+        ReplyPart::Footer { text: owned() },
+        ReplyPart::Footer {
             text: format!("base `{words}`"),
         },
-        Part::Code {
+        ReplyPart::Code {
             language: "diff".to_owned(),
             text: format!("+{words}\n--- a/{words}"),
         },
-        Part::Facts {
+        ReplyPart::Facts {
             rows: vec![(owned(), owned())],
         },
-        Part::Buttons {
+        ReplyPart::Buttons {
             buttons: vec![button(words)],
         },
     ]);

@@ -13,7 +13,7 @@ pub(super) const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 
     💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
 /// Refuses parameters that are not in the method's list.
-pub(super) fn only(parameters: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+pub(super) fn check_known(parameters: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     match parameters.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(format!("unknown parameter `{key}`")),
         None => Ok(()),
@@ -39,7 +39,7 @@ pub(super) fn text(text: &str, entities: &[Value], units_max: usize) -> Result<(
         ranges.push((kind(entity)?, range(entity, &units)?));
     }
     nesting(&ranges)?;
-    foreign(text, &ranges)
+    check_no_auto_links(text, &ranges)
 }
 
 fn kind(entity: &Value) -> Result<&str, String> {
@@ -61,7 +61,7 @@ fn kind(entity: &Value) -> Result<&str, String> {
         "text_mention" => "user",
         _ => return Err(format!("can't parse entities: unknown type `{kind}`")),
     };
-    only(fields, &["type", "offset", "length", extra])?;
+    check_known(fields, &["type", "offset", "length", extra])?;
     match kind {
         "text_link"
             if !entity["url"]
@@ -126,7 +126,7 @@ fn nesting(ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
 }
 
 /// Refuses links that Telegram would make by itself: nothing we send may hold one.
-fn foreign(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
+fn check_no_auto_links(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
     let units_at = |byte: usize| text.get(..byte).unwrap_or_default().encode_utf16().count();
     let is_covered = |link: &Range<usize>| {
         let (start, end) = (units_at(link.start), units_at(link.end));
@@ -136,7 +136,10 @@ fn foreign(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
                 && start < range.end
         })
     };
-    match links::found(text).into_iter().find(|(_, link)| !is_covered(link)) {
+    match links::find_links(text)
+        .into_iter()
+        .find(|(_, link)| !is_covered(link))
+    {
         Some((kind, link)) => {
             let shown = text.get(link).unwrap_or_default();
             Err(format!("telegram would make a {kind} of `{shown}`"))
@@ -151,7 +154,7 @@ pub(super) fn keyboard(markup: Option<&Value>) -> Result<Vec<Vec<(String, String
         return Ok(Vec::new());
     };
     let fields = markup.as_object().ok_or("can't parse reply keyboard markup")?;
-    only(fields, &["inline_keyboard"])?;
+    check_known(fields, &["inline_keyboard"])?;
     let rows = markup["inline_keyboard"]
         .as_array()
         .ok_or("can't parse reply keyboard markup")?;
@@ -175,7 +178,7 @@ pub(super) fn keyboard(markup: Option<&Value>) -> Result<Vec<Vec<(String, String
 
 fn button(button: &Value) -> Result<(String, String), String> {
     let fields = button.as_object().ok_or("can't parse inline keyboard button")?;
-    only(fields, &["text", "callback_data", "style"])?;
+    check_known(fields, &["text", "callback_data", "style"])?;
     let (label, data) = (button["text"].as_str(), button["callback_data"].as_str());
     let (Some(label), Some(data)) = (label, data) else {
         return Err("can't parse inline keyboard button".to_owned());

@@ -3,16 +3,16 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-pub(super) struct Form {
+pub(super) struct ParsedForm {
     pub(super) parameters: Map<String, Value>,
     pub(super) file: Option<(String, Bytes)>,
 }
 
 /// Reads a form; `None` if it is not well formed.
-pub(super) fn read(content_type: &str, body: &Bytes) -> Option<Form> {
+pub(super) fn read(content_type: &str, body: &Bytes) -> Option<ParsedForm> {
     let boundary = content_type.strip_prefix("multipart/form-data; boundary=")?;
     let delimiter = format!("\r\n--{boundary}");
-    let mut form = Form {
+    let mut form = ParsedForm {
         parameters: Map::new(),
         file: None,
     };

@@ -24,7 +24,7 @@ static KINDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
 });
 
 /// The links in a text: kind and bytes.
-pub(super) fn found(text: &str) -> Vec<(&'static str, Range<usize>)> {
+pub(super) fn find_links(text: &str) -> Vec<(&'static str, Range<usize>)> {
     let mut links = Vec::new();
     for (kind, pattern) in KINDS.iter() {
         for hit in pattern.find_iter(text) {
@@ -47,9 +47,9 @@ fn starts_link(kind: &str, before: Option<char>) -> bool {
 }
 
 /// The entities Telegram's server adds to what a person typed.
-pub(super) fn own_entities(text: &str) -> Vec<Value> {
+pub(super) fn auto_entities(text: &str) -> Vec<Value> {
     let units = |end: usize| text.get(..end).unwrap_or_default().encode_utf16().count();
-    let mut entities: Vec<Value> = found(text)
+    let mut entities: Vec<Value> = find_links(text)
         .into_iter()
         .map(|(kind, range)| {
             let offset = units(range.start);

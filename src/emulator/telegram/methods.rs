@@ -1,6 +1,6 @@
 //! The methods of the Bot API that a gateway needs. Each checks its parameters, then has its effect.
 
-use super::state::{Posted, State, Webhook};
+use super::state::{PostedMessage, RegisteredWebhook, TelegramState};
 use super::{BOT_ID, BOT_NAME, check};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// The refusal of a call, as Telegram words it.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct BotApiRefusal {
     pub(super) code: u16,
     pub(super) description: String,
     pub(super) retry_after: Option<u64>,
@@ -16,9 +16,9 @@ pub(super) struct Refusal {
     pub(super) is_problem: bool,
 }
 
-impl Refusal {
+impl BotApiRefusal {
     /// Makes a refusal that a correct bot meets, too.
-    pub(super) fn met(code: u16, description: &str) -> Self {
+    pub(super) fn expected(code: u16, description: &str) -> Self {
         Self {
             code,
             description: description.to_owned(),
@@ -32,11 +32,11 @@ impl Refusal {
     fn unknown_method() -> Self {
         Self {
             is_problem: true,
-            ..Self::met(404, "Not Found: method not found")
+            ..Self::expected(404, "Not Found: method not found")
         }
     }
 
-    fn wrong(description: String) -> Self {
+    fn mistake(description: String) -> Self {
         Self {
             code: 400,
             description: format!("Bad Request: {description}"),
@@ -46,24 +46,24 @@ impl Refusal {
     }
 }
 
-impl From<String> for Refusal {
+impl From<String> for BotApiRefusal {
     fn from(description: String) -> Self {
-        Self::wrong(description)
+        Self::mistake(description)
     }
 }
 
 /// A call, read but not judged.
-pub(super) struct Call {
+pub(super) struct BotApiCall {
     pub(super) method: String,
     pub(super) parameters: Map<String, Value>,
     pub(super) file: Option<(String, Bytes)>,
 }
 
 /// Runs any method but `getUpdates`.
-pub(super) fn run(state: &mut State, call: &Call) -> Result<Value, Refusal> {
+pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value, BotApiRefusal> {
     let parameters = &call.parameters;
-    let known = known(&call.method).ok_or_else(Refusal::unknown_method)?;
-    check::only(parameters, known)?;
+    let known = known(&call.method).ok_or_else(BotApiRefusal::unknown_method)?;
+    check::check_known(parameters, known)?;
     match call.method.as_str() {
         "getMe" => Ok(json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME})),
         "setWebhook" => set_webhook(state, parameters),
@@ -123,35 +123,35 @@ fn known(method: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-fn number(parameters: &Map<String, Value>, key: &str) -> Result<i64, Refusal> {
+fn number(parameters: &Map<String, Value>, key: &str) -> Result<i64, BotApiRefusal> {
     let value = parameters.get(key);
     let number = value.and_then(|value| value.as_i64().or_else(|| value.as_str()?.parse().ok()));
-    number.ok_or_else(|| Refusal::wrong(format!("`{key}` is missing")))
+    number.ok_or_else(|| BotApiRefusal::mistake(format!("`{key}` is missing")))
 }
 
 fn string<'a>(parameters: &'a Map<String, Value>, key: &str) -> &'a str {
     parameters.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn set_webhook(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+fn set_webhook(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let (url, secret) = (string(parameters, "url"), string(parameters, "secret_token"));
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !(1..=256).contains(&secret.len()) || !secret.chars().all(is_safe) {
-        return Err(Refusal::wrong(
+        return Err(BotApiRefusal::mistake(
             "secret token is missing or has unallowed characters".to_owned(),
         ));
     }
     if !url.starts_with("https://") && !url.starts_with("http://127.0.0.1") {
-        return Err(Refusal::wrong(
+        return Err(BotApiRefusal::mistake(
             "bad webhook: an HTTPS address must be provided".to_owned(),
         ));
     }
     let connections = parameters.get("max_connections").and_then(Value::as_i64);
     if connections.is_some_and(|count| !(1..=100).contains(&count)) {
-        return Err(Refusal::wrong("bad max_connections".to_owned()));
+        return Err(BotApiRefusal::mistake("bad max_connections".to_owned()));
     }
-    allow(state, parameters);
-    state.webhook = Some(Webhook {
+    set_allowed_updates(state, parameters);
+    state.webhook = Some(RegisteredWebhook {
         url: url.to_owned(),
         secret: secret.to_owned(),
     });
@@ -159,16 +159,16 @@ fn set_webhook(state: &mut State, parameters: &Map<String, Value>) -> Result<Val
 }
 
 /// Remembers which updates are wanted.
-pub(super) fn allow(state: &mut State, parameters: &Map<String, Value>) {
+pub(super) fn set_allowed_updates(state: &mut TelegramState, parameters: &Map<String, Value>) {
     if let Some(kinds) = parameters.get("allowed_updates").and_then(Value::as_array) {
         let kinds = kinds.iter().filter_map(Value::as_str).map(str::to_owned);
         state.allowed_updates = Some(kinds.collect());
     }
 }
 
-fn set_commands(parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+fn set_commands(parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let commands = parameters.get("commands").and_then(Value::as_array);
-    let commands = commands.ok_or_else(|| Refusal::wrong("no commands".to_owned()))?;
+    let commands = commands.ok_or_else(|| BotApiRefusal::mistake("no commands".to_owned()))?;
     let is_name = |name: &str| {
         (1..=32).contains(&name.len())
             && name
@@ -186,35 +186,41 @@ fn set_commands(parameters: &Map<String, Value>) -> Result<Value, Refusal> {
     if commands.len() <= 100 && are_right {
         Ok(json!(true))
     } else {
-        Err(Refusal::wrong("BOT_COMMAND_INVALID".to_owned()))
+        Err(BotApiRefusal::mistake("BOT_COMMAND_INVALID".to_owned()))
     }
 }
 
 /// The place of a new message: a chat the bot knows, a topic that is there.
-fn place(state: &mut State, parameters: &Map<String, Value>) -> Result<(i64, Option<i64>), Refusal> {
+fn place(
+    state: &mut TelegramState,
+    parameters: &Map<String, Value>,
+) -> Result<(i64, Option<i64>), BotApiRefusal> {
     let chat = number(parameters, "chat_id")?;
     if !state.chats.contains_key(&chat) {
-        return Err(Refusal::met(400, "Bad Request: chat not found"));
+        return Err(BotApiRefusal::expected(400, "Bad Request: chat not found"));
     }
     let topic = match parameters.get("message_thread_id") {
         Some(_) => Some(number(parameters, "message_thread_id")?),
         None => None,
     };
     if topic.is_some_and(|topic| !state.has_topic(chat, topic)) {
-        return Err(Refusal::met(400, "Bad Request: message thread not found"));
+        return Err(BotApiRefusal::expected(
+            400,
+            "Bad Request: message thread not found",
+        ));
     }
     count(state, chat)?;
     Ok((chat, topic))
 }
 
 /// Messages and edits share what a chat allows.
-fn count(state: &mut State, chat: i64) -> Result<(), Refusal> {
+fn count(state: &mut TelegramState, chat: i64) -> Result<(), BotApiRefusal> {
     let Some(rates) = &mut state.rates else {
         return Ok(());
     };
-    rates.count(chat, Instant::now()).map_err(|wait| Refusal {
+    rates.count(chat, Instant::now()).map_err(|wait| BotApiRefusal {
         retry_after: Some(wait),
-        ..Refusal::met(429, &format!("Too Many Requests: retry after {wait}"))
+        ..BotApiRefusal::expected(429, &format!("Too Many Requests: retry after {wait}"))
     })
 }
 
@@ -224,7 +230,7 @@ struct Content {
     keyboard: Vec<Vec<(String, String)>>,
 }
 
-fn content(parameters: &Map<String, Value>) -> Result<Content, Refusal> {
+fn content(parameters: &Map<String, Value>) -> Result<Content, BotApiRefusal> {
     let text = string(parameters, "text");
     let entities = parameters
         .get("entities")
@@ -234,7 +240,9 @@ fn content(parameters: &Map<String, Value>) -> Result<Content, Refusal> {
     check::text(text, &entities, 4096)?;
     let preview = parameters.get("link_preview_options");
     if !preview.is_some_and(|preview| preview["is_disabled"] == json!(true)) {
-        return Err(Refusal::wrong("link previews are not disabled".to_owned()));
+        return Err(BotApiRefusal::mistake(
+            "link previews are not disabled".to_owned(),
+        ));
     }
     Ok(Content {
         text: text.trim_end().to_owned(),
@@ -243,11 +251,11 @@ fn content(parameters: &Map<String, Value>) -> Result<Content, Refusal> {
     })
 }
 
-fn send_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+fn send_message(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let content = content(parameters)?;
     let (chat, topic) = place(state, parameters)?;
     let reply_to = reply_target(state, chat, parameters.get("reply_parameters"))?;
-    let posted = Posted {
+    let posted = PostedMessage {
         id: state.next_message(chat),
         topic,
         text: content.text,
@@ -260,27 +268,34 @@ fn send_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Va
     Ok(show(state, chat, posted))
 }
 
-fn show(state: &mut State, chat: i64, posted: Posted) -> Value {
+fn show(state: &mut TelegramState, chat: i64, posted: PostedMessage) -> Value {
     let id = posted.id;
     state.chats.entry(chat).or_default().posted.insert(id, posted);
-    state.described(chat, id)
+    state.describe_message(chat, id)
 }
 
-fn reply_target(state: &State, chat: i64, reply: Option<&Value>) -> Result<Option<i64>, Refusal> {
+fn reply_target(
+    state: &TelegramState,
+    chat: i64,
+    reply: Option<&Value>,
+) -> Result<Option<i64>, BotApiRefusal> {
     let Some(reply) = reply else { return Ok(None) };
     let fields = reply
         .as_object()
-        .ok_or_else(|| Refusal::wrong("bad reply".to_owned()))?;
-    check::only(fields, &["message_id", "allow_sending_without_reply"])?;
+        .ok_or_else(|| BotApiRefusal::mistake("bad reply".to_owned()))?;
+    check::check_known(fields, &["message_id", "allow_sending_without_reply"])?;
     let message = number(fields, "message_id")?;
     match (state.exists(chat, message), &reply["allow_sending_without_reply"]) {
         (true, _) => Ok(Some(message)),
         (false, Value::Bool(true)) => Ok(None),
-        (false, _) => Err(Refusal::met(400, "Bad Request: message to be replied not found")),
+        (false, _) => Err(BotApiRefusal::expected(
+            400,
+            "Bad Request: message to be replied not found",
+        )),
     }
 }
 
-fn edit_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+fn edit_message(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let content = content(parameters)?;
     let (chat, message) = (number(parameters, "chat_id")?, number(parameters, "message_id")?);
     count(state, chat)?;
@@ -289,7 +304,10 @@ fn edit_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Va
         .get_mut(&chat)
         .and_then(|chat| chat.posted.get_mut(&message));
     let Some(posted) = posted else {
-        return Err(Refusal::met(400, "Bad Request: message to edit not found"));
+        return Err(BotApiRefusal::expected(
+            400,
+            "Bad Request: message to edit not found",
+        ));
     };
     let is_same = posted.text == content.text
         && posted.entities == content.entities
@@ -297,29 +315,33 @@ fn edit_message(state: &mut State, parameters: &Map<String, Value>) -> Result<Va
     if is_same {
         let words = "Bad Request: message is not modified: specified new message content and reply markup are \
                      exactly the same as a current content and reply markup of the message";
-        return Err(Refusal::met(400, words));
+        return Err(BotApiRefusal::expected(400, words));
     }
     posted.text = content.text;
     posted.entities = content.entities;
     posted.keyboard = content.keyboard;
     posted.edits += 1;
-    Ok(state.described(chat, message))
+    Ok(state.describe_message(chat, message))
 }
 
 /// The entities of a caption: in a form each parameter is text, and an object is its JSON. See
 /// <https://core.telegram.org/bots/api#making-requests>.
-fn caption_entities(parameters: &Map<String, Value>) -> Result<Vec<Value>, Refusal> {
+fn caption_entities(parameters: &Map<String, Value>) -> Result<Vec<Value>, BotApiRefusal> {
     match parameters.get("caption_entities") {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => serde_json::from_str(text)
-            .map_err(|_| Refusal::wrong("can't parse entities: not a list of them".to_owned())),
-        Some(_) => Err(Refusal::wrong("can't parse entities: not text".to_owned())),
+            .map_err(|_| BotApiRefusal::mistake("can't parse entities: not a list of them".to_owned())),
+        Some(_) => Err(BotApiRefusal::mistake(
+            "can't parse entities: not text".to_owned(),
+        )),
     }
 }
 
-fn send_document(state: &mut State, call: &Call) -> Result<Value, Refusal> {
+fn send_document(state: &mut TelegramState, call: &BotApiCall) -> Result<Value, BotApiRefusal> {
     let Some(document) = call.file.clone() else {
-        return Err(Refusal::wrong("there is no document in the request".to_owned()));
+        return Err(BotApiRefusal::mistake(
+            "there is no document in the request".to_owned(),
+        ));
     };
     let caption = string(&call.parameters, "caption");
     let entities = caption_entities(&call.parameters)?;
@@ -327,7 +349,7 @@ fn send_document(state: &mut State, call: &Call) -> Result<Value, Refusal> {
         check::text(caption, &entities, 1024)?;
     }
     let (chat, topic) = place(state, &call.parameters)?;
-    let posted = Posted {
+    let posted = PostedMessage {
         id: state.next_message(chat),
         topic,
         text: caption.to_owned(),
@@ -340,29 +362,32 @@ fn send_document(state: &mut State, call: &Call) -> Result<Value, Refusal> {
     Ok(show(state, chat, posted))
 }
 
-fn react(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+fn react(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let (chat, message) = (number(parameters, "chat_id")?, number(parameters, "message_id")?);
     let reaction = parameters.get("reaction").cloned().unwrap_or_default();
     let emoji = reaction[0]["emoji"].as_str().unwrap_or_default();
     if reaction[0]["type"] != "emoji" || !check::REACTIONS.split_whitespace().any(|known| known == emoji) {
-        return Err(Refusal::wrong("REACTION_INVALID".to_owned()));
+        return Err(BotApiRefusal::mistake("REACTION_INVALID".to_owned()));
     }
     if !state.exists(chat, message) {
-        return Err(Refusal::met(400, "Bad Request: message to react not found"));
+        return Err(BotApiRefusal::expected(
+            400,
+            "Bad Request: message to react not found",
+        ));
     }
     state.reactions.insert((chat, message), emoji.to_owned());
     Ok(json!(true))
 }
 
-fn answer_press(state: &mut State, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+fn answer_press(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let id = string(parameters, "callback_query_id");
     let text = string(parameters, "text");
     if text.encode_utf16().count() > 200 {
-        return Err(Refusal::wrong("MESSAGE_TOO_LONG".to_owned()));
+        return Err(BotApiRefusal::mistake("MESSAGE_TOO_LONG".to_owned()));
     }
     if !state.callbacks.contains(id) {
         let words = "Bad Request: query is too old and response timeout expired or query ID is invalid";
-        return Err(Refusal::met(400, words));
+        return Err(BotApiRefusal::expected(400, words));
     }
     state.answers.push((id.to_owned(), text.to_owned()));
     Ok(json!(true))

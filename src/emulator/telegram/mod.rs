@@ -12,12 +12,12 @@ mod state;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
-pub use state::{Fault, Posted};
+pub use state::{PostedMessage, TelegramFault};
 
-use crate::emulator::standing::Standing;
+use crate::emulator::lasting_fault::LastingFault;
 use serde_json::{Value, json};
-use server::Shared;
-use state::{State, User};
+use server::SharedTelegram;
+use state::{EmulatedUser, TelegramState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub const BOT_NAME: &str = "drydock_bot";
 
 /// A running emulator; ends when it is dropped.
 pub struct TelegramEmulator {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTelegram>,
     address: SocketAddr,
     http: reqwest::Client,
     _running: DropGuard,
@@ -39,7 +39,7 @@ pub struct TelegramEmulator {
 
 /// An update that happened, and how it was received.
 #[derive(Clone, Debug)]
-pub struct Pushed {
+pub struct PushedUpdate {
     /// The update, for sending it again.
     pub update: Value,
     /// The message it is about.
@@ -53,7 +53,7 @@ impl TelegramEmulator {
     pub async fn start(token: &str, http: reqwest::Client) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(token));
+        let shared = Arc::new(SharedTelegram::new(token));
         let cancel = CancellationToken::new();
         tokio::spawn(server::accept(listener, Arc::clone(&shared), cancel.clone()));
         Ok(Self {
@@ -77,7 +77,7 @@ impl TelegramEmulator {
     /// Pushes updates to this address from now on, as if the bot had registered it.
     pub fn connect_to(&self, url: &str, secret: &str) {
         self.shared.change(|state| {
-            state.webhook = Some(state::Webhook {
+            state.webhook = Some(state::RegisteredWebhook {
                 url: url.to_owned(),
                 secret: secret.to_owned(),
             });
@@ -85,35 +85,37 @@ impl TelegramEmulator {
     }
 
     /// Writes a message as a person. Their private chat exists from then on.
-    pub async fn say(&self, user: i64, chat: i64, text: &str) -> Pushed {
+    pub async fn say(&self, user: i64, chat: i64, text: &str) -> PushedUpdate {
         self.write(user, chat, json!({"text": text})).await
     }
 
     /// Writes in a topic as a person.
-    pub async fn say_in_topic(&self, user: i64, chat: i64, topic: i64, text: &str) -> Pushed {
+    pub async fn say_in_topic(&self, user: i64, chat: i64, topic: i64, text: &str) -> PushedUpdate {
         let fields = json!({"text": text, "message_thread_id": topic, "is_topic_message": true});
         self.write(user, chat, fields).await
     }
 
     /// Replies to a message as a person.
-    pub async fn reply(&self, user: i64, chat: i64, to: i64, text: &str) -> Pushed {
-        let replied = self.shared.read(|state| state.described(chat, to));
+    pub async fn reply(&self, user: i64, chat: i64, to: i64, text: &str) -> PushedUpdate {
+        let replied = self.shared.read(|state| state.describe_message(chat, to));
         self.write(user, chat, json!({"text": text, "reply_to_message": replied}))
             .await
     }
 
     /// Forwards, as a person, the words of another one.
-    pub async fn forward(&self, user: i64, chat: i64, author: i64, text: &str) -> Pushed {
-        let origin = json!({"type": "user", "date": 1, "sender_user": User(author).described()});
+    pub async fn forward(&self, user: i64, chat: i64, author: i64, text: &str) -> PushedUpdate {
+        let origin = json!({"type": "user", "date": 1, "sender_user": EmulatedUser(author).describe()});
         self.write(user, chat, json!({"text": text, "forward_origin": origin}))
             .await
     }
 
     /// Sends, as a person, a message with these fields beside author and chat: a photo, a caption.
-    pub async fn write(&self, user: i64, chat: i64, fields: Value) -> Pushed {
-        let (update, message) = self.shared.change(|state| state.written(user, chat, fields));
+    pub async fn write(&self, user: i64, chat: i64, fields: Value) -> PushedUpdate {
+        let (update, message) = self
+            .shared
+            .change(|state| state.record_message(user, chat, fields));
         let status = self.deliver("message", update.clone()).await;
-        Pushed {
+        PushedUpdate {
             update,
             message,
             status,
@@ -121,12 +123,12 @@ impl TelegramEmulator {
     }
 
     /// Edits a person's message as that person.
-    pub async fn edit(&self, user: i64, chat: i64, message: i64, text: &str) -> Pushed {
+    pub async fn edit(&self, user: i64, chat: i64, message: i64, text: &str) -> PushedUpdate {
         let update = self
             .shared
-            .change(|state| state.edited(user, chat, message, text));
+            .change(|state| state.record_edit(user, chat, message, text));
         let status = self.deliver("edited_message", update.clone()).await;
-        Pushed {
+        PushedUpdate {
             update,
             message,
             status,
@@ -134,12 +136,12 @@ impl TelegramEmulator {
     }
 
     /// Presses the button with this label as a person. `None` if the message has no such button.
-    pub async fn click(&self, user: i64, chat: i64, message: i64, label: &str) -> Option<Pushed> {
+    pub async fn click(&self, user: i64, chat: i64, message: i64, label: &str) -> Option<PushedUpdate> {
         let update = self
             .shared
-            .change(|state| state.pressed(user, chat, message, label))?;
+            .change(|state| state.record_press(user, chat, message, label))?;
         let status = self.deliver("callback_query", update.clone()).await;
-        Some(Pushed {
+        Some(PushedUpdate {
             update,
             message,
             status,
@@ -178,34 +180,36 @@ impl TelegramEmulator {
     }
 
     /// Returns the number of messages and edits that came too fast.
-    pub fn came_too_fast(&self) -> usize {
+    pub fn rate_violations(&self) -> usize {
         self.shared
             .read(|state| state.rates.as_ref().map_or(0, |rates| rates.refused))
     }
 
     /// Makes the next `count` calls of a method fail.
-    pub fn fail(&self, method: &str, count: usize, fault: Fault) {
+    pub fn fail(&self, method: &str, count: usize, fault: TelegramFault) {
         let faults = std::iter::repeat_n((method.to_owned(), fault), count);
         self.shared.change(|state| state.faults.extend(faults));
     }
 
     /// Makes all calls of a method fail until it recovers; of every method if it is empty.
-    pub fn fail_all(&self, method: &str, fault: Fault) {
-        let standing = Standing::always(method, fault);
-        self.shared.change(|state| state.standing.push(standing));
+    pub fn fail_all(&self, method: &str, fault: TelegramFault) {
+        let standing = LastingFault::always(method, fault);
+        self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
     /// Makes so many of a thousand calls of a method fail until it recovers, the same ones for each seed.
-    pub fn fail_some(&self, method: &str, fault: Fault, of_thousand: u64, seed: u64) {
-        let standing = Standing::sometimes(method, fault, of_thousand, seed);
-        self.shared.change(|state| state.standing.push(standing));
+    pub fn fail_some(&self, method: &str, fault: TelegramFault, of_thousand: u64, seed: u64) {
+        let standing = LastingFault::sometimes(method, fault, of_thousand, seed);
+        self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
     /// Lets a method work again.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.retain(|(of, _)| of != method);
-            state.standing.retain(|standing| !standing.is_of(method));
+            state
+                .lasting_faults
+                .retain(|standing| !standing.applies_to(method));
         });
     }
 
@@ -225,7 +229,7 @@ impl TelegramEmulator {
     }
 
     /// The bot's messages in a chat as they look now, oldest first.
-    pub fn messages(&self, chat: i64) -> Vec<Posted> {
+    pub fn messages(&self, chat: i64) -> Vec<PostedMessage> {
         self.shared.read(|state| state.posted(chat))
     }
 
@@ -291,8 +295,8 @@ impl std::fmt::Debug for TelegramEmulator {
     }
 }
 
-impl Shared {
+impl SharedTelegram {
     fn new(token: &str) -> Self {
-        Self::with(State::new(token))
+        Self::with(TelegramState::new(token))
     }
 }

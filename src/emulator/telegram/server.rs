@@ -1,7 +1,7 @@
 //! The emulator's HTTP side: reads calls, plays faults, holds long polls. Knows no method's rules.
 
-use super::methods::{self, Call, Refusal};
-use super::state::{Fault, State};
+use super::methods::{self, BotApiCall, BotApiRefusal};
+use super::state::{TelegramFault, TelegramState};
 use super::{form, state};
 use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
@@ -20,29 +20,29 @@ const REQUEST_BYTES_MAX: usize = 51 * 1000 * 1000;
 const POLL_SECONDS_MAX: u64 = 50;
 
 /// State that many connections see, and a counter that moves with every change.
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct SharedTelegram {
+    state: Mutex<TelegramState>,
     version: watch::Sender<u64>,
 }
 
-impl Shared {
-    pub(super) fn with(state: State) -> Self {
+impl SharedTelegram {
+    pub(super) fn with(state: TelegramState) -> Self {
         Self {
             state: Mutex::new(state),
             version: watch::Sender::new(0),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TelegramState> {
         // A test that fails while it holds the lock has reported why already.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&TelegramState) -> T) -> T {
         read(&self.lock())
     }
 
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut TelegramState) -> T) -> T {
         let changed = change(&mut self.lock());
         self.version.send_modify(|version| *version += 1);
         changed
@@ -53,10 +53,10 @@ impl Shared {
     }
 }
 
-type Answer = http::Response<Full<Bytes>>;
+type HttpAnswer = http::Response<Full<Bytes>>;
 
 /// Serves until `cancel`.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, cancel: CancellationToken) {
+pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedTelegram>, cancel: CancellationToken) {
     // This server closes connections only to play a fault, and then as rudely as it can.
     serve(listener, Closing::Reset, cancel, move |request| {
         handle(request, Arc::clone(&shared))
@@ -64,7 +64,10 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, cancel: C
     .await;
 }
 
-async fn handle(request: http::Request<Incoming>, shared: Arc<Shared>) -> std::io::Result<Answer> {
+async fn handle(
+    request: http::Request<Incoming>,
+    shared: Arc<SharedTelegram>,
+) -> std::io::Result<HttpAnswer> {
     let broken = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     let (head, body) = request.into_parts();
     let body = Limited::new(body, REQUEST_BYTES_MAX)
@@ -77,30 +80,30 @@ async fn handle(request: http::Request<Incoming>, shared: Arc<Shared>) -> std::i
         Err(refusal) => return Ok(refused(&shared, head.uri.path(), refusal)),
     };
     let fault = shared.change(|state| {
-        state.called(&call.method, &Value::Object(call.parameters.clone()));
+        state.record_call(&call.method, &Value::Object(call.parameters.clone()));
         state.take_fault(&call.method)
     });
     match fault {
         None => {}
-        Some(Fault::Status(status)) => {
+        Some(TelegramFault::Status(status)) => {
             return Ok(answer(status, Bytes::from_static(b"<html>Bad Gateway</html>")));
         }
-        Some(Fault::Refused(code, description)) => {
-            return Ok(refused(&shared, "", Refusal::met(code, &description)));
+        Some(TelegramFault::Refused(code, description)) => {
+            return Ok(refused(&shared, "", BotApiRefusal::expected(code, &description)));
         }
-        Some(Fault::TooMany(seconds)) => {
-            let refusal = Refusal {
+        Some(TelegramFault::TooMany(seconds)) => {
+            let refusal = BotApiRefusal {
                 retry_after: Some(seconds),
-                ..Refusal::met(429, &format!("Too Many Requests: retry after {seconds}"))
+                ..BotApiRefusal::expected(429, &format!("Too Many Requests: retry after {seconds}"))
             };
             return Ok(refused(&shared, "", refusal));
         }
-        Some(Fault::Reset) => return Err(broken()),
-        Some(Fault::ResetAfterEffect) => {
+        Some(TelegramFault::Reset) => return Err(broken()),
+        Some(TelegramFault::ResetAfterEffect) => {
             let _ = run(&shared, &call).await;
             return Err(broken());
         }
-        Some(Fault::Silence) => return std::future::pending().await,
+        Some(TelegramFault::Silence) => return std::future::pending().await,
     }
     Ok(match run(&shared, &call).await {
         Ok(result) => answer(200, json!({"ok": true, "result": result}).to_string().into()),
@@ -108,7 +111,7 @@ async fn handle(request: http::Request<Incoming>, shared: Arc<Shared>) -> std::i
     })
 }
 
-async fn run(shared: &Shared, call: &Call) -> Result<Value, Refusal> {
+async fn run(shared: &SharedTelegram, call: &BotApiCall) -> Result<Value, BotApiRefusal> {
     if call.method == "getUpdates" {
         get_updates(shared, &call.parameters).await
     } else {
@@ -116,26 +119,30 @@ async fn run(shared: &Shared, call: &Call) -> Result<Value, Refusal> {
     }
 }
 
-fn read_call(head: &http::request::Parts, body: &Bytes, shared: &Shared) -> Result<Call, Refusal> {
+fn read_call(
+    head: &http::request::Parts,
+    body: &Bytes,
+    shared: &SharedTelegram,
+) -> Result<BotApiCall, BotApiRefusal> {
     let token = shared.read(|state| state.token.clone());
     let method = head.uri.path().strip_prefix(&format!("/bot{token}/"));
     let Some(method) = method else {
-        return Err(Refusal {
+        return Err(BotApiRefusal {
             is_problem: true,
-            ..Refusal::met(401, "Unauthorized")
+            ..BotApiRefusal::expected(401, "Unauthorized")
         });
     };
     if shared.read(|state| state.is_revoked) {
-        shared.change(|state| state.called(method, &Value::Null));
-        return Err(Refusal::met(401, "Unauthorized"));
+        shared.change(|state| state.record_call(method, &Value::Null));
+        return Err(BotApiRefusal::expected(401, "Unauthorized"));
     }
     let content_type = head
         .headers
         .get(http::header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    let unreadable = || Refusal {
+    let unreadable = || BotApiRefusal {
         is_problem: true,
-        ..Refusal::met(400, "Bad Request: unreadable")
+        ..BotApiRefusal::expected(400, "Bad Request: unreadable")
     };
     let content_type = content_type.unwrap_or_default();
     let (parameters, file) = if content_type.starts_with("multipart/") {
@@ -147,14 +154,14 @@ fn read_call(head: &http::request::Parts, body: &Bytes, shared: &Shared) -> Resu
             None,
         )
     };
-    Ok(Call {
+    Ok(BotApiCall {
         method: method.to_owned(),
         parameters,
         file,
     })
 }
 
-fn refused(shared: &Shared, method: &str, refusal: Refusal) -> Answer {
+fn refused(shared: &SharedTelegram, method: &str, refusal: BotApiRefusal) -> HttpAnswer {
     if refusal.is_problem {
         shared.change(|state| state.problem(format!("{method}: {}", refusal.description)));
     }
@@ -165,23 +172,26 @@ fn refused(shared: &Shared, method: &str, refusal: Refusal) -> Answer {
     answer(refusal.code, body.to_string().into())
 }
 
-fn answer(status: u16, body: Bytes) -> Answer {
+fn answer(status: u16, body: Bytes) -> HttpAnswer {
     let mut answer = http::Response::new(Full::new(body));
     *answer.status_mut() = http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::BAD_GATEWAY);
     answer
 }
 
 /// Forgets what the offset confirms, then waits for something to hand out. A newer poll ends an older.
-async fn get_updates(shared: &Shared, parameters: &Map<String, Value>) -> Result<Value, Refusal> {
+async fn get_updates(
+    shared: &SharedTelegram,
+    parameters: &Map<String, Value>,
+) -> Result<Value, BotApiRefusal> {
     let known = ["offset", "limit", "timeout", "allowed_updates"];
-    super::check::only(parameters, &known)?;
+    super::check::check_known(parameters, &known)?;
     let number = |key: &str| parameters.get(key).and_then(Value::as_i64);
     let mut changes = shared.changes();
     let poll = shared.change(|state| {
         if let Some(offset) = number("offset") {
             state.updates.retain(|(id, _)| *id >= offset);
         }
-        methods::allow(state, parameters);
+        methods::set_allowed_updates(state, parameters);
         state.polls += 1;
         state.polls
     });
@@ -209,14 +219,14 @@ async fn get_updates(shared: &Shared, parameters: &Map<String, Value>) -> Result
         .unwrap_or_else(|_| Ok(json!([])))
 }
 
-fn ready(state: &state::State, poll: u64, limit: usize) -> Option<Result<Value, Refusal>> {
+fn ready(state: &state::TelegramState, poll: u64, limit: usize) -> Option<Result<Value, BotApiRefusal>> {
     if state.webhook.is_some() {
         let words = "Conflict: can't use getUpdates method while webhook is active";
-        return Some(Err(Refusal::met(409, words)));
+        return Some(Err(BotApiRefusal::expected(409, words)));
     }
     if state.polls != poll {
         let words = "Conflict: terminated by other getUpdates request";
-        return Some(Err(Refusal::met(409, words)));
+        return Some(Err(BotApiRefusal::expected(409, words)));
     }
     let updates: Vec<&Value> = state
         .updates

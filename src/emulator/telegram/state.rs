@@ -1,7 +1,7 @@
 //! Chats, messages and waiting updates of the emulated Telegram.
 
 use super::{BOT_ID, BOT_NAME};
-use crate::emulator::standing::Standing;
+use crate::emulator::lasting_fault::LastingFault;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ const KEPT_MAX: usize = 100_000;
 
 /// A fault of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TelegramFault {
     /// Answered with this status and an HTML page, without effect.
     Status(u16),
     /// Refused with this code and description, without effect.
@@ -30,7 +30,7 @@ pub enum Fault {
 
 /// A message of the bot.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Posted {
+pub struct PostedMessage {
     /// The id within the chat.
     pub id: i64,
     /// The topic it is in.
@@ -50,17 +50,17 @@ pub struct Posted {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Webhook {
+pub(super) struct RegisteredWebhook {
     pub(super) url: String,
     pub(super) secret: String,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Chat {
+pub(super) struct EmulatedChat {
     topics: BTreeSet<i64>,
     next_message: i64,
     users: BTreeMap<i64, Value>,
-    pub(super) posted: BTreeMap<i64, Posted>,
+    pub(super) posted: BTreeMap<i64, PostedMessage>,
 }
 
 #[derive(Debug, Default)]
@@ -72,10 +72,10 @@ pub(super) struct Rates {
     pub(super) refused: usize,
 }
 
-pub(super) struct State {
+pub(super) struct TelegramState {
     pub(super) token: String,
-    pub(super) chats: BTreeMap<i64, Chat>,
-    pub(super) webhook: Option<Webhook>,
+    pub(super) chats: BTreeMap<i64, EmulatedChat>,
+    pub(super) webhook: Option<RegisteredWebhook>,
     pub(super) allowed_updates: Option<Vec<String>>,
     pub(super) updates: VecDeque<(i64, Value)>,
     pub(super) next_update: i64,
@@ -86,8 +86,8 @@ pub(super) struct State {
     pub(super) answers: Vec<(String, String)>,
     pub(super) reactions: BTreeMap<(i64, i64), String>,
     pub(super) rates: Option<Rates>,
-    pub(super) faults: Vec<(String, Fault)>,
-    pub(super) standing: Vec<Standing<Fault>>,
+    pub(super) faults: Vec<(String, TelegramFault)>,
+    pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
     /// True if the token is revoked and answered 401.
     pub(super) is_revoked: bool,
     pub(super) calls: Vec<(String, Value)>,
@@ -95,15 +95,15 @@ pub(super) struct State {
 }
 
 /// A person, as Telegram describes them.
-pub(super) struct User(pub(super) i64);
+pub(super) struct EmulatedUser(pub(super) i64);
 
-impl User {
-    pub(super) fn described(&self) -> Value {
+impl EmulatedUser {
+    pub(super) fn describe(&self) -> Value {
         json!({"id": self.0, "is_bot": false, "first_name": format!("User {}", self.0)})
     }
 }
 
-impl State {
+impl TelegramState {
     pub(super) fn new(token: &str) -> Self {
         Self {
             token: token.to_owned(),
@@ -119,7 +119,7 @@ impl State {
             reactions: BTreeMap::new(),
             rates: None,
             faults: Vec::new(),
-            standing: Vec::new(),
+            lasting_faults: Vec::new(),
             is_revoked: false,
             calls: Vec::new(),
             problems: Vec::new(),
@@ -136,19 +136,19 @@ impl State {
         }
     }
 
-    pub(super) fn called(&mut self, method: &str, parameters: &Value) {
+    pub(super) fn record_call(&mut self, method: &str, parameters: &Value) {
         if self.calls.len() < KEPT_MAX {
             self.calls.push((method.to_owned(), parameters.clone()));
         }
     }
 
-    pub(super) fn take_fault(&mut self, method: &str) -> Option<Fault> {
+    pub(super) fn take_fault(&mut self, method: &str) -> Option<TelegramFault> {
         match self.faults.iter().position(|(of, _)| of == method) {
             Some(index) => Some(self.faults.remove(index).1),
             None => self
-                .standing
+                .lasting_faults
                 .iter_mut()
-                .find_map(|standing| standing.meets(method)),
+                .find_map(|standing| standing.next_fault(method)),
         }
     }
 
@@ -169,16 +169,16 @@ impl State {
     }
 
     /// Records a message a person wrote: returns the update about it, and the id of the message.
-    pub(super) fn written(&mut self, user: i64, chat: i64, fields: Value) -> (Value, i64) {
+    pub(super) fn record_message(&mut self, user: i64, chat: i64, fields: Value) -> (Value, i64) {
         let id = self.next_message(chat);
         let mut message = json!({
-            "message_id": id, "date": 1_700_000_000, "chat": described_chat(chat), "from": User(user).described(),
+            "message_id": id, "date": 1_700_000_000, "chat": describe_chat(chat), "from": EmulatedUser(user).describe(),
         });
         if let (Some(message), Some(fields)) = (message.as_object_mut(), fields.as_object()) {
             message.extend(fields.clone());
         }
         if let Some(text) = message["text"].as_str() {
-            let entities = super::links::own_entities(text);
+            let entities = super::links::auto_entities(text);
             if !entities.is_empty() && message.get("entities").is_none() {
                 message["entities"] = json!(entities);
             }
@@ -192,24 +192,24 @@ impl State {
         (update, id)
     }
 
-    pub(super) fn edited(&mut self, user: i64, chat: i64, message: i64, text: &str) -> Value {
+    pub(super) fn record_edit(&mut self, user: i64, chat: i64, message: i64, text: &str) -> Value {
         let edited = json!({
             "message_id": message, "date": 1_700_000_000, "edit_date": 1_700_000_001,
-            "chat": described_chat(chat), "from": User(user).described(), "text": text,
+            "chat": describe_chat(chat), "from": EmulatedUser(user).describe(), "text": text,
         });
         json!({"update_id": self.update_id(), "edited_message": edited})
     }
 
-    pub(super) fn pressed(&mut self, user: i64, chat: i64, message: i64, label: &str) -> Option<Value> {
+    pub(super) fn record_press(&mut self, user: i64, chat: i64, message: i64, label: &str) -> Option<Value> {
         let posted = self.chats.get(&chat)?.posted.get(&message)?;
         let mut buttons = posted.keyboard.iter().flatten();
         let data = buttons.find(|(of, _)| of == label)?.1.clone();
-        let described = self.described(chat, message);
+        let described = self.describe_message(chat, message);
         let id = self.update_id();
         let callback = format!("cb{id}");
         self.callbacks.insert(callback.clone());
         Some(json!({"update_id": id, "callback_query": {
-            "id": callback, "from": User(user).described(), "chat_instance": "1", "data": data, "message": described,
+            "id": callback, "from": EmulatedUser(user).describe(), "chat_instance": "1", "data": data, "message": described,
         }}))
     }
 
@@ -220,7 +220,7 @@ impl State {
     }
 
     /// A message as Telegram describes it in updates and answers.
-    pub(super) fn described(&self, chat: i64, message: i64) -> Value {
+    pub(super) fn describe_message(&self, chat: i64, message: i64) -> Value {
         let Some(of) = self.chats.get(&chat) else {
             return Value::Null;
         };
@@ -232,7 +232,7 @@ impl State {
         };
         let bot = json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME});
         let mut described = json!({
-            "message_id": message, "date": 1_700_000_000, "chat": described_chat(chat), "from": bot,
+            "message_id": message, "date": 1_700_000_000, "chat": describe_chat(chat), "from": bot,
             "text": posted.text, "entities": posted.entities,
         });
         if let Some(topic) = posted.topic {
@@ -243,7 +243,7 @@ impl State {
     }
 
     pub(super) fn exists(&self, chat: i64, message: i64) -> bool {
-        !self.described(chat, message).is_null()
+        !self.describe_message(chat, message).is_null()
     }
 
     pub(super) fn has_topic(&self, chat: i64, topic: i64) -> bool {
@@ -259,7 +259,7 @@ impl State {
         }
     }
 
-    pub(super) fn posted(&self, chat: i64) -> Vec<Posted> {
+    pub(super) fn posted(&self, chat: i64) -> Vec<PostedMessage> {
         let chat = self.chats.get(&chat);
         chat.map(|chat| chat.posted.values().cloned().collect())
             .unwrap_or_default()
@@ -305,7 +305,7 @@ impl Rates {
     }
 }
 
-fn described_chat(chat: i64) -> Value {
+fn describe_chat(chat: i64) -> Value {
     let kind = if chat > 0 { "private" } else { "supergroup" };
     json!({"id": chat, "type": kind})
 }

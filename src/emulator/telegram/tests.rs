@@ -10,7 +10,7 @@ mod webhook;
 use super::TelegramEmulator;
 use crate::channel::{self, Channel, Delivered, SendError, connect};
 use crate::config::{ChannelSettings, ServerSettings, TelegramMode, TelegramSettings};
-use crate::model::{Account, Action, MessageRef, Op, Place, Platform, Reply, Secret, Sender};
+use crate::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Reply, Secret, Sender};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Setup {
         }
     }
 
-    async fn deliver(&self, place: Place, action: Action) -> Result<Delivered, SendError> {
+    async fn deliver(&self, place: ChatPlace, action: Action) -> Result<Delivered, SendError> {
         let op = Op {
             id: "turn-1/result".to_owned(),
             channel: "telegram".to_owned(),
@@ -101,8 +101,8 @@ fn split(reply: &Reply) -> Vec<Reply> {
     channel::split(&settings, &server(), reply)
 }
 
-fn place(chat: i64, thread: Option<&str>) -> Place {
-    Place {
+fn place(chat: i64, thread: Option<&str>) -> ChatPlace {
+    ChatPlace {
         account: Account {
             platform: Platform::Telegram,
             id: "42".to_owned(),

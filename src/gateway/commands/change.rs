@@ -1,14 +1,14 @@
 //! Commands about the prepared change: showing it, sending it, taking it back.
 
-use super::conversation::is_running;
-use super::{Answer, Asked, Leaving, Revision, is_passing};
+use super::conversation::busy_reply;
+use super::{AcceptedCommand, CommandAnswer, Revision, ShuttingDown, is_passing};
 use crate::access::Identity;
 use crate::command::Verb;
 use crate::gateway::Gateway;
+use crate::gateway::change_preparation::{ChangeTarget, PreparedChange};
 use crate::gateway::compose::{self, Address};
-use crate::gateway::prepared::{Onto, Prepared};
-use crate::model::{Change, ChangeNumber, ConversationId, Op, Part, Reply};
-use crate::store::{Discarded, StoreError, Undone};
+use crate::model::{Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart};
+use crate::store::{DiscardOutcome, StoreError, UndoOutcome};
 use crate::workspace::{Overlay, Workspace};
 use anyhow::Context;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ const NOTHING_PREPARED: &str = "Nothing is prepared here.";
 
 impl Gateway {
     /// Returns the change prepared in a conversation, if this person may have it now.
-    pub(super) async fn standing_of(
+    pub(super) async fn prepared_state(
         &self,
         identity: &Identity,
         conversation: ConversationId,
-    ) -> Result<Standing, StoreError> {
+    ) -> Result<PreparedState, StoreError> {
         let store = &self.parts.store;
         if let Some(why) = store.withheld(conversation).await? {
-            return Ok(Standing::Withheld(why));
+            return Ok(PreparedState::Withheld(why));
         }
         let Some(change) = store.current_change(conversation).await? else {
-            return Ok(Standing::Nothing);
+            return Ok(PreparedState::Nothing);
         };
         Ok(match identity.may_prepare(&change.repository, &change.needs) {
-            Ok(()) => Standing::Prepared(Box::new(change)),
-            Err(why) => Standing::Withheld(why),
+            Ok(()) => PreparedState::Prepared(Box::new(change)),
+            Err(why) => PreparedState::Withheld(why),
         })
     }
 
@@ -46,13 +46,13 @@ impl Gateway {
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
-        let mut change = match self.standing_of(identity, conversation).await? {
-            Standing::Prepared(change) => *change,
-            other => return Ok(vec![address.post("answer", other.told())]),
+        let mut change = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => *change,
+            other => return Ok(vec![address.post("answer", other.fallback_reply())]),
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let shown = |inline_max| {
-            let facts = Part::Facts {
+            let facts = ReplyPart::Facts {
                 rows: compose::rows(&change),
             };
             let mut reply = titled(&change).with(facts);
@@ -82,7 +82,7 @@ impl Gateway {
         extension: &str,
     ) -> anyhow::Result<Op> {
         let mut address = address.clone();
-        if address.whisper.is_some() {
+        if address.ephemeral_to.is_some() {
             address.place = self.parts.store.conversation(conversation).await?.key.place;
         }
         Ok(address.upload(change, extension))
@@ -96,17 +96,19 @@ impl Gateway {
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
-        let Ok(meant) = meant(arguments) else {
-            return Ok(vec![address.post("answer", no_change(Verb::Patch, "sent"))]);
+        let Ok(meant) = parse_change_name(arguments) else {
+            return Ok(vec![
+                address.post("answer", invalid_name_reply(Verb::Patch, "sent")),
+            ]);
         };
-        let mut change = match self.standing_of(identity, conversation).await? {
-            Standing::Prepared(change) => *change,
-            other => return Ok(vec![address.post("answer", other.told())]),
+        let mut change = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => *change,
+            other => return Ok(vec![address.post("answer", other.fallback_reply())]),
         };
         if let Some(meant) = meant.filter(|meant| *meant != change.number) {
             let text = format!(
                 "{} is not prepared here any more; `patch` sends {change}.",
-                named(meant)
+                change_name(meant)
             );
             return Ok(vec![address.post("answer", Reply::text(text))]);
         }
@@ -126,28 +128,28 @@ impl Gateway {
     /// Takes back the newest message that edited files. What is left is prepared again after that is on record.
     pub(super) async fn undo(
         &self,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
-    ) -> anyhow::Result<Answer> {
-        let said = |text: &str| Ok(Answer::post(address, Reply::text(text)));
+    ) -> anyhow::Result<CommandAnswer> {
+        let said = |text: &str| Ok(CommandAnswer::post(address, Reply::text(text)));
         let undone = self
             .parts
             .store
             .undo(conversation, asked.inbox, (self.parts.now)())
             .await?;
         // A message that waits for the command begins on what it left; it need not wait until that is rendered.
-        self.shift.wake();
+        self.scheduler.wake();
         let snapshot = match undone {
-            Undone::Busy => return Ok(Answer::post(address, is_running())),
-            Undone::Nothing => return said("There is nothing to undo."),
-            Undone::Everything => {
+            UndoOutcome::Busy => return Ok(CommandAnswer::post(address, busy_reply())),
+            UndoOutcome::Nothing => return said("There is nothing to undo."),
+            UndoOutcome::Everything => {
                 return said("Undone; the workspace is as the base again, and nothing is prepared.");
             }
-            Undone::Newest { snapshot } => snapshot,
+            UndoOutcome::Newest { snapshot } => snapshot,
         };
-        let prepared = self.prepared_at(asked, conversation, &snapshot).await;
+        let prepared = self.prepare_at(asked, conversation, &snapshot).await;
         match prepared {
             Ok(prepared) => {
                 let revision = Revision {
@@ -157,33 +159,33 @@ impl Gateway {
                     change: prepared.map(|prepared| prepared.change),
                     address: address.clone(),
                 };
-                Ok(Answer {
+                Ok(CommandAnswer {
                     ops: Vec::new(),
                     revision: Some(revision),
                 })
             }
             Err(error) if is_passing(&error) => Err(error),
-            Err(error) => Ok(self.unprepared(address, &error)),
+            Err(error) => Ok(self.unprepared_answer(address, &error)),
         }
     }
 
     /// Returns the answer to an undo that left something nobody can prepare.
-    pub(super) fn unprepared(&self, address: &Address, error: &anyhow::Error) -> Answer {
-        let reference = self.failed(error, "preparing what an undo left");
+    pub(super) fn unprepared_answer(&self, address: &Address, error: &anyhow::Error) -> CommandAnswer {
+        let reference = self.log_internal_error(error, "preparing what an undo left");
         let text = format!(
             "Undone. What is left could not be prepared again, so `diff` and `patch` show what was prepared last: \
              the next change mends that. (ref {reference})"
         );
-        Answer::post(address, Reply::text(text))
+        CommandAnswer::post(address, Reply::text(text))
     }
 
     /// Prepares the change of a conversation's workspace at a snapshot; returns nothing if that is the base.
-    async fn prepared_at(
+    async fn prepare_at(
         &self,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         conversation: ConversationId,
         snapshot: &str,
-    ) -> anyhow::Result<Option<Prepared>> {
+    ) -> anyhow::Result<Option<PreparedChange>> {
         let row = self.parts.store.conversation(conversation).await?;
         let (Some(repository), Some(base)) = (row.repository, row.base) else {
             return Ok(None);
@@ -203,9 +205,9 @@ impl Gateway {
         let (workspace, head) = tokio::select! {
             opened = tokio::time::timeout(time_max, opening) => opened
                 .with_context(|| format!("{repository} could not be opened within {} s", time_max.as_secs()))??,
-            () = self.leaving.cancelled() => return Err(Leaving.into()),
+            () = self.shutdown.cancelled() => return Err(ShuttingDown.into()),
         };
-        let onto = Onto {
+        let onto = ChangeTarget {
             head: &head,
             branch: repositories.branch(&repository),
         };
@@ -215,8 +217,8 @@ impl Gateway {
         }
         let mut progress = |_| {};
         tokio::select! {
-            prepared = self.prepared(&workspace, onto, "", &mut progress, &stop) => prepared,
-            () = self.leaving.cancelled() => Err(Leaving.into()),
+            prepared = self.prepare_change(&workspace, onto, "", &mut progress, &stop) => prepared,
+            () = self.shutdown.cancelled() => Err(ShuttingDown.into()),
         }
     }
 
@@ -224,37 +226,37 @@ impl Gateway {
     pub(super) async fn discard(
         &self,
         arguments: &str,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         conversation: ConversationId,
     ) -> anyhow::Result<Reply> {
-        let Ok(meant) = meant(arguments) else {
-            return Ok(no_change(Verb::Discard, "discarded"));
+        let Ok(meant) = parse_change_name(arguments) else {
+            return Ok(invalid_name_reply(Verb::Discard, "discarded"));
         };
         let store = &self.parts.store;
         let discarded = store
             .discard(conversation, asked.inbox, meant, (self.parts.now)())
             .await?;
         Ok(match discarded {
-            Discarded::Busy => is_running(),
-            Discarded::Nothing => Reply::text(NOTHING_PREPARED),
-            Discarded::Another { name } => {
-                let meant = meant.map_or_else(|| "That change".to_owned(), named);
+            DiscardOutcome::Busy => busy_reply(),
+            DiscardOutcome::Nothing => Reply::text(NOTHING_PREPARED),
+            DiscardOutcome::Another { name } => {
+                let meant = meant.map_or_else(|| "That change".to_owned(), change_name);
                 let stays = name.unwrap_or_else(|| "what is edited here".to_owned());
                 Reply::text(format!(
                     "{meant} is not prepared here any more, so nothing is discarded; `discard` throws {stays} away."
                 ))
             }
-            Discarded::Change { name: Some(change) } => Reply::text(format!(
+            DiscardOutcome::Change { name: Some(change) } => Reply::text(format!(
                 "{change} is discarded; the workspace is as the base again."
             )),
-            Discarded::Change { name: None } => {
+            DiscardOutcome::Change { name: None } => {
                 Reply::text("What was edited is discarded; the workspace is as the base again.")
             }
         })
     }
 
     /// A grant may be gone since something was prepared: then its files are nobody's to show.
-    pub(super) async fn out_of_reach(
+    pub(super) async fn missing_grant_reply(
         &self,
         verb: Verb,
         identity: &Identity,
@@ -285,16 +287,16 @@ impl Gateway {
 }
 
 /// The state of a prepared change.
-pub(super) enum Standing {
+pub(super) enum PreparedState {
     Prepared(Box<Change>),
     /// A change that this person may not have, and why.
     Withheld(String),
     Nothing,
 }
 
-impl Standing {
+impl PreparedState {
     /// Returns the reply in place of the change, where it is not shown.
-    fn told(&self) -> Reply {
+    fn fallback_reply(&self) -> Reply {
         match self {
             Self::Withheld(why) => Reply::text(compose::withheld(why)),
             Self::Prepared(_) | Self::Nothing => Reply::text(NOTHING_PREPARED),
@@ -302,37 +304,37 @@ impl Standing {
     }
 }
 
-fn named(number: ChangeNumber) -> String {
+fn change_name(number: ChangeNumber) -> String {
     Change::name(number, 1)
 }
 
 /// Arguments that name no change.
 #[derive(Debug, PartialEq, Eq)]
-struct NoChange;
+struct InvalidChangeName;
 
 /// Returns the change that the arguments of a command name: `CHG-42`, or `CHG-42 rev 2`. Nothing is what is prepared
 /// here. A button writes which one it stands under.
-fn meant(arguments: &str) -> Result<Option<ChangeNumber>, NoChange> {
+fn parse_change_name(arguments: &str) -> Result<Option<ChangeNumber>, InvalidChangeName> {
     let words: Vec<&str> = arguments.trim_matches('`').split_whitespace().collect();
     let (name, revision) = match words.as_slice() {
         [] => return Ok(None),
         [name] => (name, None),
         [name, rev, number] if rev.eq_ignore_ascii_case("rev") => (name, Some(number)),
-        _ => return Err(NoChange),
+        _ => return Err(InvalidChangeName),
     };
     if revision.is_some_and(|number| number.parse::<u32>().is_err()) {
-        return Err(NoChange);
+        return Err(InvalidChangeName);
     }
-    let (prefix, number) = name.split_at_checked(4).ok_or(NoChange)?;
-    let number = number.parse().map_err(|_| NoChange)?;
+    let (prefix, number) = name.split_at_checked(4).ok_or(InvalidChangeName)?;
+    let number = number.parse().map_err(|_| InvalidChangeName)?;
     match prefix.eq_ignore_ascii_case("chg-") {
         true => Ok(Some(ChangeNumber(number))),
-        false => Err(NoChange),
+        false => Err(InvalidChangeName),
     }
 }
 
 /// Returns the reply to a command that names no change in the place of one.
-fn no_change(verb: Verb, done: &str) -> Reply {
+fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
     let word = verb.word();
     Reply::text(format!(
         "That names no change, so nothing is {done}. Write `{word}` alone for what is prepared here, or with its \
@@ -342,7 +344,7 @@ fn no_change(verb: Verb, done: &str) -> Reply {
 
 fn titled(change: &Change) -> Reply {
     Reply {
-        parts: vec![Part::Heading {
+        parts: vec![ReplyPart::Heading {
             text: format!("{change}: {}", compose::totals(change)),
         }],
     }
@@ -350,11 +352,11 @@ fn titled(change: &Change) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    use super::{NoChange, meant};
+    use super::{InvalidChangeName, parse_change_name};
     use crate::model::ChangeNumber;
 
     #[test]
-    fn a_change_is_meant_by_its_whole_name_alone() {
+    fn a_change_is_selected_only_by_its_full_id() {
         for (arguments, number) in [
             ("CHG-42", 42),
             ("chg-42", 42),
@@ -363,10 +365,14 @@ mod tests {
             ("CHG-42 rev 2", 42),
             ("`CHG-42 rev 2`", 42),
         ] {
-            assert_eq!(meant(arguments), Ok(Some(ChangeNumber(number))), "{arguments:?}");
+            assert_eq!(
+                parse_change_name(arguments),
+                Ok(Some(ChangeNumber(number))),
+                "{arguments:?}"
+            );
         }
         for arguments in ["", "  ", "``"] {
-            assert_eq!(meant(arguments), Ok(None), "{arguments:?}");
+            assert_eq!(parse_change_name(arguments), Ok(None), "{arguments:?}");
         }
         for arguments in [
             "chg42",
@@ -386,7 +392,11 @@ mod tests {
             "ä",
             "CHG-99999999999999999999",
         ] {
-            assert_eq!(meant(arguments), Err(NoChange), "{arguments:?}");
+            assert_eq!(
+                parse_change_name(arguments),
+                Err(InvalidChangeName),
+                "{arguments:?}"
+            );
         }
     }
 }

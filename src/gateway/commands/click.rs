@@ -1,18 +1,18 @@
 //! Presses on our buttons: each stands for a command, once, for one person.
 
-use super::{Answer, Asked, is_stop};
+use super::{AcceptedCommand, CommandAnswer, is_stop};
 use crate::command::{Command, Verb};
 use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::intake::hash_of_click;
-use crate::model::{Action, InboxId, Kind, Op};
-use crate::store::Taken;
+use crate::model::{Action, InboundKind, InboxId, Op};
+use crate::store::PressOutcome;
 
 impl Gateway {
     /// True for a `stop`, written or pressed.
-    pub(super) async fn stops(&self, kind: &Kind) -> bool {
+    pub(super) async fn is_stop_request(&self, kind: &InboundKind) -> bool {
         match kind {
-            Kind::Click { token, .. } => self.is_stop_button(token).await,
+            InboundKind::Click { token, .. } => self.is_stop_button(token).await,
             kind => is_stop(kind),
         }
     }
@@ -25,11 +25,11 @@ impl Gateway {
 
     pub(super) async fn click(
         &self,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         address: &Address,
         token: &str,
         callback: Option<String>,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<CommandAnswer> {
         let inbound = &asked.inbound;
         let taken = self
             .parts
@@ -48,25 +48,25 @@ impl Gateway {
                 text,
             };
             Op {
-                place: inbound.aside(),
+                place: inbound.private_place(),
                 ..address.op("click", action)
             }
         };
         let said = |text: String| {
-            Ok(Answer {
+            Ok(CommandAnswer {
                 ops: vec![answer(text)],
                 revision: None,
             })
         };
         let (verb, argument, conversation) = match taken {
-            Taken::Yes {
+            PressOutcome::Counted {
                 verb,
                 argument,
                 conversation,
             } => (verb, argument, conversation),
-            Taken::Foreign { owner } => return said(format!("This button belongs to {owner}.")),
-            Taken::Used => return said("That button was used already.".to_owned()),
-            Taken::Expired | Taken::Unknown => {
+            PressOutcome::OtherOwner { owner } => return said(format!("This button belongs to {owner}.")),
+            PressOutcome::Used => return said("That button was used already.".to_owned()),
+            PressOutcome::Expired | PressOutcome::Unknown => {
                 return said("That button is too old; type the command instead.".to_owned());
             }
         };
@@ -79,7 +79,7 @@ impl Gateway {
             // It stops the message whose card it is on, not what runs by now.
             Verb::Stop => {
                 let message = InboxId(argument.parse()?);
-                Answer::post(address, self.stop_message(asked, conversation, message).await?)
+                CommandAnswer::post(address, self.stop_message(asked, conversation, message).await?)
             }
             _ => {
                 let command = Command {

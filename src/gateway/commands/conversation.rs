@@ -1,27 +1,30 @@
 //! Commands about the conversation: what runs, what the model sees, what it cost, and an end to it.
 
-use super::Asked;
-use super::change::Standing;
+use super::AcceptedCommand;
+use super::change::PreparedState;
 use crate::access::Identity;
 use crate::gateway::Gateway;
 use crate::gateway::compose;
-use crate::model::{ConversationId, InboxId, Part, Reply};
-use crate::store::{Cleared, DeadLetter, Stopped};
+use crate::model::{ConversationId, InboxId, Reply, ReplyPart};
+use crate::store::{ClearOutcome, DeadLetter, StopOutcome};
 use jiff::SignedDuration;
 
 /// Files that were not delivered and are told by name; the rest is counted.
-const FILES_TOLD_MAX: usize = 3;
+const FILES_LISTED_MAX: usize = 3;
 
 impl Gateway {
     pub(super) async fn status(
         &self,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Reply> {
         let store = &self.parts.store;
         let row = store.conversation(conversation).await?;
-        let running = match (self.desk.turn(conversation), self.desk.is_busy(conversation)) {
+        let running = match (
+            self.active_turns.turn(conversation),
+            self.active_turns.is_busy(conversation),
+        ) {
             (Some(turn), _) => format!("turn {turn}; `stop` ends it"),
             (None, true) => "a turn begins".to_owned(),
             (None, false) if self.inspections.is_any(conversation) => {
@@ -30,20 +33,20 @@ impl Gateway {
             (None, false) => "nothing".to_owned(),
         };
         let waiting = store.waiting(conversation).await?;
-        let prepared = match self.standing_of(identity, conversation).await? {
-            Standing::Prepared(change) => format!("{change}: {}", compose::totals(&change)),
-            Standing::Withheld(why) => format!("nothing; what is edited is withheld: {why}"),
-            Standing::Nothing => "nothing".to_owned(),
+        let prepared = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => format!("{change}: {}", compose::totals(&change)),
+            PreparedState::Withheld(why) => format!("nothing; what is edited is withheld: {why}"),
+            PreparedState::Nothing => "nothing".to_owned(),
         };
         let workspace = match (row.repository, row.base) {
             (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
             _ => "none yet".to_owned(),
         };
         let given_up = store
-            .tell_given_up(&row.channel, &row.key.place, asked.inbox)
+            .report_given_up(&row.channel, &row.key.place, asked.inbox)
             .await?;
         let missing = missing(&given_up, self.parts.config.retention.dead_letter_days);
-        let mut delivery = match (missing, store.unsent(&row.channel).await?) {
+        let mut delivery = match (missing, store.unsent_count(&row.channel).await?) {
             (None, 0) => "everything is sent".to_owned(),
             (None, unsent) => format!("{unsent} to send"),
             (Some(missing), 0) => missing,
@@ -64,14 +67,18 @@ impl Gateway {
             .map(|(label, value)| (label.to_owned(), value))
             .collect();
         Ok(Reply {
-            parts: vec![Part::Facts { rows }],
+            parts: vec![ReplyPart::Facts { rows }],
         })
     }
 
-    pub(super) async fn clear(&self, asked: &Asked, conversation: ConversationId) -> anyhow::Result<Reply> {
+    pub(super) async fn clear(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
         Ok(match self.parts.store.clear(conversation, asked.inbox).await? {
-            Cleared::Busy => is_running(),
-            Cleared::Yes => {
+            ClearOutcome::Busy => busy_reply(),
+            ClearOutcome::Yes => {
                 Reply::text("I forgot our conversation. The prepared change stays; `discard` throws it away.")
             }
         })
@@ -105,7 +112,7 @@ impl Gateway {
             rows.len(),
             history.turns().len()
         );
-        Ok(Reply::text(text).with(Part::Facts { rows }))
+        Ok(Reply::text(text).with(ReplyPart::Facts { rows }))
     }
 
     pub(super) async fn usage(&self, identity: &Identity) -> anyhow::Result<Reply> {
@@ -132,13 +139,17 @@ impl Gateway {
             ("In all".to_owned(), line(&ever)),
         ];
         Ok(Reply {
-            parts: vec![Part::Facts { rows }],
+            parts: vec![ReplyPart::Facts { rows }],
         })
     }
 
     /// Stops the oldest message of a conversation that was waiting or answered when the command came in, and looks at
     /// environments.
-    pub(super) async fn stop(&self, asked: &Asked, conversation: ConversationId) -> anyhow::Result<Reply> {
+    pub(super) async fn stop(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
         let stopped = self.stop_turn(asked, conversation, None).await?;
         let inspections = self.inspections.stop(conversation);
         Ok(Reply::text(match (stopped.message, stopped.waiting) {
@@ -152,7 +163,7 @@ impl Gateway {
     /// Stops one message of a conversation and nothing else. What was said since is not what its button is for.
     pub(super) async fn stop_message(
         &self,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         conversation: ConversationId,
         message: InboxId,
     ) -> anyhow::Result<Reply> {
@@ -166,14 +177,14 @@ impl Gateway {
 
     async fn stop_turn(
         &self,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         conversation: ConversationId,
         message: Option<InboxId>,
-    ) -> anyhow::Result<Stopped> {
+    ) -> anyhow::Result<StopOutcome> {
         let stopped = self.parts.store.stop(conversation, asked.inbox, message).await?;
         // On record first: a turn that begins now finds it there.
         if let Some(message) = stopped.message {
-            self.desk.stop(conversation, message);
+            self.active_turns.stop(conversation, message);
         }
         Ok(stopped)
     }
@@ -205,7 +216,7 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
         .iter()
         .filter_map(|letter| letter.file.as_deref())
         .collect();
-    let named = files.iter().take(FILES_TOLD_MAX);
+    let named = files.iter().take(FILES_LISTED_MAX);
     let mut what: Vec<String> = named.map(|file| format!("the file `{file}`")).collect();
     match files.len() - what.len() {
         0 => {}
@@ -232,7 +243,7 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
 }
 
 /// Returns the reply to a command that cannot be carried out while a turn runs.
-pub(super) fn is_running() -> Reply {
+pub(super) fn busy_reply() -> Reply {
     Reply::text("A turn is running; `stop` it first.")
 }
 
@@ -261,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_delivered_is_told_in_words_of_whoever_missed_it() {
+    fn undelivered_messages_are_listed_in_plain_words() {
         let file = letter("inbox-1/CHG-1.patch", "upload", Some("CHG-1.patch"));
         let answer = letter("inbox-2/result", "post", None);
         let instead = letter("inbox-2/missing", "post", None);

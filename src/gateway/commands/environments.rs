@@ -5,20 +5,20 @@
 use crate::access::Identity;
 use crate::command::Command;
 use crate::gateway::Gateway;
-use crate::gateway::choice::NoChoice;
+use crate::gateway::choice::RepositoryChoiceError;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX};
-use crate::gateway::turn::why_shut_out;
-use crate::inspect::{Answer, Document, InspectError, Inspector, Question};
-use crate::model::{Action, ConversationId, Op, Part, Reply};
+use crate::gateway::turn::locked_out_text;
+use crate::inspect::{AnswerDocument, InspectAnswer, InspectError, Inspector, Question};
+use crate::model::{Action, ConversationId, Op, Reply, ReplyPart};
 use crate::store::Conversation;
-use crate::workspace::{Edits, Overlay, RepositoryError, Workspace};
+use crate::workspace::{Overlay, RepositoryError, Workspace, WorkspaceEdits};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The longest time of one look.
-const LOOK_MAX: Duration = Duration::from_secs(120);
+const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 impl Gateway {
     /// Answers a command about environments. It ends when it takes too long, or the person says stop.
@@ -31,7 +31,8 @@ impl Gateway {
     ) -> anyhow::Result<Vec<Op>> {
         let said = |text: &str| Ok(self.posts(address, &Reply::text(text)));
         let row = self.parts.store.conversation(conversation).await?;
-        let (name, words) = match self.choose(identity, &address.channel, &row, command.arguments) {
+        let (name, words) = match self.resolve_repository(identity, &address.channel, &row, command.arguments)
+        {
             Ok(chosen) => chosen,
             Err(why) => return said(&how_to_choose(command, &why)),
         };
@@ -46,37 +47,37 @@ impl Gateway {
         };
         let edits = match row.repository.as_ref() == Some(&name) {
             true => self.parts.store.edits(conversation).await?,
-            false => Edits::new(),
+            false => WorkspaceEdits::new(),
         };
-        let looking = self.look(&name, &row, edits, &question, &inspection.stop);
+        let looking = self.run_inspection(&name, &row, edits, &question, &inspection.stop);
         let looked = tokio::select! {
             biased;
             () = inspection.stop.cancelled() => Err(InspectError::Cancelled),
-            () = identity.shut_out(&name) => Err(InspectError::Told(why_shut_out(identity, &name))),
+            () = identity.wait_until_locked_out(&name) => Err(InspectError::NoAnswer(locked_out_text(identity, &name))),
             looked = looking => looked,
-            () = tokio::time::sleep(LOOK_MAX) => {
-                let seconds = LOOK_MAX.as_secs();
-                Err(InspectError::Told(format!("It took more than {seconds} s, so I stopped.")))
+            () = tokio::time::sleep(INSPECTION_TIME_MAX) => {
+                let seconds = INSPECTION_TIME_MAX.as_secs();
+                Err(InspectError::NoAnswer(format!("It took more than {seconds} s, so I stopped.")))
             }
         };
         match looked {
             Ok(answer) => Ok(self.shown(address, &row, answer)),
-            Err(InspectError::Told(why) | InspectError::Fails { why, .. }) => said(&why),
+            Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => said(&why),
             Err(InspectError::Cancelled) => said("Stopped."),
         }
     }
 
     /// Opens the workspace and looks at it.
-    async fn look(
+    async fn run_inspection(
         &self,
         name: &str,
         conversation: &Conversation,
-        edits: Edits,
+        edits: WorkspaceEdits,
         question: &Question,
         stop: &CancellationToken,
-    ) -> Result<Answer, InspectError> {
+    ) -> Result<InspectAnswer, InspectError> {
         let workspace = self.workspace(name, conversation, edits).await;
-        let workspace = workspace.map_err(|error| InspectError::Told(error.to_string()))?;
+        let workspace = workspace.map_err(|error| InspectError::NoAnswer(error.to_string()))?;
         let inspector = Inspector {
             workspace: &workspace,
             comparer: &self.parts.comparer,
@@ -90,7 +91,7 @@ impl Gateway {
         &self,
         name: &str,
         conversation: &Conversation,
-        edits: Edits,
+        edits: WorkspaceEdits,
     ) -> Result<Workspace, RepositoryError> {
         let repositories = &self.parts.repositories;
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
@@ -108,8 +109,8 @@ impl Gateway {
     }
 
     /// The answer, with its document in the message where it is small and as a file where it is not.
-    fn shown(&self, address: &Address, conversation: &Conversation, answer: Answer) -> Vec<Op> {
-        let Answer {
+    fn shown(&self, address: &Address, conversation: &Conversation, answer: InspectAnswer) -> Vec<Op> {
+        let InspectAnswer {
             summary, document, ..
         } = answer;
         let reply = Reply::text(&summary);
@@ -117,7 +118,7 @@ impl Gateway {
             return self.posts(address, &reply);
         };
         if document.text.len() <= self.parts.config.limits.inline_diff_bytes_max {
-            let code = Part::Code {
+            let code = ReplyPart::Code {
                 language: document.language.to_owned(),
                 text: document.text.clone(),
             };
@@ -127,12 +128,12 @@ impl Gateway {
             }
         }
         let bytes = compose::thousands(document.text.len() as u64);
-        let place = match address.whisper {
+        let place = match address.ephemeral_to {
             // A file cannot be whispered: it goes to the thread of the conversation it belongs to.
             Some(_) => Some(conversation.key.place.clone()).filter(|place| place.thread.is_some()),
             None => Some(address.place.clone()),
         };
-        let note = |text: String| self.posts(address, &reply.clone().with(Part::Text { text }));
+        let note = |text: String| self.posts(address, &reply.clone().with(ReplyPart::Text { text }));
         let Some(place) = place.filter(|_| document.text.len() <= FILE_BYTES_MAX) else {
             return note(match document.text.len() <= FILE_BYTES_MAX {
                 true => format!(
@@ -155,8 +156,8 @@ impl Gateway {
     }
 }
 
-fn upload(address: &Address, document: Document, summary: &str) -> Op {
-    let Document { file_name, text, .. } = document;
+fn upload(address: &Address, document: AnswerDocument, summary: &str) -> Op {
+    let AnswerDocument { file_name, text, .. } = document;
     let action = Action::Upload {
         file_name: file_name.clone(),
         content: Bytes::from(text),
@@ -165,12 +166,12 @@ fn upload(address: &Address, document: Document, summary: &str) -> Op {
     address.op(&file_name, action)
 }
 
-fn how_to_choose(command: Command<'_>, why: &NoChoice) -> String {
+fn how_to_choose(command: Command<'_>, why: &RepositoryChoiceError) -> String {
     match why {
-        NoChoice::NoGrant => {
+        RepositoryChoiceError::NoGrant => {
             "You have no grant for a repository here; ask an administrator for one.".to_owned()
         }
-        NoChoice::Several(names) => {
+        RepositoryChoiceError::Ambiguous(names) => {
             let example = names.first().map_or("", String::as_str);
             let line = format!("{} {example}: {}", command.verb.word(), command.arguments);
             format!(

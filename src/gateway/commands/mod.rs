@@ -11,14 +11,14 @@ mod resumed;
 pub(super) use order::CommandOrder;
 
 use super::Gateway;
-use super::compose::{self, Address, MESSAGES_MAX, WHOLE};
+use super::compose::{self, Address, FULL_REPLY_FILE, MESSAGES_MAX};
 use super::turn::REVOKED;
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
 use crate::crash_point;
 use crate::jsonnet::Budget;
-use crate::model::{ConversationId, Inbound, InboxId, Kind, Op, Part, Platform, Reply};
-use crate::store::{Left, NewChange, Rest, StoreError};
+use crate::model::{ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart};
+use crate::store::{NewChange, RemainderOutcome, StoreError, UndoRemainder};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const WAIT_MIN: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// A command that was accepted.
-pub(super) struct Asked {
+pub(super) struct AcceptedCommand {
     /// The row of the command in the inbox.
     pub(super) inbox: InboxId,
     /// The conversation it was said in.
@@ -40,11 +40,11 @@ pub(super) struct Asked {
     /// The ends of the process since.
     pub(super) crashes: u32,
     /// The answer it gets instead of being carried out.
-    pub(super) instead: Option<Reply>,
+    pub(super) preset_reply: Option<Reply>,
 }
 
 /// The result of a command. It is stored in one transaction with "the command is answered".
-struct Answer {
+struct CommandAnswer {
     ops: Vec<Op>,
     revision: Option<Revision>,
 }
@@ -63,9 +63,9 @@ struct Revision {
 /// The process stops, and the command is carried out again at the next start.
 #[derive(Debug, thiserror::Error)]
 #[error("the process stops")]
-struct Leaving;
+struct ShuttingDown;
 
-impl Answer {
+impl CommandAnswer {
     fn ops(ops: Vec<Op>) -> Self {
         Self { ops, revision: None }
     }
@@ -76,15 +76,17 @@ impl Answer {
 }
 
 impl Revision {
-    fn announcement(address: &Address, left: Left<'_>) -> Op {
+    fn announcement(address: &Address, left: RemainderOutcome<'_>) -> Op {
         let text = match left {
-            Left::Prepared(change) => format!(
+            RemainderOutcome::Prepared(change) => format!(
                 "Undone. {change} is now {}; `diff` shows it.",
                 compose::totals(change)
             ),
-            Left::Withheld(why) => format!("Undone. What is left: {}", compose::withheld(why)),
-            Left::AsBase => "Undone; the workspace is as the base again, and nothing is prepared.".to_owned(),
-            Left::Overtaken => {
+            RemainderOutcome::Withheld(why) => format!("Undone. What is left: {}", compose::withheld(why)),
+            RemainderOutcome::AsBase => {
+                "Undone; the workspace is as the base again, and nothing is prepared.".to_owned()
+            }
+            RemainderOutcome::Overtaken => {
                 "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
             }
         };
@@ -95,9 +97,9 @@ impl Revision {
 impl Gateway {
     /// True for what shows or changes the prepared change, and so comes after the commands before it. What asks of
     /// environments may take long, and a stop can end it.
-    pub(super) async fn follows(&self, kind: &Kind) -> bool {
+    pub(super) async fn waits_for_changes(&self, kind: &InboundKind) -> bool {
         match (kind, written(kind)) {
-            (Kind::Click { token, .. }, _) => !self.is_stop_button(token).await,
+            (InboundKind::Click { token, .. }, _) => !self.is_stop_button(token).await,
             (_, Some(command)) => match command.verb {
                 Verb::Undo | Verb::Discard | Verb::Clear | Verb::Patch => true,
                 Verb::Diff => !is_inspection(kind),
@@ -109,13 +111,13 @@ impl Gateway {
 
     /// Carries out one command and leaves its answer in the outbox. A panic is answered, and what the store cannot
     /// do now is tried again: an effect that is on record is not repeated.
-    pub(super) async fn command(self: &Arc<Self>, asked: Asked) {
-        self.command_within(&asked, u32::MAX).await;
+    pub(super) async fn run_command(self: &Arc<Self>, asked: AcceptedCommand) {
+        self.run_command_within(&asked, u32::MAX).await;
     }
 
     /// Carries out one command in so many attempts at most; false if it has to be tried again.
-    async fn command_within(self: &Arc<Self>, asked: &Asked, attempts_max: u32) -> bool {
-        let address = address_of(&asked.inbound, asked.inbox.answers());
+    async fn run_command_within(self: &Arc<Self>, asked: &AcceptedCommand, attempts_max: u32) -> bool {
+        let address = address_of(&asked.inbound, asked.inbox.op_id_prefix());
         let (mut attempts, mut wait) = (0, WAIT_MIN);
         loop {
             let Some(answer) = self.attempt(asked, &address).await else {
@@ -137,76 +139,81 @@ impl Gateway {
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.leaving.cancelled() => return true,
+                () = self.shutdown.cancelled() => return true,
             }
             wait = (wait * 2).min(WAIT_MAX);
         }
         self.wake_deliveries();
         // Turns of the conversation may have waited for it.
-        self.shift.wake();
+        self.scheduler.wake();
         true
     }
 
     /// Carries a command out once; nothing if the process stops first.
     async fn attempt(
         self: &Arc<Self>,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         address: &Address,
-    ) -> Option<Result<Answer, StoreError>> {
+    ) -> Option<Result<CommandAnswer, StoreError>> {
         let _slot = self.commands.acquire().await.ok()?;
         let answering = AssertUnwindSafe(self.authorised(asked, address)).catch_unwind();
         let answered = tokio::select! {
             answered = answering => answered,
             // It changed nothing, so the next start does it again.
-            () = self.leaving.cancelled(), if is_inspection(&asked.inbound.kind) => return None,
+            () = self.shutdown.cancelled(), if is_inspection(&asked.inbound.kind) => return None,
         };
         let error = match answered {
             Ok(Ok(answer)) => return Some(Ok(answer)),
             Ok(Err(error)) => error,
             Err(_) => anyhow::anyhow!("it panicked"),
         };
-        if error.is::<Leaving>() {
+        if error.is::<ShuttingDown>() {
             return None;
         }
         if let Some(error) = error.downcast_ref().filter(|_| is_passing(&error)) {
             return Some(Err(StoreError::clone(error)));
         }
-        let told = self.internal(&error, "command");
-        Some(Ok(Answer::post(address, Reply::text(told))))
+        let told = self.internal_error_text(&error, "command");
+        Some(Ok(CommandAnswer::post(address, Reply::text(told))))
     }
 
-    async fn authorised(&self, asked: &Asked, address: &Address) -> anyhow::Result<Answer> {
-        if let Some(reply) = &asked.instead {
-            return Ok(Answer::post(address, reply.clone()));
+    async fn authorised(&self, asked: &AcceptedCommand, address: &Address) -> anyhow::Result<CommandAnswer> {
+        if let Some(reply) = &asked.preset_reply {
+            return Ok(CommandAnswer::post(address, reply.clone()));
         }
         let Some(identity) = self.identity(&asked.inbound) else {
-            return Ok(Answer::post(address, Reply::text(REVOKED)));
+            return Ok(CommandAnswer::post(address, Reply::text(REVOKED)));
         };
         // Whatever a command has evaluated is paid for by its person.
         let answering = self.answer(asked, address, &identity);
-        let answer = Budget::of(identity.user()).charge(answering).await?;
+        let answer = Budget::for_person(identity.user()).charge(answering).await?;
         // It may have taken long: what it shows is nobody's to see who is out by now.
         match identity.is_revoked() {
-            true => Ok(Answer::post(address, Reply::text(REVOKED))),
+            true => Ok(CommandAnswer::post(address, Reply::text(REVOKED))),
             false => Ok(answer),
         }
     }
 
     /// Stores an answer. A revision that can never be stored is answered in words: it would be prepared again
     /// without end.
-    async fn store_answer(&self, asked: &Asked, address: &Address, answer: Answer) -> Result<(), StoreError> {
+    async fn store_answer(
+        &self,
+        asked: &AcceptedCommand,
+        address: &Address,
+        answer: CommandAnswer,
+    ) -> Result<(), StoreError> {
         let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
-        let Answer { ops, revision } = answer;
+        let CommandAnswer { ops, revision } = answer;
         let Some(revision) = revision else {
-            return store.command_done(inbox, ops, now).await;
+            return store.finish_command(inbox, ops, now).await;
         };
         match self.store_revision(inbox, ops.clone(), revision).await {
             Ok(()) => Ok(()),
             Err(error) if error.may_pass() => Err(error),
             Err(error) => {
-                let Answer { ops: told, .. } = self.unprepared(address, &error.into());
+                let CommandAnswer { ops: told, .. } = self.unprepared_answer(address, &error.into());
                 let ops = ops.into_iter().chain(told).collect();
-                store.command_done(inbox, ops, now).await
+                store.finish_command(inbox, ops, now).await
             }
         }
     }
@@ -225,11 +232,11 @@ impl Gateway {
             change,
             address,
         } = revision;
-        let announce = move |left: Left<'_>| {
+        let announce = move |left: RemainderOutcome<'_>| {
             ops.push(Revision::announcement(&address, left));
             ops
         };
-        let rest = Rest {
+        let rest = UndoRemainder {
             snapshot,
             change,
             user: identity.user(),
@@ -240,30 +247,35 @@ impl Gateway {
                 None => Err("access was revoked".to_owned()),
             }),
         };
-        store.undo_done(inbox, conversation, rest, announce, now).await
+        store.finish_undo(inbox, conversation, rest, announce, now).await
     }
 
-    async fn answer(&self, asked: &Asked, address: &Address, identity: &Identity) -> anyhow::Result<Answer> {
+    async fn answer(
+        &self,
+        asked: &AcceptedCommand,
+        address: &Address,
+        identity: &Identity,
+    ) -> anyhow::Result<CommandAnswer> {
         let inbound = &asked.inbound;
         if let Some(command) = written(&inbound.kind) {
-            let conversation = self.meant(asked).await?;
+            let conversation = self.target_conversation(asked).await?;
             return self
                 .carry_out(command, asked, address, identity, conversation)
                 .await;
         }
         let text = match &inbound.kind {
-            Kind::Click { token, callback } => {
+            InboundKind::Click { token, callback } => {
                 return self.click(asked, address, token, callback.clone()).await;
             }
-            Kind::Command { verb, .. } => command::unknown(verb),
-            Kind::Text { text, .. } => match command::unknown_in_text(text) {
-                Some(word) => command::unknown(word),
+            InboundKind::Command { verb, .. } => command::unknown_reply(verb),
+            InboundKind::Text { text, .. } => match command::find_unknown_in_text(text) {
+                Some(word) => command::unknown_reply(word),
                 None => self.unreadable_text(identity, text),
             },
-            Kind::Unsupported { what } => format!("I can't read a {what}; send me text."),
-            Kind::Join { .. } | Kind::Hook { .. } => return Ok(Answer::ops(Vec::new())),
+            InboundKind::Unsupported { what } => format!("I can't read a {what}; send me text."),
+            InboundKind::Join { .. } | InboundKind::Hook { .. } => return Ok(CommandAnswer::ops(Vec::new())),
         };
-        Ok(Answer::post(address, Reply::text(text)))
+        Ok(CommandAnswer::post(address, Reply::text(text)))
     }
 
     fn unreadable_text(&self, identity: &Identity, text: &str) -> String {
@@ -282,7 +294,7 @@ impl Gateway {
 
     /// A Slack slash command carries no thread: it means the conversation there that was the sender's newest when it
     /// was typed.
-    async fn meant(&self, asked: &Asked) -> anyhow::Result<ConversationId> {
+    async fn target_conversation(&self, asked: &AcceptedCommand) -> anyhow::Result<ConversationId> {
         let (own, inbound) = (asked.conversation, &asked.inbound);
         if inbound.place.thread.is_some() || inbound.place.account.platform != Platform::Slack {
             return Ok(own);
@@ -299,25 +311,25 @@ impl Gateway {
     async fn carry_out(
         &self,
         command: Command<'_>,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<CommandAnswer> {
         let verb = command.verb;
         // What was done before its answer could be kept is told as that, whatever its person may do by now.
-        if let Some(refusal) = self.out_of_reach(verb, identity, conversation).await?
+        if let Some(refusal) = self.missing_grant_reply(verb, identity, conversation).await?
             && !self.parts.store.has_effect(asked.inbox).await?
         {
-            return Ok(Answer::post(address, refusal));
+            return Ok(CommandAnswer::post(address, refusal));
         }
         if let Some(question) = verb.question(command.arguments) {
             return match question {
                 Ok(_) => {
                     let ops = self.inspect(command, address, identity, conversation).await?;
-                    Ok(Answer::ops(ops))
+                    Ok(CommandAnswer::ops(ops))
                 }
-                Err(usage) => Ok(Answer::post(address, Reply::text(usage))),
+                Err(usage) => Ok(CommandAnswer::post(address, Reply::text(usage))),
             };
         }
         let reply = match verb {
@@ -325,10 +337,12 @@ impl Gateway {
             Verb::Status => self.status(asked, identity, conversation).await?,
             // All but `diff` ask something, which was answered above.
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
-                return Ok(Answer::ops(self.diff(address, identity, conversation).await?));
+                return Ok(CommandAnswer::ops(
+                    self.diff(address, identity, conversation).await?,
+                ));
             }
             Verb::Patch => {
-                return Ok(Answer::ops(
+                return Ok(CommandAnswer::ops(
                     self.patch(command.arguments, address, identity, conversation)
                         .await?,
                 ));
@@ -342,8 +356,8 @@ impl Gateway {
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
         };
         Ok(match address.fits(&self.parts.config, &reply, 1) {
-            true => Answer::post(address, reply),
-            false => Answer::ops(self.posts(address, &reply)),
+            true => CommandAnswer::post(address, reply),
+            false => CommandAnswer::ops(self.posts(address, &reply)),
         })
     }
 
@@ -355,9 +369,12 @@ impl Gateway {
             let left = messages.len() - (MESSAGES_MAX - 1);
             messages.truncate(MESSAGES_MAX - 1);
             // A file cannot be whispered.
-            file = address.whisper.is_none().then(|| address.whole(reply));
+            file = address
+                .ephemeral_to
+                .is_none()
+                .then(|| address.full_reply_file(reply));
             messages.push(Reply::text(match &file {
-                Some(_) => format!("This is cut here; the whole of it follows as `{WHOLE}`."),
+                Some(_) => format!("This is cut here; the whole of it follows as `{FULL_REPLY_FILE}`."),
                 None => format!(
                     "This is cut here: {left} more messages would be too many, and a file cannot be shown to you alone. \
                      Ask in a thread, with `!` before the word."
@@ -376,39 +393,42 @@ impl Gateway {
 }
 
 /// The command that somebody wrote.
-fn written(kind: &Kind) -> Option<Command<'_>> {
+fn written(kind: &InboundKind) -> Option<Command<'_>> {
     match kind {
-        Kind::Command { verb, arguments } => Some(Command {
+        InboundKind::Command { verb, arguments } => Some(Command {
             verb: Verb::parse(verb)?,
             arguments,
         }),
-        Kind::Text { text, .. } => command::in_text(text),
-        Kind::Click { .. } | Kind::Unsupported { .. } | Kind::Join { .. } | Kind::Hook { .. } => None,
+        InboundKind::Text { text, .. } => command::find_in_text(text),
+        InboundKind::Click { .. }
+        | InboundKind::Unsupported { .. }
+        | InboundKind::Join { .. }
+        | InboundKind::Hook { .. } => None,
     }
 }
 
 /// The address of the answer to a command. A slash command leaves no message behind that an answer could stand under.
 pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
-    let address = Address::of(inbound, prefix);
+    let address = Address::for_inbound(inbound, prefix);
     let is_slash =
-        matches!(inbound.kind, Kind::Command { .. }) && inbound.message.is_none() && !inbound.direct;
+        matches!(inbound.kind, InboundKind::Command { .. }) && inbound.message.is_none() && !inbound.direct;
     Address {
         mention: None,
-        whisper: is_slash.then(|| inbound.sender.clone()),
+        ephemeral_to: is_slash.then(|| inbound.sender.clone()),
         ..address
     }
 }
 
 /// True for what may change the workspace, the history or the running turn of its conversation: no turn of the one it
 /// was said in is begun before it has its effect.
-pub(super) fn may_change(kind: &Kind) -> bool {
+pub(super) fn may_change(kind: &InboundKind) -> bool {
     let changes = |command: Command<'_>| {
         matches!(
             command.verb,
             Verb::Undo | Verb::Discard | Verb::Clear | Verb::Stop
         )
     };
-    matches!(kind, Kind::Click { .. }) || written(kind).is_some_and(changes)
+    matches!(kind, InboundKind::Click { .. }) || written(kind).is_some_and(changes)
 }
 
 /// True for a failure that is over when the store can be used again.
@@ -417,12 +437,12 @@ fn is_passing(error: &anyhow::Error) -> bool {
 }
 
 /// True for a written `stop`.
-fn is_stop(kind: &Kind) -> bool {
+fn is_stop(kind: &InboundKind) -> bool {
     written(kind).is_some_and(|command| command.verb == Verb::Stop)
 }
 
 /// Asks of environments, which may take long and changes nothing.
-fn is_inspection(kind: &Kind) -> bool {
+fn is_inspection(kind: &InboundKind) -> bool {
     let question = |command: Command<'_>| command.verb.question(command.arguments);
     written(kind).and_then(question).is_some()
 }
@@ -449,5 +469,5 @@ fn help(identity: &Identity) -> Reply {
          These are answered without a model, as `/word` in Telegram (`_` for `-`), `/drydock word` in Slack, and `!word` in threads:",
         compose::NOT_APPLIED
     );
-    Reply::text(text).with(Part::Facts { rows })
+    Reply::text(text).with(ReplyPart::Facts { rows })
 }

@@ -14,7 +14,7 @@ pub(in crate::gateway) struct CommandOrder {
 }
 
 /// A command's place among those of its conversation.
-pub(in crate::gateway) struct InOrder {
+pub(in crate::gateway) struct CommandSlot {
     before: Option<CancellationToken>,
     /// Tells those behind that it is over, also if it panics.
     over: Option<DropGuard>,
@@ -22,7 +22,7 @@ pub(in crate::gateway) struct InOrder {
 
 impl CommandOrder {
     /// Takes the next place of a conversation; whoever comes later waits for it if it `may_change` something.
-    pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> InOrder {
+    pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> CommandSlot {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.retain(|_, token| !token.is_cancelled());
         let before = last.get(&conversation).cloned();
@@ -31,11 +31,11 @@ impl CommandOrder {
             last.insert(conversation, token.clone());
             token.drop_guard()
         });
-        InOrder { before, over }
+        CommandSlot { before, over }
     }
 }
 
-impl InOrder {
+impl CommandSlot {
     /// Carries a command out: when those before it are answered, if it `waits` for them.
     pub(in crate::gateway) async fn run(
         self,
@@ -70,14 +70,14 @@ mod tests {
     use tokio::sync::oneshot;
     use tokio::task::JoinSet;
 
-    struct Said {
+    struct TestCommand {
         conversation: i64,
         may_change: bool,
         waits: bool,
     }
 
-    fn said(conversation: i64, may_change: bool, waits: bool) -> Said {
-        Said {
+    fn test_command(conversation: i64, may_change: bool, waits: bool) -> TestCommand {
+        TestCommand {
             conversation,
             may_change,
             waits,
@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// Begins commands, lets them end in another order, and answers the order in which they ended.
-    async fn ended(commands: &[Said], ends: &[usize]) -> Vec<usize> {
+    async fn ended(commands: &[TestCommand], ends: &[usize]) -> Vec<usize> {
         let order = CommandOrder::default();
         let ended = Arc::new(Mutex::new(Vec::new()));
         let mut running = JoinSet::new();
@@ -121,20 +121,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_follows_a_change_waits_for_it_and_others_do_not() {
+    async fn commands_that_depend_on_an_earlier_change_wait_for_it_and_others_do_not() {
         let commands = [
-            said(1, true, true),
-            said(1, false, true),
-            said(1, false, false),
-            said(2, false, true),
-            said(1, true, true),
+            test_command(1, true, true),
+            test_command(1, false, true),
+            test_command(1, false, false),
+            test_command(2, false, true),
+            test_command(1, true, true),
         ];
         assert_eq!(ended(&commands, &[4, 3, 2, 1, 0]).await, [3, 2, 0, 1, 4]);
     }
 
     #[tokio::test]
-    async fn a_stop_waits_for_nothing_and_what_follows_it_for_all_before_it() {
-        let commands = [said(1, true, true), said(1, true, false), said(1, false, true)];
+    async fn a_stop_runs_at_once_and_later_commands_wait_for_all_earlier_ones() {
+        let commands = [
+            test_command(1, true, true),
+            test_command(1, true, false),
+            test_command(1, false, true),
+        ];
         assert_eq!(ended(&commands, &[1, 2, 0]).await, [1, 0, 2]);
     }
 }

@@ -1,9 +1,9 @@
 //! `user add`: an administrator admits somebody in a chat, by the id that a stranger is told.
 
-use super::Asked;
-use crate::access::{AccessError, Admits, Grant, Identity, NewPerson, Role, User, account_of};
+use super::AcceptedCommand;
+use crate::access::{AccessError, Admitter, Grant, Identity, NewPerson, Role, User, account_of};
 use crate::gateway::Gateway;
-use crate::gateway::welcome::reach;
+use crate::gateway::welcome::grant_scope;
 use crate::model::{Account, Reply, quoted};
 
 /// The form of the command.
@@ -14,7 +14,7 @@ impl Gateway {
     pub(super) async fn user_command(
         &self,
         arguments: &str,
-        asked: &Asked,
+        asked: &AcceptedCommand,
         identity: &Identity,
     ) -> anyhow::Result<Reply> {
         // Who is no administrator is not told how. Whether they may is decided where it is done: what was done before the
@@ -27,16 +27,16 @@ impl Gateway {
             Ok(new) => new,
             Err(why) => return Ok(told_no(why)),
         };
-        let by = Admits::Administrator {
+        let by = Admitter::Administrator {
             user: identity.user(),
             name: identity.name().to_owned(),
             message: asked.inbox,
         };
         let (access, now) = (&self.parts.access, (self.parts.now)());
         match access.add(new, self.connected(), by, now).await {
-            Ok(user) => Ok(Reply::text(told(&user))),
+            Ok(user) => Ok(Reply::text(admission_text(&user))),
             Err(AccessError::Store(error)) => Err(error.into()),
-            Err(error) => Ok(told_no(refused(&error))),
+            Err(error) => Ok(told_no(refusal_text(&error))),
         }
     }
 
@@ -49,9 +49,9 @@ impl Gateway {
     }
 }
 
-fn told(user: &User) -> String {
+fn admission_text(user: &User) -> String {
     let grants = user.grants.iter().map(|grant| {
-        let reach = reach(grant.role, &grant.repositories, &grant.environments);
+        let reach = grant_scope(grant.role, &grant.repositories, &grant.environments);
         format!("{} for {reach}", grant.role)
     });
     let grants: Vec<String> = grants.collect();
@@ -62,7 +62,7 @@ fn told(user: &User) -> String {
     )
 }
 
-fn refused(why: &AccessError) -> String {
+fn refusal_text(why: &AccessError) -> String {
     format!("Nobody was admitted: {why}.")
 }
 
@@ -72,7 +72,7 @@ fn parse(arguments: &str) -> Result<NewPerson, String> {
     let (Some("add"), Some(id)) = (words.next(), words.next()) else {
         return Err(USAGE.to_owned());
     };
-    let sender = account_of(id.trim_matches('`')).map_err(|error| refused(&error))?;
+    let sender = account_of(id.trim_matches('`')).map_err(|error| refusal_text(&error))?;
     let mut name = Vec::new();
     while let Some(word) = words.next_if(|word| option(word).is_none()) {
         name.push(word);
@@ -144,7 +144,7 @@ mod tests {
     use crate::access::{Grant, Role};
 
     #[test]
-    fn a_person_is_written_as_on_the_command_line() {
+    fn user_commands_have_the_same_syntax_as_on_the_command_line() {
         let all = "add telegram:42:666 Eve of Ops --role viewer --env dev --env=prod-* --repo infra-*";
         let phone = "add  `telegram:42:666` Eve of Ops —role Viewer —env dev –env prod-* —repo `infra-*`";
         for text in [all, phone] {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_how_it_is_written() {
+    fn a_malformed_user_command_is_answered_with_the_usage() {
         let id = "slack:T0ACME:U0EVE";
         for (text, why) in [
             (String::new(), USAGE.to_owned()),

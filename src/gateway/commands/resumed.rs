@@ -1,10 +1,10 @@
 //! Commands that a restart found unanswered. Each is carried out again, unless that cannot be wanted any more: one that
 //! changes something and was said long ago, and one that may end the process again, are answered instead.
 
-use super::{Asked, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
+use super::{AcceptedCommand, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
 use crate::gateway::Gateway;
 use crate::model::{ConversationId, InboxId, Reply};
-use crate::store::{StoreError, Unanswered};
+use crate::store::{StoreError, UnansweredCommand};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,18 +28,21 @@ impl Gateway {
         let (mut unanswered, mut attempts_max) = (Vec::new(), STOP_ATTEMPTS_MAX);
         for command in self.parts.store.unanswered().await? {
             match &command.inbound {
-                Ok(inbound) if self.stops(&inbound.kind).await => {
-                    let Ok(asked) = asked(command, None) else { continue };
-                    if !self.command_within(&asked, attempts_max).await {
+                Ok(inbound) if self.is_stop_request(&inbound.kind).await => {
+                    let Ok(asked) = accepted_command(command, None) else {
+                        continue;
+                    };
+                    if !self.run_command_within(&asked, attempts_max).await {
                         attempts_max = 1;
                         let gateway = Arc::clone(self);
-                        self.errands.spawn(async move { gateway.command(asked).await });
+                        self.background
+                            .spawn(async move { gateway.run_command(asked).await });
                     }
                 }
                 _ => unanswered.push(command),
             }
         }
-        for commands in one_after_another(unanswered) {
+        for commands in group_by_conversation(unanswered) {
             let gateway = Arc::clone(self);
             let Some(first) = commands.first() else { continue };
             // What is said from now on waits for them as it would have.
@@ -52,65 +55,73 @@ impl Gateway {
                     gateway.resume(command, is_old.then_some(TOO_OLD)).await;
                 }
             };
-            self.errands
+            self.background
                 .spawn(in_order.run(std::future::ready(follows), Box::pin(resumed)));
         }
         Ok(())
     }
 
     /// Carries out a command, or answers why not if it changes something and is `too_late` for that.
-    async fn resume(self: &Arc<Self>, command: Unanswered, too_late: Option<&str>) {
+    async fn resume(self: &Arc<Self>, command: UnansweredCommand, too_late: Option<&str>) {
         let (inbox, conversation) = (command.inbox, command.conversation);
-        match asked(command, too_late) {
-            Ok(asked) => self.command(asked).await,
+        match accepted_command(command, too_late) {
+            Ok(asked) => self.run_command(asked).await,
             Err(error) => self.answer_unreadable(inbox, conversation, error).await,
         }
     }
 
     /// Answers a command that cannot be read. Until that is stored its conversation waits, so it is tried again.
     async fn answer_unreadable(&self, inbox: InboxId, conversation: ConversationId, error: StoreError) {
-        let reference = self.failed(&error.into(), "reading a command");
+        let reference = self.log_internal_error(&error.into(), "reading a command");
         let text = format!("This command cannot be read any more; say it again. (ref {reference})");
         let mut wait = WAIT_MIN;
-        while let Err(error) = self.tell(inbox, conversation, &text).await {
+        while let Err(error) = self.answer_with_text(inbox, conversation, &text).await {
             tracing::warn!(%error, "the answer to a command that cannot be read is stored again");
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.leaving.cancelled() => return,
+                () = self.shutdown.cancelled() => return,
             }
             wait = (wait * 2).min(WAIT_MAX);
         }
         self.wake_deliveries();
-        self.shift.wake();
+        self.scheduler.wake();
     }
 
-    async fn tell(&self, inbox: InboxId, conversation: ConversationId, text: &str) -> Result<(), StoreError> {
+    async fn answer_with_text(
+        &self,
+        inbox: InboxId,
+        conversation: ConversationId,
+        text: &str,
+    ) -> Result<(), StoreError> {
         let address = self.address_in(conversation, inbox).await?;
         let ops = vec![address.post("answer", Reply::text(text))];
         self.parts
             .store
-            .command_done(inbox, ops, (self.parts.now)())
+            .finish_command(inbox, ops, (self.parts.now)())
             .await
     }
 }
 
 /// A command as it is carried out, or why it cannot be read.
-fn asked(command: Unanswered, too_late: Option<&str>) -> Result<Asked, StoreError> {
-    let instead = instead(&command, too_late);
-    Ok(Asked {
+fn accepted_command(
+    command: UnansweredCommand,
+    too_late: Option<&str>,
+) -> Result<AcceptedCommand, StoreError> {
+    let instead = preset_reply(&command, too_late);
+    Ok(AcceptedCommand {
         inbox: command.inbox,
         conversation: command.conversation,
         inbound: *command.inbound?,
         crashes: command.crashes,
-        instead,
+        preset_reply: instead,
     })
 }
 
 /// Divides commands into lists that are carried out side by side, each in its order. Those of one conversation follow
 /// each other. What may take long waits for nothing.
-fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
+fn group_by_conversation(unanswered: Vec<UnansweredCommand>) -> Vec<Vec<UnansweredCommand>> {
     let mut alone = Vec::new();
-    let mut by_conversation: BTreeMap<ConversationId, Vec<Unanswered>> = BTreeMap::new();
+    let mut by_conversation: BTreeMap<ConversationId, Vec<UnansweredCommand>> = BTreeMap::new();
     for command in unanswered {
         match is_alone(&command) {
             true => alone.push(vec![command]),
@@ -123,13 +134,13 @@ fn one_after_another(unanswered: Vec<Unanswered>) -> Vec<Vec<Unanswered>> {
     alone.into_iter().chain(by_conversation.into_values()).collect()
 }
 
-fn is_alone(command: &Unanswered) -> bool {
+fn is_alone(command: &UnansweredCommand) -> bool {
     let inbound = command.inbound.as_ref();
     inbound.is_ok_and(|inbound| is_inspection(&inbound.kind))
 }
 
 /// Returns the reply to a command that is not carried out; `None` if it is to be carried out.
-fn instead(command: &Unanswered, too_late: Option<&str>) -> Option<Reply> {
+fn preset_reply(command: &UnansweredCommand, too_late: Option<&str>) -> Option<Reply> {
     let crashes_max = match command.has_effect {
         true => CRASHES_WITH_EFFECT_MAX,
         false => CRASHES_MAX,
@@ -150,12 +161,12 @@ fn instead(command: &Unanswered, too_late: Option<&str>) -> Option<Reply> {
 
 #[cfg(test)]
 mod tests {
-    use super::one_after_another;
-    use crate::model::{Account, ConversationId, Inbound, InboxId, Kind, Place, Platform, Sender};
-    use crate::store::Unanswered;
+    use super::group_by_conversation;
+    use crate::model::{Account, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Platform, Sender};
+    use crate::store::UnansweredCommand;
     use jiff::Timestamp;
 
-    fn command(inbox: i64, conversation: i64, text: &str) -> Unanswered {
+    fn command(inbox: i64, conversation: i64, text: &str) -> UnansweredCommand {
         let inbound = Inbound {
             channel: "slack".to_owned(),
             delivery: Vec::new(),
@@ -164,7 +175,7 @@ mod tests {
                 account: "T1".to_owned(),
                 id: "U1".to_owned(),
             },
-            place: Place {
+            place: ChatPlace {
                 account: Account {
                     platform: Platform::Slack,
                     id: "T1".to_owned(),
@@ -174,14 +185,14 @@ mod tests {
             },
             direct: false,
             message: None,
-            kind: Kind::Text {
+            kind: InboundKind::Text {
                 text: text.to_owned(),
                 quoted: None,
                 addressed: true,
             },
             response_url: None,
         };
-        Unanswered {
+        UnansweredCommand {
             inbox: InboxId(inbox),
             conversation: ConversationId(conversation),
             accepted_at: Timestamp::UNIX_EPOCH,
@@ -201,7 +212,7 @@ mod tests {
             command(5, 2, "!undo"),
             command(6, 1, "!envs"),
         ];
-        let lists: Vec<Vec<i64>> = one_after_another(unanswered)
+        let lists: Vec<Vec<i64>> = group_by_conversation(unanswered)
             .into_iter()
             .map(|list| list.into_iter().map(|command| command.inbox.0).collect())
             .collect();

@@ -29,7 +29,7 @@ pub(super) enum Cause {
 
 /// A channel that is closed, since when and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Closed {
+pub(super) struct ClosedCircuit {
     pub(super) cause: Cause,
     pub(super) why: String,
     pub(super) since: Timestamp,
@@ -47,7 +47,7 @@ pub(super) struct Moment {
 
 /// The state of a platform before a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Before {
+pub(super) struct PlatformStatus {
     /// True if the platform answered the last call.
     pub(super) was_answered: bool,
     /// The time without an answer, since this process began to call it.
@@ -58,7 +58,7 @@ pub(super) struct Before {
 #[derive(Debug)]
 pub(super) struct Circuit {
     began: Instant,
-    closed: Option<Closed>,
+    closed: Option<ClosedCircuit>,
     /// Calls in a row without an answer.
     unanswered: u32,
     /// The moment at which the channel closed, until something is answered.
@@ -105,9 +105,9 @@ impl Circuit {
     }
 
     /// Returns the state before a call that failed is counted.
-    pub(super) fn before(&self, now: Instant) -> Before {
+    pub(super) fn platform_status(&self, now: Instant) -> PlatformStatus {
         let silent_for = now - self.answered_at.unwrap_or(self.began);
-        Before {
+        PlatformStatus {
             was_answered: self.unanswered == 0 && self.answered_at.is_some(),
             silent_for: SignedDuration::try_from(silent_for).unwrap_or(SignedDuration::MAX),
         }
@@ -143,7 +143,7 @@ impl Circuit {
         let since = *self.since.get_or_insert(moment.at);
         // From three quarters of it to all of it.
         let spread = self.pause / 4 * u32::from(moment.jitter) / 255;
-        self.closed = Some(Closed {
+        self.closed = Some(ClosedCircuit {
             cause,
             why: why.to_owned(),
             since,
@@ -153,7 +153,7 @@ impl Circuit {
     }
 
     /// Returns the closure of the channel, while nothing is sent.
-    pub(super) fn closed(&self) -> Option<&Closed> {
+    pub(super) fn closed(&self) -> Option<&ClosedCircuit> {
         self.closed.as_ref()
     }
 
@@ -175,7 +175,7 @@ impl Circuit {
     }
 
     /// Returns the number of further calls that may be made now.
-    pub(super) fn room(&self, now: Instant) -> usize {
+    pub(super) fn free_calls(&self, now: Instant) -> usize {
         let recent = self.calls.iter().filter(|began| now - **began < CALL_WAIT_MAX);
         let most = match self.closed {
             Some(_) => 0,
@@ -220,7 +220,7 @@ mod tests {
         assert!(!circuit.unanswered("broke", moment(now)) && !circuit.unanswered("broke", moment(now)));
         assert_eq!(circuit.probe_at(), None);
         assert!(circuit.unanswered("broke", moment(now)), "this is news");
-        assert_eq!(circuit.room(now), 0);
+        assert_eq!(circuit.free_calls(now), 0);
         let mut pauses = Vec::new();
         for _ in 0..8 {
             pauses.push((circuit.probe_at().unwrap() - now).as_secs());
@@ -233,13 +233,16 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
         // One operation is tried, and if nobody answers it the pauses go on.
         circuit.probed();
-        assert_eq!((circuit.room(now), circuit.before(now).was_answered), (1, false));
+        assert_eq!(
+            (circuit.free_calls(now), circuit.platform_status(now).was_answered),
+            (1, false)
+        );
         assert!(!circuit.unanswered("broke", moment(now)));
         assert_eq!(circuit.probe_at(), Some(now + PAUSE.1));
         circuit.probed();
         assert!(circuit.answered(now), "it is back");
         assert_eq!(
-            (circuit.room(now), circuit.before(now).was_answered),
+            (circuit.free_calls(now), circuit.platform_status(now).was_answered),
             (usize::MAX, true)
         );
     }
@@ -253,7 +256,7 @@ mod tests {
         assert!(!circuit.unauthorised("invalid_auth", moment(now)), "told once");
         assert_eq!(circuit.probe_at(), Some(now + TOKEN_PAUSE.0));
         circuit.probed();
-        assert_eq!(circuit.room(now), UNPROVEN_CALLS_MAX);
+        assert_eq!(circuit.free_calls(now), UNPROVEN_CALLS_MAX);
     }
 
     #[test]
@@ -261,12 +264,15 @@ mod tests {
         let now = Instant::now();
         let mut circuit = Circuit::new(now);
         for _ in 0..UNPROVEN_CALLS_MAX {
-            assert!(circuit.room(now) > 0);
+            assert!(circuit.free_calls(now) > 0);
             circuit.call_begins(now);
         }
-        assert_eq!(circuit.room(now), 0);
-        assert_eq!(circuit.room(now + Duration::from_secs(2)), UNPROVEN_CALLS_MAX);
+        assert_eq!(circuit.free_calls(now), 0);
+        assert_eq!(
+            circuit.free_calls(now + Duration::from_secs(2)),
+            UNPROVEN_CALLS_MAX
+        );
         circuit.call_ends(now);
-        assert_eq!(circuit.room(now), 1);
+        assert_eq!(circuit.free_calls(now), 1);
     }
 }

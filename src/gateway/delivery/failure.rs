@@ -1,9 +1,9 @@
 //! The meaning of a failed call for its operation: whether it counts, and how long it waits.
 
-use super::circuit::Before;
+use super::circuit::PlatformStatus;
 use crate::channel::SendError;
 use crate::planted;
-use crate::store::Attempt;
+use crate::store::AttemptWeight;
 use jiff::SignedDuration;
 use std::time::Duration;
 
@@ -17,7 +17,11 @@ const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// Returns whether a failure counts as an attempt of the operation. An outage does not: it says nothing about what was to be sent. A call
 /// without an answer counts only if the platform answered the call before it, or if the operation has been at it for very long.
-pub(super) fn attempt(error: &SendError, before: Before, age: SignedDuration) -> Attempt {
+pub(super) fn attempt_weight(
+    error: &SendError,
+    before: PlatformStatus,
+    age: SignedDuration,
+) -> AttemptWeight {
     let is_its_own = match error {
         SendError::Refused(_) | SendError::OtherHost { .. } => true,
         _ if planted::is("C2") => true,
@@ -27,22 +31,22 @@ pub(super) fn attempt(error: &SendError, before: Before, age: SignedDuration) ->
         }
     };
     match is_its_own {
-        true => Attempt::Counted,
-        false => Attempt::NotCounted,
+        true => AttemptWeight::Counted,
+        false => AttemptWeight::NotCounted,
     }
 }
 
 /// Returns the time an operation waits after so many attempts: 1 s at first, 3 min at most.
-pub(super) fn patience(attempts: u32) -> Duration {
+pub(super) fn retry_wait(attempts: u32) -> Duration {
     Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALONE_MAX, attempt};
+    use super::{ALONE_MAX, attempt_weight};
     use crate::channel::SendError;
-    use crate::gateway::delivery::circuit::Before;
-    use crate::store::Attempt;
+    use crate::gateway::delivery::circuit::PlatformStatus;
+    use crate::store::AttemptWeight;
     use jiff::SignedDuration;
 
     fn is_counted(
@@ -51,15 +55,15 @@ mod tests {
         silent: SignedDuration,
         age: SignedDuration,
     ) -> bool {
-        let before = Before {
+        let before = PlatformStatus {
             was_answered,
             silent_for: silent,
         };
-        attempt(error, before, age) == Attempt::Counted
+        attempt_weight(error, before, age) == AttemptWeight::Counted
     }
 
     #[test]
-    fn a_host_beside_the_platform_that_fails_is_an_attempt_whatever_else_is_answered() {
+    fn a_failure_of_another_host_always_counts_as_an_attempt() {
         let other = SendError::OtherHost {
             why: "slack's host for it cannot be reached".to_owned(),
             retry_after: None,
@@ -70,7 +74,7 @@ mod tests {
 
     /// R18, R20
     #[test]
-    fn a_failure_counts_if_others_are_answered_or_if_nothing_was_for_a_day_by_every_clock() {
+    fn a_failure_counts_if_others_succeed_or_after_a_day_by_both_clocks() {
         let (hour, longer) = (
             SignedDuration::from_hours(1),
             ALONE_MAX + SignedDuration::from_hours(1),

@@ -1,9 +1,9 @@
 //! The gate that every call of a channel passes: it decides whether the channel is open, and whether the limits allow one more. What became
 //! of a call is told here, and here alone is decided whether the next may be made.
 
-use super::circuit::{Before, Cause, Circuit, Moment};
+use super::circuit::{Cause, Circuit, Moment, PlatformStatus};
 use super::health::ChannelState;
-use super::pace::{Batch, Pace};
+use super::rate_limit::{QuotaSnapshot, RateLimiter};
 use crate::channel::{Channel, Limit, SendError};
 use crate::planted;
 use jiff::Timestamp;
@@ -19,24 +19,24 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// The time for which a scope is closed where a platform does not say.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The interval at which a call that waits looks again without being told to.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) struct Gate {
+pub(super) struct DeliveryGate {
     name: String,
     now: fn() -> Timestamp,
     random: fn() -> [u8; 32],
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     moved: Notify,
 }
 
-struct State {
+struct GateState {
     circuit: Circuit,
-    pace: Pace,
+    limiter: RateLimiter,
 }
 
 /// A call that is under way.
 pub(super) struct CallGuard<'a> {
-    gate: &'a Gate,
+    gate: &'a DeliveryGate,
     began: Instant,
 }
 
@@ -47,7 +47,7 @@ impl Drop for CallGuard<'_> {
     }
 }
 
-impl Gate {
+impl DeliveryGate {
     pub(super) fn new(
         name: String,
         is_paced: bool,
@@ -58,15 +58,15 @@ impl Gate {
             name,
             now,
             random,
-            state: Mutex::new(State {
+            state: Mutex::new(GateState {
                 circuit: Circuit::new(Instant::now()),
-                pace: Pace::new(is_paced),
+                limiter: RateLimiter::new(is_paced),
             }),
             moved: Notify::new(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Gate {
             return Err(Duration::ZERO);
         }
         let now = Instant::now();
-        state.pace.take(limits, now).map_err(|free_at| free_at - now)
+        state.limiter.take(limits, now).map_err(|free_at| free_at - now)
     }
 
     /// Counts a call that may be left out, unless it has to be.
@@ -102,7 +102,7 @@ impl Gate {
         }
         let now = Instant::now();
         state
-            .pace
+            .limiter
             .take_spare(limits, now)
             .map_err(|free_at| SendError::Limited {
                 why: "others go first".to_owned(),
@@ -120,25 +120,25 @@ impl Gate {
                     return None;
                 }
                 let began = Instant::now();
-                if state.circuit.room(began) > 0 {
+                if state.circuit.free_calls(began) > 0 {
                     state.circuit.call_begins(began);
                     return Some(CallGuard { gate: self, began });
                 }
             }
             // A call that takes long stops counting by itself.
-            let _ = tokio::time::timeout(LOOK_AGAIN, moved).await;
+            let _ = tokio::time::timeout(RECHECK_INTERVAL, moved).await;
         }
     }
 
     /// Returns the number of further calls that may be made now.
-    pub(super) fn room(&self) -> usize {
-        self.state().circuit.room(Instant::now())
+    pub(super) fn free_calls(&self) -> usize {
+        self.state().circuit.free_calls(Instant::now())
     }
 
     /// Returns a filter for the operations that may be taken out of the outbox now.
-    pub(super) fn batch(&self, channel: &Arc<dyn Channel>) -> Batch {
-        Batch {
-            pace: self.state().pace.clone(),
+    pub(super) fn quota_snapshot(&self, channel: &Arc<dyn Channel>) -> QuotaSnapshot {
+        QuotaSnapshot {
+            limiter: self.state().limiter.clone(),
             channel: Arc::clone(channel),
             now: Instant::now(),
             next: None,
@@ -154,8 +154,8 @@ impl Gate {
     }
 
     /// A call for an operation failed. Answers what was known before it.
-    pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> Before {
-        let before = self.state().circuit.before(Instant::now());
+    pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> PlatformStatus {
+        let before = self.state().circuit.platform_status(Instant::now());
         match error {
             // The platform answered, and named the host that did not.
             SendError::Refused(_) | SendError::OtherHost { .. } => self.answered(),
@@ -165,7 +165,7 @@ impl Gate {
                 if !planted::is("C2") {
                     let moment = self.moment();
                     let is_news = self.state().circuit.unanswered(why, moment);
-                    self.tell(is_news, Cause::Unreachable, why);
+                    self.log_closure(is_news, Cause::Unreachable, why);
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Gate {
     }
 
     /// A call that could be left out failed: that says nothing about the others, but for limits and the token.
-    pub(super) fn failed_aside(&self, error: &SendError, limits: &[Limit]) {
+    pub(super) fn record_best_effort_failure(&self, error: &SendError, limits: &[Limit]) {
         match error {
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
             SendError::Unauthorised(why) => self.unauthorised(why),
@@ -192,7 +192,7 @@ impl Gate {
         let wait = retry_after
             .unwrap_or(RETRY_AFTER)
             .clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX);
-        self.state().pace.close(limit, now + wait, now);
+        self.state().limiter.close(limit, now + wait, now);
         info!(
             channel = self.name,
             "{:?} waits {} s, as {} asks",
@@ -205,11 +205,11 @@ impl Gate {
     fn unauthorised(&self, why: &str) {
         let moment = self.moment();
         let is_news = self.state().circuit.unauthorised(why, moment);
-        self.tell(is_news, Cause::Unauthorised, why);
+        self.log_closure(is_news, Cause::Unauthorised, why);
     }
 
     /// Logs one line for an operator; the state of the channel says it as long as it lasts.
-    fn tell(&self, is_news: bool, cause: Cause, why: &str) {
+    fn log_closure(&self, is_news: bool, cause: Cause, why: &str) {
         let name = &self.name;
         match cause {
             _ if !is_news => {}
@@ -264,7 +264,7 @@ impl Gate {
         };
         let moment = self.moment();
         let is_news = self.state().circuit.not_probed(cause, &why, moment);
-        self.tell(is_news, cause, &why);
+        self.log_closure(is_news, cause, &why);
     }
 
     /// Returns the pause in which an operation that failed lets others go first.

@@ -3,4 +3,4 @@
 mod fairness;
 mod outages;
 mod poison;
-mod world;
+mod fixture;

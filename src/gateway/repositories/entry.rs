@@ -1,7 +1,7 @@
 //! One configured repository: opened once and kept current by one task at a time, which goes on when those who
 //! wait for it have left.
 
-use super::{Bounds, Clock, Watcher, age, told};
+use super::{Clock, MirrorBounds, Watcher, age, throttled_progress};
 use crate::config::RepositorySettings;
 use crate::workspace::{FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 use futures_util::FutureExt;
@@ -21,32 +21,32 @@ const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(15 * 60);
 /// A mirror that nobody asks for is fetched when it is this many times as old as a turn would take.
 const UNASKED_AGE_FACTOR: u32 = 5;
 
-type Opened = Result<Arc<Repository>, RepositoryError>;
+type OpenResult = Result<Arc<Repository>, RepositoryError>;
 
 /// The settings that all repositories share.
 #[derive(Clone)]
-pub(super) struct Common {
+pub(super) struct SharedSettings {
     pub(super) data: PathBuf,
     pub(super) watcher: Watcher,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: MirrorBounds,
     pub(super) now: Clock,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) tasks: TaskTracker,
 }
 
-pub(super) struct Entry {
+pub(super) struct RepositoryEntry {
     name: String,
     pub(super) settings: RepositorySettings,
-    common: Common,
+    shared: SharedSettings,
     opened: OnceLock<Arc<Repository>>,
     // Held to look and to note.
-    state: Mutex<State>,
+    state: Mutex<EntryState>,
     // Held while a damaged mirror is looked at and made anew.
-    mending: tokio::sync::Mutex<()>,
+    repair_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct EntryState {
     attempt: Option<Attempt>,
     /// The end of the last attempt.
     tried: Option<Instant>,
@@ -60,39 +60,39 @@ struct State {
 #[derive(Clone)]
 struct Attempt {
     begun: Instant,
-    ended: Shared<BoxFuture<'static, Opened>>,
+    ended: Shared<BoxFuture<'static, OpenResult>>,
 }
 
-impl Entry {
-    pub(super) fn new(name: String, settings: RepositorySettings, common: Common) -> Self {
+impl RepositoryEntry {
+    pub(super) fn new(name: String, settings: RepositorySettings, common: SharedSettings) -> Self {
         Self {
             name,
             settings,
-            common,
+            shared: common,
             opened: OnceLock::new(),
             state: Mutex::default(),
-            mending: tokio::sync::Mutex::new(()),
+            repair_lock: tokio::sync::Mutex::new(()),
         }
     }
 
     /// The repository; a remote one is mirrored first. Many callers wait for one opening, and it goes on without
     /// them.
-    pub(super) async fn opened(self: &Arc<Self>) -> Opened {
+    pub(super) async fn opened(self: &Arc<Self>) -> OpenResult {
         if let Some(repository) = self.opened.get() {
             return Ok(Arc::clone(repository));
         }
-        match self.attempt(self.common.bounds.age_max) {
+        match self.attempt(self.shared.bounds.age_max) {
             Some(attempt) => attempt.ended.await,
             None => Err(self.failure()),
         }
     }
 
     /// The repository, fetched a moment ago if that can be done in time.
-    pub(super) async fn current(self: &Arc<Self>) -> Opened {
+    pub(super) async fn current(self: &Arc<Self>) -> OpenResult {
         let repository = self.opened().await?;
-        if let Some(attempt) = self.attempt(self.common.bounds.age_max) {
+        if let Some(attempt) = self.attempt(self.shared.bounds.age_max) {
             // A fetch that takes longer goes on, and the next turn has what it brings.
-            let enough = attempt.begun + self.common.bounds.fetch_wait_max;
+            let enough = attempt.begun + self.shared.bounds.fetch_wait_max;
             let _ = tokio::time::timeout_at(enough, attempt.ended).await;
         }
         Ok(repository)
@@ -100,7 +100,7 @@ impl Entry {
 
     /// Fetches a mirror that nobody asked for in a while, and one that could not be fetched, without waiting.
     pub(super) fn keep_current(self: &Arc<Self>) {
-        let age_max = self.common.bounds.age_max;
+        let age_max = self.shared.bounds.age_max;
         let is_failing = self.state().failed.is_some();
         self.attempt(if is_failing {
             age_max
@@ -115,7 +115,7 @@ impl Entry {
         let repository = self.opened.get()?;
         let why = {
             let state = self.state();
-            let wait_max = self.common.bounds.fetch_wait_max;
+            let wait_max = self.shared.bounds.fetch_wait_max;
             match (&state.failed, &state.attempt) {
                 (Some(RepositoryError::Fetch { why, .. }), _) => why.clone(),
                 (Some(other), _) => other.to_string(),
@@ -128,7 +128,7 @@ impl Entry {
                 (None, _) => return None,
             }
         };
-        let since = repository.fetched().map(|fetched| age::since(fetched, at));
+        let since = repository.last_fetched().map(|fetched| age::since(fetched, at));
         let since = since.map_or_else(String::new, |since| format!(" since {since}"));
         Some(format!("{} could not be fetched{since}: {why}", self.name))
     }
@@ -150,7 +150,7 @@ impl Entry {
             return None;
         }
         let entry = Arc::clone(self);
-        let running = self.common.tasks.spawn(async move { entry.run().await });
+        let running = self.shared.tasks.spawn(async move { entry.run().await });
         let entry = Arc::clone(self);
         let ended = async move {
             running.await.unwrap_or_else(|error| {
@@ -167,12 +167,14 @@ impl Entry {
         Some(attempt)
     }
 
-    async fn run(self: Arc<Self>) -> Opened {
-        let at = (self.common.now)();
+    async fn run(self: Arc<Self>) -> OpenResult {
+        let at = (self.shared.now)();
         let Some(repository) = self.opened.get().cloned() else {
             let opened = self.open(at).await;
             // A mirror that was there already is fetched as soon as somebody needs it to be current.
-            let is_current = opened.as_ref().is_ok_and(|opened| opened.fetched() == Some(at));
+            let is_current = opened
+                .as_ref()
+                .is_ok_and(|opened| opened.last_fetched() == Some(at));
             if let Ok(opened) = &opened {
                 let _ = self.opened.set(Arc::clone(opened));
             }
@@ -189,7 +191,7 @@ impl Entry {
         ended
     }
 
-    fn note(&self, ended: &Opened, is_try: bool) {
+    fn note(&self, ended: &OpenResult, is_try: bool) {
         let mut state = self.state();
         state.attempt = None;
         state.failed = ended.as_ref().err().cloned();
@@ -198,14 +200,14 @@ impl Entry {
         }
     }
 
-    async fn open(&self, at: Timestamp) -> Opened {
+    async fn open(&self, at: Timestamp) -> OpenResult {
         let (name, settings) = (self.name.clone(), self.settings.clone());
-        let (progress, stop) = (self.on_fetch(), Arc::clone(&self.common.stop));
-        let bases = self.common.data.join("bases").join(&name);
-        let directory = self.common.data.join("mirrors").join(format!("{name}.git"));
-        let file_bytes_max = self.common.bounds.file_bytes_max;
+        let (progress, stop) = (self.on_fetch(), Arc::clone(&self.shared.stop));
+        let bases = self.shared.data.join("bases").join(&name);
+        let directory = self.shared.data.join("mirrors").join(format!("{name}.git"));
+        let file_bytes_max = self.shared.bounds.file_bytes_max;
         let open = move || match (settings.path, settings.url) {
-            (Some(path), _) => Repository::local(&name, &path, Some(&settings.branch), &bases),
+            (Some(path), _) => Repository::open_local(&name, &path, Some(&settings.branch), &bases),
             (None, Some(url)) => {
                 let RepositorySettings { token, branch, .. } = settings;
                 let mirror = Mirror {
@@ -232,7 +234,7 @@ impl Entry {
 
     async fn refresh(&self, repository: &Arc<Repository>, at: Timestamp) -> Result<(), RepositoryError> {
         let (repository, progress) = (Arc::clone(repository), self.on_fetch());
-        let stop = Arc::clone(&self.common.stop);
+        let stop = Arc::clone(&self.shared.stop);
         super::blocking(move || repository.refresh(at, &progress, &stop)).await
     }
 
@@ -240,18 +242,18 @@ impl Entry {
     /// anybody waiting.
     fn tidy(self: &Arc<Self>, repository: Arc<Repository>, has_failed: bool) {
         let entry = Arc::clone(self);
-        self.common.tasks.spawn(async move {
+        self.shared.tasks.spawn(async move {
             let look = if has_failed {
                 Repository::is_torn
             } else {
-                Repository::is_crowded
+                Repository::needs_renewal
             };
-            if !entry.blocking_look(&repository, look).await {
+            if !entry.inspect_blocking(&repository, look).await {
                 return;
             }
             // Whoever cannot read a torn mirror waits for this.
             let _one = match has_failed {
-                true => Some(entry.mending.lock().await),
+                true => Some(entry.repair_lock.lock().await),
                 false => None,
             };
             if entry.may_renew() {
@@ -264,14 +266,14 @@ impl Entry {
     }
 
     /// Makes a mirror anew that could not be read, if it is damaged, unless that was done or tried a while ago.
-    pub(super) async fn mend(&self, repository: &Arc<Repository>) {
-        let _one = self.mending.lock().await;
+    pub(super) async fn repair(&self, repository: &Arc<Repository>) {
+        let _one = self.repair_lock.lock().await;
         if self.settings.url.is_none() || !self.may_renew() {
             return;
         }
-        let stop = Arc::clone(&self.common.stop);
+        let stop = Arc::clone(&self.shared.stop);
         if self
-            .blocking_look(repository, move |repository| repository.is_damaged(&stop))
+            .inspect_blocking(repository, move |repository| repository.is_damaged(&stop))
             .await
         {
             tracing::error!(repository = self.name, "a mirror is damaged; it is fetched anew");
@@ -279,7 +281,7 @@ impl Entry {
         }
     }
 
-    async fn blocking_look(
+    async fn inspect_blocking(
         &self,
         repository: &Arc<Repository>,
         look: impl FnOnce(&Repository) -> bool + Send + 'static,
@@ -302,7 +304,7 @@ impl Entry {
 
     async fn renew(&self, repository: &Arc<Repository>) {
         let (repository, progress) = (Arc::clone(repository), self.on_fetch());
-        let (at, stop) = ((self.common.now)(), Arc::clone(&self.common.stop));
+        let (at, stop) = ((self.shared.now)(), Arc::clone(&self.shared.stop));
         match super::blocking(move || repository.renew(at, &progress, &stop)).await {
             Ok(()) => {
                 self.state().failed = None;
@@ -320,10 +322,10 @@ impl Entry {
     }
 
     fn on_fetch(&self) -> OnFetch {
-        let told = told(&self.common.watcher, &self.name);
+        let told = throttled_progress(&self.shared.watcher, &self.name);
         Arc::new(move |progress: FetchProgress| {
             let unit = if progress.bytes { "bytes" } else { "objects" };
-            let of = progress.of.map_or_else(String::new, |of| format!(" of {of}"));
+            let of = progress.total.map_or_else(String::new, |of| format!(" of {of}"));
             told(&format!(
                 "fetching, {}: {}{of} {unit}",
                 progress.what, progress.done
@@ -331,7 +333,7 @@ impl Entry {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EntryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,8 +5,8 @@ mod entry;
 
 use crate::config::{Config, RepositorySettings};
 use crate::model::RepoPath;
-use crate::workspace::{Base, Progress, Repository, RepositoryError};
-use entry::{Common, Entry};
+use crate::workspace::{Base, BaseProgress, Repository, RepositoryError};
+use entry::{RepositoryEntry, SharedSettings};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 /// The interval at which progress is passed on.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest time a stop waits for fetches to end; what one leaves is taken away at the next start.
 const END_MAX: Duration = Duration::from_secs(2);
 
@@ -28,7 +28,7 @@ type Clock = fn() -> Timestamp;
 
 /// The bounds of mirrors: how current they are, how long a turn waits for that, and how large their files may be.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct MirrorBounds {
     /// The longest age of a mirror when a turn starts from its head.
     pub age_max: Duration,
     /// The longest time a turn waits for a fetch of a mirror that is there.
@@ -37,7 +37,7 @@ pub struct Bounds {
     pub file_bytes_max: u64,
 }
 
-impl From<&Config> for Bounds {
+impl From<&Config> for MirrorBounds {
     fn from(config: &Config) -> Self {
         Self {
             age_max: config.limits.mirror_age_max,
@@ -49,8 +49,8 @@ impl From<&Config> for Bounds {
 
 /// All configured repositories.
 pub struct Repositories {
-    entries: BTreeMap<String, Arc<Entry>>,
-    common: Common,
+    entries: BTreeMap<String, Arc<RepositoryEntry>>,
+    shared: SharedSettings,
 }
 
 impl Repositories {
@@ -58,11 +58,11 @@ impl Repositories {
     pub fn new(
         settings: &BTreeMap<String, RepositorySettings>,
         data: PathBuf,
-        bounds: Bounds,
+        bounds: MirrorBounds,
         watcher: Watcher,
         now: fn() -> Timestamp,
     ) -> Self {
-        let common = Common {
+        let common = SharedSettings {
             data,
             watcher,
             bounds,
@@ -71,12 +71,12 @@ impl Repositories {
             tasks: TaskTracker::new(),
         };
         let entry = |(name, settings): (&String, &RepositorySettings)| {
-            let entry = Entry::new(name.clone(), settings.clone(), common.clone());
+            let entry = RepositoryEntry::new(name.clone(), settings.clone(), common.clone());
             (name.clone(), Arc::new(entry))
         };
         Self {
             entries: settings.iter().map(entry).collect(),
-            common,
+            shared: common,
         }
     }
 
@@ -103,7 +103,7 @@ impl Repositories {
     pub async fn head(&self, name: &str) -> Result<String, RepositoryError> {
         let entry = self.entry(name)?;
         let repository = entry.current().await?;
-        if let Some(head) = repository.opened_head() {
+        if let Some(head) = repository.cached_head() {
             return Ok(head);
         }
         let head = self.read(entry, move |repository| repository.head()).await?;
@@ -129,20 +129,24 @@ impl Repositories {
     }
 
     /// Returns the bounds of mirrors: how old they may be, and how long they are waited for.
-    pub fn bounds(&self) -> Bounds {
-        self.common.bounds
+    pub fn bounds(&self) -> MirrorBounds {
+        self.shared.bounds
     }
 
     /// The tree of a commit, loaded once and shared by everyone on it.
     pub async fn base(&self, name: &str, commit: &str) -> Result<Arc<Base>, RepositoryError> {
         let repository = self.get(name).await?;
-        if let Some(base) = repository.opened(commit) {
+        if let Some(base) = repository.cached_base(commit) {
             return Ok(base);
         }
-        let (commit, told) = (commit.to_owned(), Arc::new(told(&self.common.watcher, name)));
+        let (commit, told) = (
+            commit.to_owned(),
+            Arc::new(throttled_progress(&self.shared.watcher, name)),
+        );
         let build = move |repository: &Repository| {
-            let progress =
-                |progress: Progress| told(&format!("loading {} of {} files", progress.done, progress.of));
+            let progress = |progress: BaseProgress| {
+                told(&format!("loading {} of {} files", progress.done, progress.total))
+            };
             repository.base(&commit, &progress)
         };
         self.read(self.entry(name)?, build).await
@@ -162,7 +166,7 @@ impl Repositories {
     /// Reads from a repository. A mirror that turns out to be damaged is fetched anew, and read once more.
     async fn read<T: Send + 'static>(
         &self,
-        entry: &Arc<Entry>,
+        entry: &Arc<RepositoryEntry>,
         read: impl Fn(&Repository) -> Result<T, RepositoryError> + Send + Sync + 'static,
     ) -> Result<T, RepositoryError> {
         let repository = entry.opened().await?;
@@ -173,7 +177,7 @@ impl Repositories {
         };
         match once().await {
             Err(RepositoryError::Unreadable(_)) if entry.settings.url.is_some() => {
-                entry.mend(&repository).await;
+                entry.repair(&repository).await;
                 once().await
             }
             result => result,
@@ -182,28 +186,28 @@ impl Repositories {
 
     /// Ends fetches that are under way: for a shutdown.
     pub fn stop(&self) {
-        self.common.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
     }
 
     /// Waits a moment for fetches that were stopped.
     pub async fn ended(&self) {
-        self.common.tasks.close();
-        let _ = tokio::time::timeout(END_MAX, self.common.tasks.wait()).await;
+        self.shared.tasks.close();
+        let _ = tokio::time::timeout(END_MAX, self.shared.tasks.wait()).await;
     }
 
-    fn entry(&self, name: &str) -> Result<&Arc<Entry>, RepositoryError> {
+    fn entry(&self, name: &str) -> Result<&Arc<RepositoryEntry>, RepositoryError> {
         let unknown = || RepositoryError::Refused(format!("no repository `{name}` is configured"));
         self.entries.get(name).ok_or_else(unknown)
     }
 }
 
 /// Passes on what is waited for, at most once a second.
-fn told(watcher: &Watcher, name: &str) -> impl Fn(&str) + Send + Sync + 'static {
+fn throttled_progress(watcher: &Watcher, name: &str) -> impl Fn(&str) + Send + Sync + 'static {
     let (watcher, name) = (Arc::clone(watcher), name.to_owned());
     let last: std::sync::Mutex<Option<Instant>> = std::sync::Mutex::default();
     move |text: &str| {
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= TOLD_EVERY) {
+        if last.is_none_or(|last| last.elapsed() >= PROGRESS_INTERVAL) {
             *last = Some(Instant::now());
             watcher(&name, text);
         }

@@ -2,21 +2,23 @@
 //! becomes durable in one transaction, and only then anything is sent.
 
 use super::journal::{LastStep, TurnJournal};
-use super::opening::why_shut_out;
-use super::recording::Recording;
-use super::result::{ChangeButtons, Left, Pages, Result, Said, Wrote};
-use super::{Assigned, Opened, REVOKED, refusal};
+use super::opening::locked_out_text;
+use super::recording::TurnRecording;
+use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
+use super::{ClaimedMessage, OpenedTurn, REVOKED, refusal};
 use crate::access::Identity;
-use crate::agent::Outcome;
+use crate::agent::TurnOutcome;
 use crate::config::Config;
 use crate::crash_point;
 use crate::gateway::Gateway;
+use crate::gateway::change_preparation::PreparedChange;
 use crate::gateway::compose::{self, Address, Facts};
-use crate::gateway::prepared::Prepared;
-use crate::model::{Action, Assistant, Change, Op, Reply, Source, Step, TurnId, Verdict};
-use crate::session;
+use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource};
+use crate::recording;
 use crate::store::people::GrantRow;
-use crate::store::{Announcement, Cost, End, Finish, Finished, Leaves, NewAction, NewChange, Numbered};
+use crate::store::{
+    Announcement, Cost, FinishedTurn, NewAction, NewChange, NumberedChange, StoredChange, TurnAnswer, TurnEnd,
+};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use jiff::{Timestamp, ToSpan};
@@ -28,12 +30,12 @@ use std::time::Duration;
 const BUTTON_DAYS: i32 = 7;
 
 /// A turn whose model has had its last word.
-pub(super) struct Ended<'a> {
-    pub(super) assigned: &'a Assigned,
+pub(super) struct EndedTurn<'a> {
+    pub(super) assigned: &'a ClaimedMessage,
     pub(super) turn: TurnId,
-    pub(super) opened: &'a Opened,
+    pub(super) opened: &'a OpenedTurn,
     pub(super) address: &'a Address,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: TurnOutcome,
     /// The journal of the turn, unless that broke.
     pub(super) journal: Option<TurnJournal>,
     pub(super) elapsed: Duration,
@@ -41,8 +43,12 @@ pub(super) struct Ended<'a> {
 
 impl Gateway {
     /// Ends the turn with the change that was prepared, and leaves its answer in the outbox.
-    pub(super) async fn finish(&self, ended: Ended<'_>, prepared: Option<Prepared>) -> anyhow::Result<()> {
-        let Ended {
+    pub(super) async fn finish(
+        &self,
+        ended: EndedTurn<'_>,
+        prepared: Option<PreparedChange>,
+    ) -> anyhow::Result<()> {
+        let EndedTurn {
             assigned,
             turn,
             opened,
@@ -54,8 +60,8 @@ impl Gateway {
         let last = journal.as_mut().and_then(|journal| journal.last.take());
         // What broke does not say what it had written.
         let wrote = match outcome.writes.done > 0 || assigned.work.has_edited || journal.is_none() {
-            true => Wrote::Perhaps,
-            false => Wrote::Nothing,
+            true => WriteState::Possible,
+            false => WriteState::Nothing,
         };
         let facts = Facts {
             steps: outcome.steps,
@@ -71,29 +77,29 @@ impl Gateway {
             format!("{stale}; this is based on commit {}.", compose::short(base))
         };
         let said = std::mem::take(&mut outcome.answer);
-        let answer = Answer {
-            said: Said::of(said, address, &self.parts.config).await,
+        let answer = ResultDraft {
+            model_answer: ModelAnswer::measure(said, address, &self.parts.config).await,
             address: address.clone(),
             outcome,
-            wrote,
+            write_state: wrote,
             stale: opened.stale.as_ref().map(based_on),
             facts,
             config: Arc::clone(&self.parts.config),
-            take: self.delivers_at_once(&address.channel),
-            is_whole: self.can_find(address),
+            deliver_now: self.can_deliver_now(&address.channel),
+            can_find_posts: self.can_find(address),
             buttons: self.change_buttons(opened),
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
         let recorded = said.iter().zip(&cost);
         let recorded: Vec<_> = recorded
-            .flat_map(|(step, cost)| session::Event::of_step(step, &cost.model))
+            .flat_map(|(step, cost)| recording::RecordedEvent::from_step(step, &cost.model))
             .collect();
-        let ending = Ending {
+        let ending = TurnEnding {
             identity: opened.identity.clone(),
             repository: opened.workspace.repository.name().to_owned(),
             change,
             masked,
-            said,
+            answer_step: said,
             cost,
             answer,
         };
@@ -104,7 +110,7 @@ impl Gateway {
         let user = opened.identity.user();
         let store = &self.parts.store;
         crash_point::before("B18");
-        let Finished {
+        let FinishedTurn {
             verdict,
             source,
             is_answered,
@@ -120,21 +126,21 @@ impl Gateway {
             )
             .await?;
         crash_point::after("B18");
-        self.hand_out(&address.channel, due).await;
+        self.dispatch_leased(&address.channel, due).await;
         // The answer goes out before the rest is written down.
         tokio::task::yield_now().await;
         let recorded = recorded.into_iter().filter(|_| is_answered);
-        let change = change.as_ref().map(session::Event::of_change);
-        let end = session::Event::Verdict {
+        let change = change.as_ref().map(recording::RecordedEvent::from_change);
+        let end = recording::RecordedEvent::Verdict {
             verdict,
             source,
             summary: facts.line(),
         };
         let events = recorded.chain(change).chain([end]);
         match &mut journal {
-            Some(journal) => journal.on_record().await?.recording.append(events).await,
+            Some(journal) => journal.wait_recorded().await?.recording.append(events).await,
             None => {
-                Recording::open(self, opened, turn, None).append(events).await;
+                TurnRecording::open(self, opened, turn, None).append(events).await;
             }
         }
         tracing::info!(
@@ -145,7 +151,7 @@ impl Gateway {
         Ok(())
     }
 
-    fn change_buttons(&self, opened: &Opened) -> (ChangeButtons, Vec<NewAction>) {
+    fn change_buttons(&self, opened: &OpenedTurn) -> (ChangeButtons, Vec<NewAction>) {
         let (patch, patch_action) = self.button("patch", String::new(), opened);
         let (discard, discard_action) = self.button("discard", String::new(), opened);
         (
@@ -155,7 +161,7 @@ impl Gateway {
     }
 
     /// A one-shot token for a button, and what the store keeps of it.
-    pub(super) fn button(&self, verb: &str, argument: String, opened: &Opened) -> (String, NewAction) {
+    pub(super) fn button(&self, verb: &str, argument: String, opened: &OpenedTurn) -> (String, NewAction) {
         let bytes = (self.parts.random)();
         let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
         let action = NewAction {
@@ -180,37 +186,37 @@ fn closing(notice: String) -> Option<Step> {
 }
 
 /// The end of a turn, before it is known whether its person may still have it.
-struct Ending {
+struct TurnEnding {
     identity: Identity,
     repository: String,
     change: Option<NewChange>,
     /// The patch of the change as it is shown.
     masked: Option<Bytes>,
-    said: Option<Step>,
+    answer_step: Option<Step>,
     cost: Option<Cost>,
-    answer: Answer,
+    answer: ResultDraft,
 }
 
-impl Ending {
+impl TurnEnding {
     /// Decides by the grants as they are in the transaction that ends the turn. Whoever is out gets one line. A change
     /// that the grants do not cover is withheld, whatever turn has edited it: it stays in the workspace and is not
     /// prepared.
-    fn decide(self, grants: Option<&[GrantRow]>, refusal: impl FnOnce(&str) -> Vec<Op>) -> End {
+    fn decide(self, grants: Option<&[GrantRow]>, refusal: impl FnOnce(&str) -> Vec<Op>) -> TurnEnd {
         let Self {
             identity,
             repository,
             change,
             masked,
-            said,
+            answer_step: said,
             cost,
             mut answer,
         } = self;
         let Some(grants) = grants else {
-            return End::Refused(refusal(REVOKED), cost);
+            return TurnEnd::Refused(refusal(REVOKED), cost);
         };
         let identity = identity.with_stored(grants);
         if identity.role(&repository).is_none() {
-            return End::Refused(refusal(&why_shut_out(&identity, &repository)), cost);
+            return TurnEnd::Refused(refusal(&locked_out_text(&identity, &repository)), cost);
         }
         let covered = match &change {
             Some(change) => identity.may_prepare(&repository, &change.needs),
@@ -222,7 +228,7 @@ impl Ending {
         }
         let outcome = &answer.outcome;
         let notice = outcome.notice.clone();
-        End::Answered(Box::new(Finish {
+        TurnEnd::Answered(Box::new(TurnAnswer {
             verdict: outcome.verdict,
             source: outcome.source,
             summary: serde_json::json!({
@@ -236,12 +242,12 @@ impl Ending {
             answer: said.or_else(|| notice.and_then(closing)),
             cost,
             announce: Box::new(move |leaves| match (leaves, masked) {
-                (Leaves::Change(numbered), Some(patch)) => {
+                (StoredChange::Change(numbered), Some(patch)) => {
                     let change = Change {
                         patch,
                         ..numbered.change.clone()
                     };
-                    answer.announce(Leaves::Change(&Numbered { change, ..*numbered }))
+                    answer.announce(StoredChange::Change(&NumberedChange { change, ..*numbered }))
                 }
                 (leaves, _) => answer.announce(leaves),
             }),
@@ -249,7 +255,7 @@ impl Ending {
     }
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// Says why what was edited is not prepared. What cut the turn short is still said; what checks found is not, since
     /// nothing of the change is shown.
     fn withhold(&mut self, why: &str) {
@@ -260,7 +266,7 @@ impl Outcome {
             }
             _ => {
                 self.verdict = Verdict::Fail;
-                self.source = Source::Verified;
+                self.source = VerdictSource::Verified;
                 self.notice = Some(withheld);
             }
         }
@@ -268,33 +274,33 @@ impl Outcome {
 }
 
 /// The parts of a result, apart from the number its change gets.
-struct Answer {
+struct ResultDraft {
     address: Address,
-    outcome: Outcome,
-    wrote: Wrote,
-    said: Said,
+    outcome: TurnOutcome,
+    write_state: WriteState,
+    model_answer: ModelAnswer,
     /// A line that says that the files are not the newest, if that is so.
     stale: Option<String>,
     facts: Facts,
     config: Arc<Config>,
     /// True if the channel is connected and takes operations as they become durable.
-    take: bool,
+    deliver_now: bool,
     /// True if the channel can tell what became of a post.
-    is_whole: bool,
+    can_find_posts: bool,
     buttons: (ChangeButtons, Vec<NewAction>),
 }
 
-impl Answer {
-    fn announce(self, leaves: Leaves<'_>) -> Announcement {
+impl ResultDraft {
+    fn announce(self, leaves: StoredChange<'_>) -> Announcement {
         let is_hook = self.address.mention.is_none();
         // A hook that changed nothing says nothing.
-        if is_hook && leaves == Leaves::Nothing && self.outcome.notice.is_none() {
+        if is_hook && leaves == StoredChange::Nothing && self.outcome.notice.is_none() {
             return Announcement::default();
         }
         let left = match leaves {
             // Its events have nothing to do with each other: it edited all of this anew.
-            Leaves::Change(numbered) if is_hook => Left::New(&numbered.change),
-            leaves => Left::of(leaves),
+            StoredChange::Change(numbered) if is_hook => RemainingChange::New(&numbered.change),
+            leaves => RemainingChange::from_stored(leaves),
         };
         let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card());
@@ -308,24 +314,24 @@ impl Answer {
         }
         // A button belongs to the person it is made for, and behind a hook there is none.
         let pressed = change.is_some() && !is_hook;
-        let result = Result {
+        let result = TurnResult {
             address: &self.address,
             config: &self.config,
-            left,
+            remaining_change: left,
             outcome: &self.outcome,
-            wrote: self.wrote,
-            said: &self.said,
+            write_state: self.write_state,
+            model_answer: &self.model_answer,
             stale: self.stale,
             facts: self.facts,
             buttons: pressed.then_some(buttons),
         };
-        let Pages {
+        let ResultMessages {
             messages,
             file,
             inline_diff_bytes_max,
-        } = result.pages();
+        } = result.messages();
         // The result first: it is what somebody waits for.
-        let mut ops = match self.is_whole {
+        let mut ops = match self.can_find_posts {
             true => self.address.whole_result(messages),
             false => self.address.filled_result(&result.headline(), messages),
         };
@@ -340,7 +346,7 @@ impl Answer {
         Announcement {
             ops,
             actions: if pressed { actions } else { Vec::new() },
-            take: self.take,
+            deliver_now: self.deliver_now,
         }
     }
 

@@ -1,16 +1,16 @@
 //! The card of a message: posted when it has to wait or its turn has lasted a moment, and kept current until
 //! the turn ends.
 
-use super::{Assigned, Opened};
+use super::{ClaimedMessage, OpenedTurn};
 use crate::channel::{Channel, SendError};
 use crate::crash_point;
 use crate::gateway::Gateway;
+use crate::gateway::active_turns::{ActiveTurns, TurnHandle};
 use crate::gateway::compose::Address;
-use crate::gateway::delivery::Delivery;
-use crate::gateway::desk::{Desk, Seat};
-use crate::gateway::progress::Card;
+use crate::gateway::delivery::ChannelDelivery;
+use crate::gateway::status_card::StatusCard;
 use crate::model::{Action, Inbound, InboxId, MessageRef, Receipt, Reply};
-use crate::store::{Announcement, NewAction, Shown, Store};
+use crate::store::{Announcement, CardOutcome, NewAction, Store};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl OpenCard {
 impl Gateway {
     /// Posts the card of a message before its turn: one message says that it waits, then how it goes. The receipt
     /// says so too, if it still does.
-    pub(in crate::gateway) fn tell_place_in_queue(
+    pub(in crate::gateway) fn show_queue_position(
         self: &Arc<Self>,
         inbound: Inbound,
         inbox: InboxId,
@@ -57,28 +57,30 @@ impl Gateway {
         if self.hook(&inbound).is_some() {
             return;
         }
-        let address = Address::of_message(&inbound, inbox);
+        let address = Address::for_message(&inbound, inbox);
         let card = Announcement {
             ops: vec![address.placeholder("card", Reply::text(format!("Queued ({ahead} ahead).")))],
             actions: Vec::new(),
-            take: self.delivers_at_once(&address.channel),
+            deliver_now: self.can_deliver_now(&address.channel),
         };
         let gateway = Arc::clone(self);
-        self.errands.spawn(async move {
+        self.background.spawn(async move {
             let (store, now) = (&gateway.parts.store, (gateway.parts.now)());
             match store.show_waiting(inbox, card, now).await {
-                Ok(Shown::New(due)) => {
+                Ok(CardOutcome::New(due)) => {
                     gateway.react(&inbound, Receipt::Queued);
-                    gateway.hand_out(&address.channel, due).await;
+                    gateway.dispatch_leased(&address.channel, due).await;
                 }
-                Ok(Shown::Before | Shown::Late) => gateway.react(&inbound, Receipt::Seen),
+                Ok(CardOutcome::AlreadyShown | CardOutcome::OutOfDate) => {
+                    gateway.react(&inbound, Receipt::Seen)
+                }
                 Err(error) => tracing::warn!(%error, "a card could not be posted"),
             }
         });
     }
 
     /// The operation that posts the card of a message; hooks have none: they post one message.
-    pub(super) fn card_id(&self, assigned: &Assigned, address: &Address) -> Option<String> {
+    pub(super) fn card_id(&self, assigned: &ClaimedMessage, address: &Address) -> Option<String> {
         self.hook(assigned.inbound())
             .is_none()
             .then(|| address.id("card"))
@@ -87,10 +89,10 @@ impl Gateway {
     /// Shows a turn that began for as long as it runs.
     pub(super) fn open_card(
         &self,
-        assigned: &Assigned,
+        assigned: &ClaimedMessage,
         address: &Address,
-        opened: &Opened,
-        seat: &Seat,
+        opened: &OpenedTurn,
+        seat: &TurnHandle,
     ) -> OpenCard {
         let delivery = self.deliveries.get(&address.channel);
         let Some(delivery) = delivery.filter(|_| self.hook(assigned.inbound()).is_none()) else {
@@ -101,7 +103,7 @@ impl Gateway {
         let editor = CardEditor {
             store: self.parts.store.clone(),
             delivery: Arc::clone(delivery),
-            desk: self.desk.clone(),
+            active_turns: self.active_turns.clone(),
             now: self.parts.now,
             inbox: assigned.work.inbox,
             address: address.clone(),
@@ -118,8 +120,8 @@ impl Gateway {
 /// Posts a card and edits it.
 struct CardEditor {
     store: Store,
-    delivery: Arc<Delivery>,
-    desk: Desk,
+    delivery: Arc<ChannelDelivery>,
+    active_turns: ActiveTurns,
     now: fn() -> Timestamp,
     /// The message it is about.
     inbox: InboxId,
@@ -138,23 +140,23 @@ impl CardEditor {
     /// Posts the card when the turn has lasted a moment, and edits it whenever it changed, until `done`. An
     /// edit that fails is tried again with the newest state, no sooner than any other; the last one goes
     /// through the outbox.
-    async fn run(self, mut card: watch::Receiver<Card>, done: CancellationToken) {
+    async fn run(self, mut card: watch::Receiver<StatusCard>, done: CancellationToken) {
         tokio::select! {
             () = tokio::time::sleep(SHOWN_AFTER) => {}
             () = done.cancelled() => return,
         }
         let newest = card.borrow_and_update().clone();
         let mut shown = match self.post(&newest).await {
-            Shown::New(due) => {
-                self.delivery.hand_out(due).await;
+            CardOutcome::New(due) => {
+                self.delivery.dispatch_leased(due).await;
                 newest
             }
             // It says that it waits, or what it said before a restart.
-            Shown::Before => {
+            CardOutcome::AlreadyShown => {
                 card.mark_changed();
-                Card::default()
+                StatusCard::default()
             }
-            Shown::Late => return,
+            CardOutcome::OutOfDate => return,
         };
         if self.connected(&done).await.is_none() {
             return;
@@ -182,9 +184,9 @@ impl CardEditor {
                 message,
                 reply: newest.reply(),
             };
-            let mut rest = interval(self.desk.at_work());
+            let mut rest = interval(self.active_turns.count());
             let edit = self.address.op("card/progress", edit);
-            match self.delivery.deliver_aside(&edit).await {
+            match self.delivery.deliver_best_effort(&edit).await {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
                 Err(error) => {
                     tracing::debug!(%error, "a progress edit was not taken");
@@ -203,24 +205,24 @@ impl CardEditor {
         }
     }
 
-    async fn post(&self, card: &Card) -> Shown {
+    async fn post(&self, card: &StatusCard) -> CardOutcome {
         let announcement = Announcement {
             ops: vec![self.address.placeholder("card", card.reply())],
             actions: vec![self.stop.clone()],
-            take: self.delivery.takes_at_once(),
+            deliver_now: self.delivery.can_send_now(),
         };
         crash_point::before("B7");
         let shown = self.store.show_card(self.inbox, announcement, (self.now)()).await;
         crash_point::after("B7");
         shown.unwrap_or_else(|error| {
             tracing::warn!(%error, "a card could not be posted");
-            Shown::Late
+            CardOutcome::OutOfDate
         })
     }
 
     /// Waits for the connection: a turn may have begun before it, after a restart.
     async fn connected(&self, done: &CancellationToken) -> Option<Arc<dyn Channel>> {
-        let mut channel = self.delivery.connected();
+        let mut channel = self.delivery.watch_channel();
         tokio::select! {
             connected = channel.wait_for(Option::is_some) => connected.ok()?.clone(),
             () = done.cancelled() => None,
@@ -230,7 +232,7 @@ impl CardEditor {
     /// Waits for the message that the post of the card became.
     async fn message(&self, done: &CancellationToken) -> Option<MessageRef> {
         let post = self.address.id("card");
-        let mut delivered = self.delivery.delivered();
+        let mut delivered = self.delivery.watch_delivered();
         loop {
             if let Ok(Some(message)) = self.store.message_of(&post).await {
                 return Some(message);

@@ -1,12 +1,12 @@
 //! The journal of a running turn: step by step in the store, then in the recording.
 
-use super::recording::Recording;
-use super::{Assigned, Opened};
+use super::recording::TurnRecording;
+use super::{ClaimedMessage, OpenedTurn};
 use crate::agent::Journal;
 use crate::crash_point;
 use crate::gateway::Gateway;
 use crate::model::{Step, TurnId, Usage};
-use crate::session;
+use crate::recording;
 use crate::store::{Claim, Cost, Store};
 use crate::workspace::Overlay;
 use anyhow::Context;
@@ -23,13 +23,13 @@ pub(super) struct LastStep {
 }
 
 /// A turn that is on record.
-pub(super) struct OnRecord {
+pub(super) struct RecordedTurn {
     pub(super) turn: TurnId,
-    pub(super) recording: Recording,
+    pub(super) recording: TurnRecording,
 }
 
 /// A turn that is being put on record, while the model is asked: what it answers has to wait for that.
-pub(super) type Beginning = oneshot::Receiver<OnRecord>;
+pub(super) type TurnStartReceiver = oneshot::Receiver<RecordedTurn>;
 
 /// Steps go to the store first, then to the recording: a recording never holds what is not durable.
 pub(super) struct TurnJournal {
@@ -37,8 +37,8 @@ pub(super) struct TurnJournal {
     pub(super) last: Option<LastStep>,
     store: Store,
     claim: Claim,
-    beginning: Option<Beginning>,
-    begun: Option<OnRecord>,
+    start: Option<TurnStartReceiver>,
+    recorded: Option<RecordedTurn>,
     overlay: Arc<Overlay>,
     provider: String,
     now: fn() -> Timestamp,
@@ -48,17 +48,17 @@ impl TurnJournal {
     /// The journal of a turn that begins.
     pub(super) fn new(
         gateway: &Gateway,
-        assigned: &Assigned,
-        opened: &Opened,
-        beginning: Beginning,
+        assigned: &ClaimedMessage,
+        opened: &OpenedTurn,
+        beginning: TurnStartReceiver,
         provider: &str,
     ) -> Self {
         Self {
             last: None,
             store: gateway.parts.store.clone(),
             claim: assigned.claim,
-            beginning: Some(beginning),
-            begun: None,
+            start: Some(beginning),
+            recorded: None,
             overlay: Arc::clone(&opened.overlay),
             provider: provider.to_owned(),
             now: gateway.parts.now,
@@ -74,30 +74,32 @@ impl TurnJournal {
     }
 
     /// The turn, as soon as it is on record.
-    pub(super) async fn on_record(&mut self) -> anyhow::Result<&mut OnRecord> {
-        if let Some(beginning) = self.beginning.take() {
-            self.begun = Some(beginning.await?);
+    pub(super) async fn wait_recorded(&mut self) -> anyhow::Result<&mut RecordedTurn> {
+        if let Some(beginning) = self.start.take() {
+            self.recorded = Some(beginning.await?);
         }
-        self.begun.as_mut().context("the turn could not be put on record")
+        self.recorded
+            .as_mut()
+            .context("the turn could not be put on record")
     }
 }
 
 #[async_trait]
 impl Journal for TurnJournal {
-    async fn answered(&mut self) -> anyhow::Result<()> {
-        self.on_record().await?;
+    async fn answer_received(&mut self) -> anyhow::Result<()> {
+        self.wait_recorded().await?;
         Ok(())
     }
 
-    async fn thrown_away(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
         let cost = self.cost(usage, model);
-        let OnRecord { turn, .. } = self.on_record().await?;
+        let RecordedTurn { turn, .. } = self.wait_recorded().await?;
         store.record_cost(&claim, *turn, &cost, at).await?;
         Ok(())
     }
 
-    async fn step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
+    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
         let cost = self.cost(step.assistant().usage, model);
         if step.is_final() {
             let step = step.clone();
@@ -107,13 +109,15 @@ impl Journal for TurnJournal {
         let (store, claim) = (self.store.clone(), self.claim);
         let edits = self.overlay.edits();
         let at = (self.now)();
-        let OnRecord { turn, recording } = self.on_record().await?;
+        let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         crash_point::before("B17");
         store
             .record_step(&claim, *turn, step, &cost, Some(&edits), at)
             .await?;
         crash_point::after("B17");
-        recording.append(session::Event::of_step(step, model)).await;
+        recording
+            .append(recording::RecordedEvent::from_step(step, model))
+            .await;
         Ok(())
     }
 }

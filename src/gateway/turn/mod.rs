@@ -11,25 +11,26 @@ mod postconditions;
 mod recording;
 mod result;
 
+use super::active_turns::TurnHandle;
 use super::compose::Address;
-use super::desk::Seat;
 use super::{Gateway, hex};
-use crate::agent::{self, Event, Outcome, TurnContext, Writes};
+use crate::agent::{self, TurnContext, TurnEvent, TurnOutcome, WriteCounts};
 use crate::crash_point;
 use crate::model::{
-    Action, ConversationId, History, Inbound, InboxId, Op, Receipt, Reply, Source, TurnId, Usage, Verdict,
+    Action, ConversationId, History, Inbound, InboxId, Op, Receipt, Reply, TurnId, Usage, Verdict,
+    VerdictSource,
 };
-use crate::session;
-use crate::store::{Begin, Begun, Claim, StoreError, Work};
+use crate::recording::RecordedEvent;
+use crate::store::{Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
 use crate::workspace::{Overlay, Tree};
-pub(super) use opening::why_shut_out;
+pub(super) use opening::locked_out_text;
 
-use answer::Ended;
+use answer::EndedTurn;
 use card::OpenCard;
-use journal::{Beginning, OnRecord, TurnJournal};
-use opening::{Opened, Refused};
-use postconditions::{Latest, Preparing};
-use recording::Recording;
+use journal::{RecordedTurn, TurnJournal, TurnStartReceiver};
+use opening::{OpenedTurn, TurnRefusal};
+use postconditions::{ChangePreparer, LatestPreparation};
+use recording::TurnRecording;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -40,12 +41,12 @@ pub(super) const REVOKED: &str = "Access was revoked.";
 
 /// A message that this process has the right to answer.
 #[derive(Debug)]
-pub(super) struct Assigned {
+pub(super) struct ClaimedMessage {
     pub(super) claim: Claim,
-    pub(super) work: Work,
+    pub(super) work: ClaimedWork,
 }
 
-impl Assigned {
+impl ClaimedMessage {
     fn inbound(&self) -> &Inbound {
         &self.work.inbound
     }
@@ -54,10 +55,10 @@ impl Assigned {
 impl Gateway {
     /// Runs the turn of one message and leaves its answer in the outbox. A shutdown leaves the message
     /// as it is, for the next start; an error does so for another attempt.
-    pub(super) async fn turn(
+    pub(super) async fn run_message_turn(
         &self,
-        mut assigned: Assigned,
-        seat: &Seat,
+        mut assigned: ClaimedMessage,
+        seat: &TurnHandle,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let history = std::mem::take(&mut assigned.work.history);
@@ -66,12 +67,12 @@ impl Gateway {
         let Some(identity) = self.identity(assigned.inbound()) else {
             return self.refuse(assigned, &address, REVOKED).await;
         };
-        let Work {
+        let ClaimedWork {
             crashes, is_stopped, ..
         } = assigned.work;
         if crashes.are_too_many() {
             let why = anyhow::anyhow!("message {} was cut short: {crashes:?}", assigned.work.inbox);
-            let why = self.internal(&why, "turn");
+            let why = self.internal_error_text(&why, "turn");
             return self.refuse(assigned, &address, &why).await;
         }
         if is_stopped {
@@ -82,23 +83,23 @@ impl Gateway {
         let is_new = assigned.work.begun == 0;
         let opened = tokio::select! {
             biased;
-            () = seat.stop.cancelled(), if is_new => Err(Refused::Told("Stopped before it began.".to_owned())),
+            () = seat.stop.cancelled(), if is_new => Err(TurnRefusal::WithReply("Stopped before it began.".to_owned())),
             // Before what was opened: a fetch that the shutdown ended is no answer.
             () = shutdown.cancelled() => return Ok(()),
-            () = identity.revoked() => Err(Refused::Told(REVOKED.to_owned())),
+            () = identity.wait_until_revoked() => Err(TurnRefusal::WithReply(REVOKED.to_owned())),
             opened = self.open(assigned, &identity, began) => opened,
         };
         let mut opened = match opened {
             Ok(opened) => opened,
-            Err(Refused::Told(why)) => return self.refuse(assigned, &address, &why).await,
-            Err(Refused::Broken(error)) => {
-                let why = self.internal(&error, "opening a turn");
+            Err(TurnRefusal::WithReply(why)) => return self.refuse(assigned, &address, &why).await,
+            Err(TurnRefusal::Internal(error)) => {
+                let why = self.internal_error_text(&error, "opening a turn");
                 return self.refuse(assigned, &address, &why).await;
             }
         };
         let history = self.history(assigned, &opened, history)?;
-        let latest = Latest::default();
-        let preparing = Preparing {
+        let latest = LatestPreparation::default();
+        let preparing = ChangePreparer {
             gateway: self,
             opened: &opened,
             latest: &latest,
@@ -109,9 +110,11 @@ impl Gateway {
         // The model is asked meanwhile; what it answers waits until the turn is on record.
         let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
-        if opened.is_shut_out() {
+        if opened.is_locked_out() {
             let journal = ran.ok().map(|(_, journal)| journal);
-            return self.shut_out(assigned, turn, &address, &opened, journal).await;
+            return self
+                .end_locked_out(assigned, turn, &address, &opened, journal)
+                .await;
         }
         let (outcome, journal) = match ran {
             Ok((outcome, journal)) if was_interrupted(&outcome, seat, shutdown) => {
@@ -120,7 +123,7 @@ impl Gateway {
             Ok((outcome, journal)) => (outcome, Some(journal)),
             Err(error) => (self.broken(&mut opened, &error).await?, None),
         };
-        let preparing = Preparing {
+        let preparing = ChangePreparer {
             gateway: self,
             opened: &opened,
             latest: &latest,
@@ -129,13 +132,13 @@ impl Gateway {
         let prepared = tokio::select! {
             biased;
             prepared = preparing.change(&mut progress, &seat.stop) => prepared?,
-            () = opened.shut_out() => {
-                return self.shut_out(assigned, turn, &address, &opened, journal).await;
+            () = opened.wait_until_locked_out() => {
+                return self.end_locked_out(assigned, turn, &address, &opened, journal).await;
             }
             // What was not checked is no answer: the next start takes the message up again.
             () = shutdown.cancelled() => return self.interrupt(assigned, turn, journal).await,
         };
-        let ended = Ended {
+        let ended = EndedTurn {
             assigned,
             turn,
             opened: &opened,
@@ -151,7 +154,7 @@ impl Gateway {
     /// for again; it was paid all the same.
     async fn interrupt(
         &self,
-        assigned: &Assigned,
+        assigned: &ClaimedMessage,
         turn: TurnId,
         journal: Option<TurnJournal>,
     ) -> anyhow::Result<()> {
@@ -162,7 +165,7 @@ impl Gateway {
     }
 
     /// Ends a message of which something stored cannot be read, and says so where it was written.
-    pub(super) async fn unreadable(&self, claim: Claim, error: StoreError) -> anyhow::Result<()> {
+    pub(super) async fn end_unreadable(&self, claim: Claim, error: StoreError) -> anyhow::Result<()> {
         let store = &self.parts.store;
         let what = match &error {
             StoreError::Unreadable {
@@ -175,7 +178,7 @@ impl Gateway {
             } => "What was said here cannot be read any more; `clear` begins anew.",
             _ => "This message cannot be read any more; say it again.",
         };
-        let reference = self.failed(&error.into(), "reading a message");
+        let reference = self.log_internal_error(&error.into(), "reading a message");
         let Some(inbox) = store.next_message(&claim).await? else {
             return Ok(());
         };
@@ -193,7 +196,7 @@ impl Gateway {
         inbox: InboxId,
     ) -> Result<Address, StoreError> {
         let conversation = self.parts.store.conversation(conversation).await?;
-        let mut address = Address::of_conversation(&conversation, inbox);
+        let mut address = Address::for_conversation(&conversation, inbox);
         if let Some(hook) = self.parts.config.hooks.get(&conversation.channel) {
             address.channel.clone_from(&hook.post_to.channel);
             address.place.thread = None;
@@ -203,9 +206,9 @@ impl Gateway {
     }
 
     /// Returns the address for the answer to a message: a hook's goes to the chat it is configured for.
-    fn address(&self, assigned: &Assigned) -> Address {
+    fn address(&self, assigned: &ClaimedMessage) -> Address {
         let inbound = assigned.inbound();
-        let address = Address::of_message(inbound, assigned.work.inbox);
+        let address = Address::for_message(inbound, assigned.work.inbox);
         let Some(hook) = self.hook(inbound) else {
             return address;
         };
@@ -226,12 +229,12 @@ impl Gateway {
 
     /// Ends a turn whose person was shut out while it ran: what it edited is taken back, and one line is said. What
     /// the model answered last is not kept, and was paid all the same.
-    async fn shut_out(
+    async fn end_locked_out(
         &self,
-        assigned: &Assigned,
+        assigned: &ClaimedMessage,
         turn: TurnId,
         address: &Address,
-        opened: &Opened,
+        opened: &OpenedTurn,
         journal: Option<TurnJournal>,
     ) -> anyhow::Result<()> {
         if let Some(last) = journal.and_then(|journal| journal.last) {
@@ -239,11 +242,11 @@ impl Gateway {
             store.record_cost(&assigned.claim, turn, &last.cost, now).await?;
         }
         tracing::info!(user.id = %opened.identity.user(), "a turn ended because its person was shut out");
-        self.refuse(assigned, address, &opened.why_shut_out()).await
+        self.refuse(assigned, address, &opened.locked_out_text()).await
     }
 
     /// Ends a message without a turn: nothing is asked of a model any more. If it has a card, the card says why.
-    async fn refuse(&self, assigned: &Assigned, address: &Address, why: &str) -> anyhow::Result<()> {
+    async fn refuse(&self, assigned: &ClaimedMessage, address: &Address, why: &str) -> anyhow::Result<()> {
         let why = match assigned.work.has_edited {
             true => format!("{why}\nWhat it had edited before it was cut short is taken back."),
             false => why.to_owned(),
@@ -268,7 +271,12 @@ impl Gateway {
     }
 
     /// Returns the history the model may know of the conversation, with what the person says now.
-    fn history(&self, assigned: &Assigned, opened: &Opened, history: History) -> anyhow::Result<History> {
+    fn history(
+        &self,
+        assigned: &ClaimedMessage,
+        opened: &OpenedTurn,
+        history: History,
+    ) -> anyhow::Result<History> {
         let mut history = match self.hook(assigned.inbound()) {
             // Events of a hook have nothing to do with each other.
             Some(_) => History::default(),
@@ -281,11 +289,11 @@ impl Gateway {
     /// Begins the turn: its row and the binding of its workspace are committed together. Tells `begun` then.
     async fn begin(
         &self,
-        assigned: &Assigned,
+        assigned: &ClaimedMessage,
         address: &Address,
-        opened: &Opened,
-        seat: &Seat,
-        begun: oneshot::Sender<OnRecord>,
+        opened: &OpenedTurn,
+        seat: &TurnHandle,
+        begun: oneshot::Sender<RecordedTurn>,
     ) -> anyhow::Result<(TurnId, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
         seat.card.send_modify(|card| {
@@ -294,14 +302,14 @@ impl Gateway {
                 card.set_resumed();
             }
         });
-        let begin = Begin {
+        let begin = TurnStart {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
             forgets: self.hook(assigned.inbound()).is_some(),
         };
         crash_point::before("B11");
-        let Begun {
+        let StartedTurn {
             turn,
             has_card,
             is_stopped,
@@ -309,13 +317,13 @@ impl Gateway {
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
         crash_point::after("B11");
-        let first = session::Event::Began {
+        let first = RecordedEvent::Began {
             user: opened.user_text.clone(),
         };
-        let recording = Recording::open(self, opened, turn, Some(first));
+        let recording = TurnRecording::open(self, opened, turn, Some(first));
         // Nobody listens any more if the model could not be asked.
-        let _ = begun.send(OnRecord { turn, recording });
-        seat.began(turn);
+        let _ = begun.send(RecordedTurn { turn, recording });
+        seat.set_turn(turn);
         if is_stopped {
             seat.stop.cancel();
         }
@@ -328,13 +336,13 @@ impl Gateway {
 
     async fn run_agent(
         &self,
-        assigned: &Assigned,
+        assigned: &ClaimedMessage,
         mut history: History,
-        beginning: Beginning,
-        preparing: &Preparing<'_>,
-        seat: &Seat,
+        beginning: TurnStartReceiver,
+        preparing: &ChangePreparer<'_>,
+        seat: &TurnHandle,
         shutdown: &CancellationToken,
-    ) -> anyhow::Result<(Outcome, TurnJournal)> {
+    ) -> anyhow::Result<(TurnOutcome, TurnJournal)> {
         let opened = preparing.opened;
         let (provider, model) = self
             .parts
@@ -353,7 +361,7 @@ impl Gateway {
             postconditions: preparing,
             limits: &self.parts.config.limits.turn,
             redactor: &opened.workspace.guard.redactor,
-            before: agent::Before {
+            earlier_attempts: agent::EarlierAttempts {
                 turns: assigned.work.begun,
                 steps: assigned.work.steps_before,
                 usage: assigned.work.usage_before,
@@ -361,7 +369,7 @@ impl Gateway {
             began: opened.began,
             cancel: &cancel,
         };
-        let mut events = |event: Event| seat.card.send_modify(|card| card.observe(&event));
+        let mut events = |event: TurnEvent| seat.card.send_modify(|card| card.observe(&event));
         let outcome = {
             let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
             tokio::pin!(running);
@@ -371,7 +379,7 @@ impl Gateway {
                     cancel.cancel();
                     running.await?
                 }
-                () = opened.shut_out() => {
+                () = opened.wait_until_locked_out() => {
                     cancel.cancel();
                     running.await?
                 }
@@ -382,31 +390,31 @@ impl Gateway {
 
     /// Returns the outcome of a turn in which something of ours broke: the person gets a reference, the log gets the reason. Only what is
     /// durable counts, so the workspace goes back to the last step that was recorded.
-    async fn broken(&self, opened: &mut Opened, error: &anyhow::Error) -> anyhow::Result<Outcome> {
+    async fn broken(&self, opened: &mut OpenedTurn, error: &anyhow::Error) -> anyhow::Result<TurnOutcome> {
         let edits = self.parts.store.edits(opened.conversation.id).await?;
         let base = Arc::clone(opened.overlay.base());
         opened.overlay = Arc::new(Overlay::new(base, edits));
         opened.workspace.tree = Arc::clone(&opened.overlay) as Arc<dyn Tree>;
-        Ok(Outcome {
+        Ok(TurnOutcome {
             verdict: Verdict::Error,
-            source: Source::Harness,
+            source: VerdictSource::Harness,
             answer: String::new(),
-            notice: Some(self.internal(error, "turn")),
+            notice: Some(self.internal_error_text(error, "turn")),
             steps: 0,
             tool_calls: 0,
-            writes: Writes::default(),
+            writes: WriteCounts::default(),
             usage: Usage::default(),
         })
     }
 
     /// Returns the text about an internal error for a person.
-    pub(super) fn internal(&self, error: &anyhow::Error, what: &str) -> String {
-        let reference = self.failed(error, what);
+    pub(super) fn internal_error_text(&self, error: &anyhow::Error, what: &str) -> String {
+        let reference = self.log_internal_error(error, what);
         format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
     }
 
     /// Logs an internal error under a reference, which is all that people are told of it.
-    pub(super) fn failed(&self, error: &anyhow::Error, what: &str) -> String {
+    pub(super) fn log_internal_error(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = hex(&(self.parts.random)()[..4]);
         tracing::error!(
             reference,
@@ -449,7 +457,7 @@ fn card_fill(address: &Address, why: &str) -> Op {
 
 /// True if a shutdown cut the turn or its checks short, and no stop of the person: its message is taken up at the
 /// next start. A check that fails counts, because the model was not asked to mend what failed.
-fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken) -> bool {
+fn was_interrupted(outcome: &TurnOutcome, seat: &TurnHandle, shutdown: &CancellationToken) -> bool {
     let is_cut = matches!(
         outcome.verdict,
         Verdict::Cancelled | Verdict::Incomplete | Verdict::Fail
@@ -460,18 +468,18 @@ fn was_interrupted(outcome: &Outcome, seat: &Seat, shutdown: &CancellationToken)
 #[cfg(test)]
 mod tests {
     use super::{filled_refusal, was_interrupted};
-    use crate::agent::{Outcome, Writes};
+    use crate::agent::{TurnOutcome, WriteCounts};
+    use crate::gateway::active_turns::ActiveTurns;
     use crate::gateway::compose::Address;
-    use crate::gateway::desk::Desk;
-    use crate::model::{Account, Action, ConversationId, Place, Platform, Source, Usage, Verdict};
+    use crate::model::{Account, Action, ChatPlace, ConversationId, Platform, Usage, Verdict, VerdictSource};
     use tokio_util::sync::CancellationToken;
 
     /// R1
     #[test]
-    fn why_a_message_ended_shows_once_even_where_the_first_line_may_show_twice() {
+    fn the_reason_a_message_was_given_up_shows_once_even_if_its_first_line_repeats() {
         let address = Address {
             channel: "telegram".to_owned(),
-            place: Place {
+            place: ChatPlace {
                 account: Account {
                     platform: Platform::Telegram,
                     id: "42".to_owned(),
@@ -481,7 +489,7 @@ mod tests {
             },
             reply_to: None,
             mention: None,
-            whisper: None,
+            ephemeral_to: None,
             prefix: "inbox-7".to_owned(),
             response_url: None,
         };
@@ -498,19 +506,19 @@ mod tests {
 
     /// R23
     #[test]
-    fn what_a_shutdown_left_unchecked_or_unmended_is_no_answer_and_what_was_done_is_one() {
-        let outcome = |verdict| Outcome {
+    fn a_turn_that_shutdown_left_unchecked_or_failing_counts_as_interrupted() {
+        let outcome = |verdict| TurnOutcome {
             verdict,
-            source: Source::Harness,
+            source: VerdictSource::Harness,
             answer: "Done.".to_owned(),
             notice: None,
             steps: 1,
             tool_calls: 0,
-            writes: Writes::default(),
+            writes: WriteCounts::default(),
             usage: Usage::default(),
         };
-        let desk = Desk::default();
-        let seat = desk.sit(ConversationId(1));
+        let desk = ActiveTurns::default();
+        let seat = desk.register(ConversationId(1));
         let (running, shutdown) = (CancellationToken::new(), CancellationToken::new());
         shutdown.cancel();
         for (verdict, is_cut) in [

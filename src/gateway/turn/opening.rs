@@ -1,22 +1,22 @@
 //! The opening of a turn: which repository, at which commit, with which edits, and what the model is
 //! told. Nothing here asks a model anything.
 
-use super::{Assigned, REVOKED};
+use super::{ClaimedMessage, REVOKED};
 use crate::access::Identity;
 use crate::gateway::Gateway;
-use crate::gateway::choice::NoChoice;
-use crate::model::{ConversationId, Inbound, Kind};
+use crate::gateway::choice::RepositoryChoiceError;
+use crate::model::{ConversationId, Inbound, InboundKind};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::redact::Redactor;
 use crate::store::{Conversation, StoreError};
-use crate::workspace::{Edits, Guard, Overlay, RepositoryError, Tree, TreeError, Workspace};
+use crate::workspace::{Overlay, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A turn that was let in and has its workspace.
-pub(super) struct Opened {
+pub(super) struct OpenedTurn {
     pub(super) identity: Identity,
     pub(super) conversation: Conversation,
     pub(super) workspace: Workspace,
@@ -34,25 +34,27 @@ pub(super) struct Opened {
     pub(super) bind: Option<(String, String)>,
 }
 
-impl Opened {
+impl OpenedTurn {
     /// True once its person may not even look at the repository any more.
-    pub(super) fn is_shut_out(&self) -> bool {
+    pub(super) fn is_locked_out(&self) -> bool {
         self.identity.role(self.workspace.repository.name()).is_none()
     }
 
     /// Returns once that is so.
-    pub(super) async fn shut_out(&self) {
-        self.identity.shut_out(self.workspace.repository.name()).await;
+    pub(super) async fn wait_until_locked_out(&self) {
+        self.identity
+            .wait_until_locked_out(self.workspace.repository.name())
+            .await;
     }
 
     /// Returns the text for them then; nothing else is said.
-    pub(super) fn why_shut_out(&self) -> String {
-        why_shut_out(&self.identity, self.workspace.repository.name())
+    pub(super) fn locked_out_text(&self) -> String {
+        locked_out_text(&self.identity, self.workspace.repository.name())
     }
 }
 
 /// Returns the text for somebody who may not look at a repository any more; nothing else is said.
-pub(in crate::gateway) fn why_shut_out(identity: &Identity, repository: &str) -> String {
+pub(in crate::gateway) fn locked_out_text(identity: &Identity, repository: &str) -> String {
     match identity.is_revoked() {
         true => REVOKED.to_owned(),
         false => format!("You have no grant for `{repository}` any more."),
@@ -60,37 +62,37 @@ pub(in crate::gateway) fn why_shut_out(identity: &Identity, repository: &str) ->
 }
 
 /// A reason why a turn cannot begin.
-pub(super) enum Refused {
+pub(super) enum TurnRefusal {
     /// The answer for the person who asked.
-    Told(String),
+    WithReply(String),
     /// The failure of ours to mend; the person is told a reference.
-    Broken(anyhow::Error),
+    Internal(anyhow::Error),
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for TurnRefusal {
     fn from(error: StoreError) -> Self {
-        Self::Broken(error.into())
+        Self::Internal(error.into())
     }
 }
 
-impl From<RepositoryError> for Refused {
+impl From<RepositoryError> for TurnRefusal {
     fn from(error: RepositoryError) -> Self {
-        Self::Told(error.to_string())
+        Self::WithReply(error.to_string())
     }
 }
 
-fn told(text: impl Into<String>) -> Refused {
-    Refused::Told(text.into())
+fn refuse_with(text: impl Into<String>) -> TurnRefusal {
+    TurnRefusal::WithReply(text.into())
 }
 
 impl Gateway {
     /// Opens the workspace of a turn, within the time of the turn that `began`.
     pub(super) async fn open(
         &self,
-        assigned: &Assigned,
+        assigned: &ClaimedMessage,
         identity: &Identity,
         began: Instant,
-    ) -> Result<Opened, Refused> {
+    ) -> Result<OpenedTurn, TurnRefusal> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
@@ -108,7 +110,7 @@ impl Gateway {
         let (repository, head, base, loaded) = tokio::time::timeout_at(began + time_max, files)
             .await
             .map_err(|_| {
-                told(format!(
+                refuse_with(format!(
                     "{name} could not be opened within {} s. It is still being fetched or read; ask again later.",
                     time_max.as_secs()
                 ))
@@ -127,7 +129,7 @@ impl Gateway {
         // same bytes for as long as the base does.
         let kind = RepositoryKind::of_files(&overlay.base().files());
         if kind == RepositoryKind::Tanka && base == head {
-            self.render_ahead(&repository, overlay.base());
+            self.prerender(&repository, overlay.base());
         }
         let environments = identity.environments(&name);
         let facts = PromptFacts {
@@ -138,7 +140,7 @@ impl Gateway {
         };
         let system = prompt::system(kind, &facts);
         let user_text = self.user_text(inbound, &words, &name, &guard).await?;
-        Ok(Opened {
+        Ok(OpenedTurn {
             identity: identity.clone(),
             conversation: conversation.clone(),
             workspace: Workspace {
@@ -160,9 +162,13 @@ impl Gateway {
 
     /// The edits a turn starts from. An event of a hook starts afresh, and what it prepares becomes the
     /// next revision of what the hook prepared before.
-    async fn edits_of(&self, assigned: &Assigned, repository: &str) -> Result<Edits, Refused> {
+    async fn edits_of(
+        &self,
+        assigned: &ClaimedMessage,
+        repository: &str,
+    ) -> Result<WorkspaceEdits, TurnRefusal> {
         if self.hook(assigned.inbound()).is_some() {
-            return Ok(Edits::new());
+            return Ok(WorkspaceEdits::new());
         }
         let (conversation, edits) = (&assigned.work.conversation, &assigned.work.edits);
         let elsewhere = conversation
@@ -176,10 +182,10 @@ impl Gateway {
     }
 
     /// Returns the refusal of another repository, which would throw the edits away; only `discard` may do that.
-    async fn prepared_elsewhere(&self, id: ConversationId, bound: &str) -> Result<Refused, StoreError> {
+    async fn prepared_elsewhere(&self, id: ConversationId, bound: &str) -> Result<TurnRefusal, StoreError> {
         let change = self.parts.store.current_change(id).await?;
         let what = change.map_or_else(|| "Something".to_owned(), |change| change.to_string());
-        Ok(told(format!(
+        Ok(refuse_with(format!(
             "{what} is prepared here in `{bound}`. `discard` it first, or ask in another thread."
         )))
     }
@@ -190,20 +196,20 @@ impl Gateway {
         identity: &Identity,
         inbound: &Inbound,
         conversation: &Conversation,
-    ) -> Result<(String, String), Refused> {
+    ) -> Result<(String, String), TurnRefusal> {
         if let Some(hook) = self.hook(inbound) {
             return Ok((hook.repository.clone(), String::new()));
         }
         let text = match &inbound.kind {
-            Kind::Text { text, .. } => text.clone(),
+            InboundKind::Text { text, .. } => text.clone(),
             _ => String::new(),
         };
-        let chosen = self.choose(identity, &inbound.channel, conversation, &text);
+        let chosen = self.resolve_repository(identity, &inbound.channel, conversation, &text);
         chosen.map_err(|why| match why {
-            NoChoice::NoGrant => {
-                told("You have no grant for a repository here; ask an administrator for one.")
+            RepositoryChoiceError::NoGrant => {
+                refuse_with("You have no grant for a repository here; ask an administrator for one.")
             }
-            NoChoice::Several(names) => told(format!(
+            RepositoryChoiceError::Ambiguous(names) => refuse_with(format!(
                 "Which repository? Start your message with one of `{}:`.",
                 names.join(":`, `")
             )),
@@ -216,15 +222,15 @@ impl Gateway {
         inbound: &Inbound,
         words: &str,
         repository: &str,
-        guard: &Guard,
-    ) -> Result<String, Refused> {
+        guard: &SecretGuard,
+    ) -> Result<String, TurnRefusal> {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         let text = match &inbound.kind {
-            Kind::Hook { event, fields } => {
+            InboundKind::Hook { event, fields } => {
                 self.hook_text(inbound, event, fields, (repository, guard))
                     .await?
             }
-            Kind::Text {
+            InboundKind::Text {
                 quoted: Some(quoted), ..
             } => {
                 let quoted = cut(quoted, chars_max, &guard.redactor);
@@ -243,9 +249,11 @@ impl Gateway {
         inbound: &Inbound,
         event: &str,
         fields: &BTreeMap<String, String>,
-        (repository, guard): (&str, &Guard),
-    ) -> Result<String, Refused> {
-        let hook = self.hook(inbound).ok_or_else(|| told("This hook is gone."))?;
+        (repository, guard): (&str, &SecretGuard),
+    ) -> Result<String, TurnRefusal> {
+        let hook = self
+            .hook(inbound)
+            .ok_or_else(|| refuse_with("This hook is gone."))?;
         // The instructions come from the trusted branch, not from edits and not from the payload.
         let instructions = self
             .parts
@@ -253,7 +261,7 @@ impl Gateway {
             .text_on_branch(repository, &hook.prompt)
             .await
             .map_err(|error| {
-                told(format!(
+                refuse_with(format!(
                     "The prompt of hook `{}` could not be read: {error}",
                     inbound.sender.id
                 ))
@@ -264,7 +272,8 @@ impl Gateway {
             .iter()
             .map(|(name, value)| (name, cut(value, chars_max, &guard.redactor)))
             .collect();
-        let fields = serde_json::to_string_pretty(&fields).map_err(|error| Refused::Broken(error.into()))?;
+        let fields =
+            serde_json::to_string_pretty(&fields).map_err(|error| TurnRefusal::Internal(error.into()))?;
         Ok(format!(
             "{instructions}\n\n{}",
             prompt::data_block(event, "webhook payload", &fields)
@@ -274,7 +283,7 @@ impl Gateway {
 
 /// Learns what was edited before that is secret, until nobody waits for it any more. Where very many names would have to
 /// be looked for, the others are when their text is shown.
-async fn learn_edits(guard: &Guard, overlay: &Arc<Overlay>) -> Result<(), Refused> {
+async fn learn_edits(guard: &SecretGuard, overlay: &Arc<Overlay>) -> Result<(), TurnRefusal> {
     let (guard, overlay, gone) = (guard.clone(), Arc::clone(overlay), CancellationToken::new());
     let _nobody_waits = gone.clone().drop_guard();
     let learning = tokio::task::spawn_blocking(move || {
@@ -285,7 +294,7 @@ async fn learn_edits(guard: &Guard, overlay: &Arc<Overlay>) -> Result<(), Refuse
     let learnt = learning.await.map_err(anyhow::Error::from);
     learnt
         .and_then(|learnt| learnt.map_err(anyhow::Error::from))
-        .map_err(Refused::Broken)
+        .map_err(TurnRefusal::Internal)
 }
 
 /// Cuts what others wrote to at most so many characters, and adds a word about the rest. Secrets are taken out before it is cut: half of
@@ -316,7 +325,7 @@ mod tests {
     #[test]
     fn no_quotation_is_cut_within_a_secret_of_a_file() {
         let redactor = Redactor::new([]);
-        redactor.learn(&redactor.secrets_held("opens", "kept-to-ourselves-4711"));
+        redactor.learn(&redactor.secrets_in_entry("opens", "kept-to-ourselves-4711"));
         let quoted = cut("it is kept-to-ourselves-4711, he said", 20, &redactor);
         assert_eq!(quoted, "it is ⟦secret:1⟧, he\n[...5 more characters left out]");
     }

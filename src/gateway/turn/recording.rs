@@ -1,22 +1,22 @@
 //! The recording of a running turn. Nobody waits for its file, and nothing ends because it cannot be
 //! written: it is for people, and the store has what counts.
 
-use super::Opened;
+use super::OpenedTurn;
 use crate::gateway::Gateway;
 use crate::model::TurnId;
-use crate::session::{self, Record, Recorder, SessionError};
+use crate::recording::{self, Recorder, SessionError, SessionRecord};
 use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 /// The record of a turn, in order.
-pub(super) struct Recording {
+pub(super) struct TurnRecording {
     turn: TurnId,
     now: fn() -> Timestamp,
-    file: File,
+    file: RecordingFile,
 }
 
-enum File {
+enum RecordingFile {
     /// The file is being opened on a thread that may wait for the disk.
     Opening(JoinHandle<Result<Recorder, SessionError>>),
     Open(Recorder),
@@ -24,13 +24,13 @@ enum File {
     Lost,
 }
 
-impl Recording {
+impl TurnRecording {
     /// Begins to open the recording of a turn's session and to write down what comes first.
     pub(super) fn open(
         gateway: &Gateway,
-        opened: &Opened,
+        opened: &OpenedTurn,
         turn: TurnId,
-        first: Option<session::Event>,
+        first: Option<recording::RecordedEvent>,
     ) -> Self {
         let (parts, session) = (&gateway.parts, opened.conversation.session.clone());
         let redactor = Arc::clone(&opened.workspace.guard.redactor);
@@ -45,26 +45,26 @@ impl Recording {
         Self {
             turn,
             now,
-            file: File::Opening(opening),
+            file: RecordingFile::Opening(opening),
         }
     }
 
     /// Writes down what happened, after everything before it.
-    pub(super) async fn append(&mut self, events: impl IntoIterator<Item = session::Event>) {
-        let opened = match std::mem::replace(&mut self.file, File::Lost) {
-            File::Opening(opening) => opening
+    pub(super) async fn append(&mut self, events: impl IntoIterator<Item = recording::RecordedEvent>) {
+        let opened = match std::mem::replace(&mut self.file, RecordingFile::Lost) {
+            RecordingFile::Opening(opening) => opening
                 .await
                 .map_err(anyhow::Error::from)
                 .and_then(|opened| Ok(opened?)),
-            File::Open(recorder) => Ok(recorder),
-            File::Lost => return,
+            RecordingFile::Open(recorder) => Ok(recorder),
+            RecordingFile::Lost => return,
         };
         let written = opened.and_then(|recorder| {
             append(&recorder, self.turn, (self.now)(), events)?;
             Ok(recorder)
         });
         match written {
-            Ok(recorder) => self.file = File::Open(recorder),
+            Ok(recorder) => self.file = RecordingFile::Open(recorder),
             Err(error) => {
                 tracing::error!(turn.id = %self.turn, error = format!("{error:#}"), "the turn is not recorded");
             }
@@ -76,9 +76,9 @@ fn append(
     recorder: &Recorder,
     turn: TurnId,
     at: Timestamp,
-    events: impl IntoIterator<Item = session::Event>,
+    events: impl IntoIterator<Item = recording::RecordedEvent>,
 ) -> Result<(), SessionError> {
     let turn = Some(turn);
-    let mut records = events.into_iter().map(|event| Record { at, turn, event });
+    let mut records = events.into_iter().map(|event| SessionRecord { at, turn, event });
     records.try_for_each(|record| recorder.append(&record))
 }

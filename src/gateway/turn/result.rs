@@ -1,11 +1,11 @@
 //! The result of a turn: what the model says, and what we say about the change it prepared. It takes a few messages at
 //! most. What is too long of the model's words becomes a file; our own facts, checks and buttons never do.
 
-use crate::agent::Outcome;
+use crate::agent::TurnOutcome;
 use crate::config::Config;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX, Facts, MESSAGES_MAX, NOT_APPLIED};
-use crate::model::{Action, Button, ButtonStyle, Change, Op, Part, Reply, Verdict};
-use crate::store::{Leaves, Numbered};
+use crate::model::{Action, Button, ButtonStyle, Change, Op, Reply, ReplyPart, Verdict};
+use crate::store::{NumberedChange, StoredChange};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ pub(super) struct ChangeButtons {
 }
 
 /// The words of a model at the end of a turn, and how much of them is shown at most.
-pub(super) struct Said {
+pub(super) struct ModelAnswer {
     whole: String,
     shown: usize,
 }
 
-impl Said {
+impl ModelAnswer {
     /// Finds out what fits the messages of one answer, if there is much to look at; never on the thread that stores.
-    pub(super) async fn of(whole: String, address: &Address, config: &Arc<Config>) -> Self {
+    pub(super) async fn measure(whole: String, address: &Address, config: &Arc<Config>) -> Self {
         let shown = whole.len();
         let said = Self { whole, shown };
         if shown <= SHORT_BYTES_MAX {
@@ -52,7 +52,7 @@ impl Said {
         let alone = |shown: &str| {
             let text = shown.to_owned();
             let reply = Reply {
-                parts: vec![Part::Markdown { text }],
+                parts: vec![ReplyPart::Markdown { text }],
             };
             address.fits(config, &reply, MESSAGES_MAX - 1)
         };
@@ -110,7 +110,7 @@ fn sizes(bytes: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The messages of a result, and the files that belong to it.
-pub(super) struct Pages {
+pub(super) struct ResultMessages {
     pub(super) messages: Vec<Reply>,
     /// The whole answer, where it is cut.
     pub(super) file: Option<Op>,
@@ -120,33 +120,33 @@ pub(super) struct Pages {
 
 /// The writes of a turn as far as they are known, with all that it did before the process ended and it was taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrote {
+pub(super) enum WriteState {
     /// Surely none.
     Nothing,
     /// Some, or it is not known.
-    Perhaps,
+    Possible,
 }
 
 /// The change that a turn leaves prepared.
 #[derive(Clone, Copy)]
-pub(super) enum Left<'a> {
+pub(super) enum RemainingChange<'a> {
     /// No change.
     Nothing,
     /// A change that nobody was told of before.
     New(&'a Change),
     /// The change of an earlier turn, which this one did not touch.
-    AsItWas(&'a Change),
+    Unchanged(&'a Change),
     /// No change any more: nothing differs from the base, and the change of this name is closed.
     Closed(&'a str),
 }
 
-impl<'a> Left<'a> {
-    pub(super) fn of(leaves: Leaves<'a>) -> Self {
+impl<'a> RemainingChange<'a> {
+    pub(super) fn from_stored(leaves: StoredChange<'a>) -> Self {
         match leaves {
-            Leaves::Nothing => Self::Nothing,
-            Leaves::Closed(name) => Self::Closed(name),
-            Leaves::Change(Numbered { change, is_new: true }) => Self::New(change),
-            Leaves::Change(Numbered { change, .. }) => Self::AsItWas(change),
+            StoredChange::Nothing => Self::Nothing,
+            StoredChange::Closed(name) => Self::Closed(name),
+            StoredChange::Change(NumberedChange { change, is_new: true }) => Self::New(change),
+            StoredChange::Change(NumberedChange { change, .. }) => Self::Unchanged(change),
         }
     }
 
@@ -154,34 +154,34 @@ impl<'a> Left<'a> {
     pub(super) fn shown(self) -> Option<&'a Change> {
         match self {
             Self::New(change) => Some(change),
-            Self::Nothing | Self::AsItWas(_) | Self::Closed(_) => None,
+            Self::Nothing | Self::Unchanged(_) | Self::Closed(_) => None,
         }
     }
 }
 
 /// The parts of a result.
-pub(super) struct Result<'a> {
+pub(super) struct TurnResult<'a> {
     pub(super) address: &'a Address,
     pub(super) config: &'a Config,
-    pub(super) left: Left<'a>,
-    pub(super) outcome: &'a Outcome,
-    pub(super) wrote: Wrote,
-    pub(super) said: &'a Said,
+    pub(super) remaining_change: RemainingChange<'a>,
+    pub(super) outcome: &'a TurnOutcome,
+    pub(super) write_state: WriteState,
+    pub(super) model_answer: &'a ModelAnswer,
     /// A line that says that the files are not the newest, if that is so.
     pub(super) stale: Option<String>,
     pub(super) facts: Facts,
     pub(super) buttons: Option<ChangeButtons>,
 }
 
-impl Result<'_> {
+impl TurnResult<'_> {
     /// The result in at most five messages: first the answer is shortened, then the diff is left to its file, then
     /// the answer is left to its own. Our own words are never cut, however many they were.
-    pub(super) fn pages(&self) -> Pages {
+    pub(super) fn messages(&self) -> ResultMessages {
         let inline = self.config.limits.inline_diff_bytes_max;
-        let is_enough = |bytes: &usize| *bytes == self.said.shown || *bytes >= SHOWN_BYTES_MIN;
-        let with_diff = sizes(self.said.shown).take_while(is_enough);
+        let is_enough = |bytes: &usize| *bytes == self.model_answer.shown || *bytes >= SHOWN_BYTES_MIN;
+        let with_diff = sizes(self.model_answer.shown).take_while(is_enough);
         let with_diff = with_diff.map(|bytes| (bytes, inline));
-        let without = sizes(self.said.shown).map(|bytes| (bytes, 0));
+        let without = sizes(self.model_answer.shown).map(|bytes| (bytes, 0));
         with_diff
             .chain(without)
             .map(|(bytes, inline)| self.paged(bytes, inline))
@@ -189,12 +189,12 @@ impl Result<'_> {
             .unwrap_or_else(|| self.paged(0, 0))
     }
 
-    fn paged(&self, shown_bytes_max: usize, inline_diff_bytes_max: usize) -> Pages {
-        let shown = self.said.first(shown_bytes_max);
-        let note = self.said.note(shown);
-        let file = note.is_some().then(|| self.said.file(self.address));
+    fn paged(&self, shown_bytes_max: usize, inline_diff_bytes_max: usize) -> ResultMessages {
+        let shown = self.model_answer.first(shown_bytes_max);
+        let note = self.model_answer.note(shown);
+        let file = note.is_some().then(|| self.model_answer.file(self.address));
         let reply = self.reply(shown, note, inline_diff_bytes_max);
-        Pages {
+        ResultMessages {
             messages: self.address.split(self.config, &reply),
             file,
             inline_diff_bytes_max,
@@ -203,14 +203,14 @@ impl Result<'_> {
 
     /// The result before it is split into messages, with so much of the answer.
     fn reply(&self, shown: &str, note: Option<String>, inline_diff_bytes_max: usize) -> Reply {
-        let text = |text: String| Part::Text { text };
+        let text = |text: String| ReplyPart::Text { text };
         let mut parts = Vec::new();
         if let Some(to) = &self.address.mention {
-            parts.push(Part::Mention { to: to.clone() });
+            parts.push(ReplyPart::Mention { to: to.clone() });
         }
-        parts.extend(self.heading().map(|text| Part::Heading { text }));
+        parts.extend(self.heading().map(|text| ReplyPart::Heading { text }));
         if !shown.is_empty() {
-            parts.push(Part::Markdown {
+            parts.push(ReplyPart::Markdown {
                 text: shown.to_owned(),
             });
         }
@@ -218,19 +218,19 @@ impl Result<'_> {
         parts.extend(self.notice().map(text));
         parts.extend(self.unwritten().map(text));
         parts.extend(self.stale.clone().map(text));
-        let Some(change) = self.left.shown() else {
-            parts.extend(self.standing().map(text));
-            parts.push(Part::Footer { text: self.footer() });
+        let Some(change) = self.remaining_change.shown() else {
+            parts.extend(self.change_note().map(text));
+            parts.push(ReplyPart::Footer { text: self.footer() });
             return Reply { parts };
         };
         parts.push(text(NOT_APPLIED.to_owned()));
-        parts.push(Part::Facts {
+        parts.push(ReplyPart::Facts {
             rows: compose::rows(change),
         });
         parts.extend(compose::effects(change));
         parts.extend(compose::diff(change, inline_diff_bytes_max).parts);
         parts.extend(self.buttons.clone().map(buttons));
-        parts.push(Part::Footer {
+        parts.push(ReplyPart::Footer {
             text: format!(
                 "{} · base {} · {}",
                 compose::totals(change),
@@ -250,44 +250,47 @@ impl Result<'_> {
     /// The words above the model's; an answer that was to change nothing has none.
     fn heading(&self) -> Option<String> {
         let is_whole = self.outcome.notice.is_none();
-        Some(match self.left {
-            Left::New(change) if is_whole => format!("{change} is ready: {}.", compose::totals(change)),
-            Left::New(change) if self.outcome.verdict == Verdict::Fail => {
+        Some(match self.remaining_change {
+            RemainingChange::New(change) if is_whole => {
+                format!("{change} is ready: {}.", compose::totals(change))
+            }
+            RemainingChange::New(change) if self.outcome.verdict == Verdict::Fail => {
                 format!("{change} fails a check: {}.", compose::totals(change))
             }
-            Left::New(change) => format!("{change} is not finished."),
-            Left::Closed(name) => format!("{name} is closed."),
-            Left::Nothing if !is_whole => "No change was prepared.".to_owned(),
-            Left::AsItWas(_) if self.notice().is_some() => "Nothing was changed.".to_owned(),
-            Left::Nothing | Left::AsItWas(_) if self.unwritten().next().is_some() => {
+            RemainingChange::New(change) => format!("{change} is not finished."),
+            RemainingChange::Closed(name) => format!("{name} is closed."),
+            RemainingChange::Nothing if !is_whole => "No change was prepared.".to_owned(),
+            RemainingChange::Unchanged(_) if self.notice().is_some() => "Nothing was changed.".to_owned(),
+            RemainingChange::Nothing | RemainingChange::Unchanged(_) if self.unwritten().next().is_some() => {
                 "Nothing was changed.".to_owned()
             }
-            Left::Nothing | Left::AsItWas(_) => return None,
+            RemainingChange::Nothing | RemainingChange::Unchanged(_) => return None,
         })
     }
 
     /// Returns the notice of what cut the turn short. What fails in a change that stays as it was, is said of that.
     fn notice(&self) -> Option<String> {
-        let is_of_change = self.outcome.verdict == Verdict::Fail && matches!(self.left, Left::AsItWas(_));
+        let is_of_change = self.outcome.verdict == Verdict::Fail
+            && matches!(self.remaining_change, RemainingChange::Unchanged(_));
         self.outcome.notice.clone().filter(|_| !is_of_change)
     }
 
     /// The writes that were not made: all that were refused, and where nothing was written, those that failed.
     fn unwritten(&self) -> impl Iterator<Item = String> {
         let writes = &self.outcome.writes;
-        let has_nothing = self.left.shown().is_none();
+        let has_nothing = self.remaining_change.shown().is_none();
         let failures = writes.failures().filter(|_| has_nothing && writes.done == 0);
         writes.refusals().into_iter().chain(failures)
     }
 
     /// The line about a change that this turn did not touch, or that is none any more.
-    fn standing(&self) -> Option<String> {
-        let change = match self.left {
-            Left::AsItWas(change) => change,
-            Left::Closed(_) => {
+    fn change_note(&self) -> Option<String> {
+        let change = match self.remaining_change {
+            RemainingChange::Unchanged(change) => change,
+            RemainingChange::Closed(_) => {
                 return Some("Nothing differs from the base any more, so nothing is prepared.".to_owned());
             }
-            Left::Nothing | Left::New(_) => return None,
+            RemainingChange::Nothing | RemainingChange::New(_) => return None,
         };
         let fails = match self.outcome.verdict {
             Verdict::Fail => " and fails a check",
@@ -299,20 +302,20 @@ impl Result<'_> {
     /// The counts of a turn that prepared nothing.
     fn footer(&self) -> String {
         let facts = self.facts.line();
-        match self.wrote {
-            Wrote::Nothing => format!("no file changed · {facts}"),
-            Wrote::Perhaps => facts,
+        match self.write_state {
+            WriteState::Nothing => format!("no file changed · {facts}"),
+            WriteState::Possible => facts,
         }
     }
 }
 
-fn buttons(tokens: ChangeButtons) -> Part {
+fn buttons(tokens: ChangeButtons) -> ReplyPart {
     let button = |label: &str, token, style| Button {
         label: label.to_owned(),
         token,
         style,
     };
-    Part::Buttons {
+    ReplyPart::Buttons {
         buttons: vec![
             button("Get patch", tokens.patch, ButtonStyle::Primary),
             button("Discard", tokens.discard, ButtonStyle::Danger),
@@ -322,11 +325,11 @@ fn buttons(tokens: ChangeButtons) -> Part {
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, sizes};
+    use super::{ModelAnswer, sizes};
 
     #[test]
     fn an_answer_is_cut_after_whole_lines_and_says_so() {
-        let said = |whole: &str| Said {
+        let said = |whole: &str| ModelAnswer {
             whole: whole.to_owned(),
             shown: whole.len(),
         };

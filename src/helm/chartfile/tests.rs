@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Chartfile, Drift, vendored};
-use crate::tanka::testing::Files;
+use super::{Chartfile, Drift, compare_vendored};
+use crate::tanka::testing::ReadOnlyTree;
 
 const GOOD: &str = "\
 version: 1
@@ -21,13 +21,13 @@ requires:
 ";
 
 fn invalid(text: &str) -> String {
-    let tree = Files::new(&[("chartfile.yaml", text)]);
+    let tree = ReadOnlyTree::new(&[("chartfile.yaml", text)]);
     Chartfile::read(tree.as_ref(), "").unwrap_err().to_string()
 }
 
 #[test]
 fn what_is_there_is_compared_with_what_is_asked_for() {
-    let tree = Files::new(&[
+    let tree = ReadOnlyTree::new(&[
         ("app/chartfile.yaml", GOOD),
         ("app/charts/web/Chart.yaml", "name: web\nversion: 1.2.3\n"),
         (
@@ -38,7 +38,7 @@ fn what_is_there_is_compared_with_what_is_asked_for() {
         ("app/charts/old/Chart.yaml", "name: old\nversion: 0.1.0\n"),
     ]);
     let chartfile = Chartfile::read(tree.as_ref(), "app").unwrap();
-    let rows: Vec<_> = vendored(tree.as_ref(), &chartfile)
+    let rows: Vec<_> = compare_vendored(tree.as_ref(), &chartfile)
         .unwrap()
         .into_iter()
         .map(|chart| (chart.directory, chart.wanted, chart.found, chart.drift))
@@ -66,7 +66,7 @@ fn what_is_there_is_compared_with_what_is_asked_for() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told_all_at_once() {
+fn all_conflicts_of_a_chartfile_are_reported_at_once() {
     let text = "version: 1\nrepositories: [{name: r, url: 'https://x'}]\nrequires:\n\
                 - {chart: web, version: 1.0.0}\n- {chart: r/a, version: 1.0.0}\n\
                 - {chart: r/b, version: 2.0.0, directory: a}\n- {chart: s/c, version: 1.0.0}\n\

@@ -1,17 +1,17 @@
 //! Slow, many, large: what one address can cost.
 
-use super::{Remembering, Running, bounds, github_headers, post_request, rest, without_dates};
-use crate::http::Served;
-use crate::http::bounds::Bounds;
+use super::{RecordingIngress, RunningListener, bounds, github_headers, post_request, rest, without_dates};
+use crate::http::ServeSummary;
+use crate::http::bounds::ListenerBounds;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const SOON: Duration = Duration::from_millis(60);
 
-async fn running(change: impl FnOnce(&mut Bounds)) -> Running {
+async fn running(change: impl FnOnce(&mut ListenerBounds)) -> RunningListener {
     let mut bounds = bounds();
     change(&mut bounds);
-    Running::with(bounds, Remembering::new()).await
+    RunningListener::with(bounds, RecordingIngress::new()).await
 }
 
 /// T91, R22
@@ -106,7 +106,7 @@ async fn the_listener_has_a_bounded_number_of_connections() {
 /// T91
 #[tokio::test]
 async fn a_large_body_is_refused_announced_or_not() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let announced = running
         .send(b"POST /in/github HTTP/1.1\r\nhost: d\r\ncontent-length: 1073741824\r\n\r\n")
         .await;
@@ -125,7 +125,7 @@ async fn a_large_body_is_refused_announced_or_not() {
 /// T91
 #[tokio::test]
 async fn large_headers_are_refused_by_the_parser() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let many: Vec<String> = (0..100).map(|number| format!("x-{number}: a")).collect();
     let answer = running.post("/in/github", &many, b"{}").await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
@@ -134,7 +134,7 @@ async fn large_headers_are_refused_by_the_parser() {
 /// T91
 #[tokio::test]
 async fn a_length_that_lies_is_never_an_event() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"action":"published"}"#;
     let headers = github_headers("release", "d-1", body);
     let whole = post_request("/in/github", &headers, body);
@@ -156,9 +156,9 @@ async fn a_length_that_lies_is_never_an_event() {
 /// P1
 #[tokio::test]
 async fn nothing_is_answered_before_the_event_is_durable_and_shutdown_waits_for_it() {
-    let mut ingress = Remembering::new();
+    let mut ingress = RecordingIngress::new();
     ingress.durable = tokio::sync::Semaphore::new(0);
-    let mut running = Running::with(bounds(), ingress).await;
+    let mut running = RunningListener::with(bounds(), ingress).await;
     let body = br#"{"action":"published","repository":{"full_name":"acme/api"}}"#;
     let mut stream = running.connect().await;
     let request = post_request("/in/github", &github_headers("release", "d-1", body), body);
@@ -175,7 +175,7 @@ async fn nothing_is_answered_before_the_event_is_durable_and_shutdown_waits_for_
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(
         (&mut running.served).await.unwrap(),
-        Served { connections_cut: 0 }
+        ServeSummary { connections_cut: 0 }
     );
     assert!(tokio::net::TcpStream::connect(running.address).await.is_err());
 }
@@ -183,7 +183,7 @@ async fn nothing_is_answered_before_the_event_is_durable_and_shutdown_waits_for_
 /// P1: neither a connection that was never used nor one between two requests holds up a shutdown.
 #[tokio::test]
 async fn shutdown_does_not_wait_for_silent_connections() {
-    let mut running = Running::start().await;
+    let mut running = RunningListener::start().await;
     let mut unused = running.connect().await;
     let mut used = running.connect().await;
     used.write_all(b"GET /livez HTTP/1.1\r\nhost: d\r\n\r\n")
@@ -193,7 +193,7 @@ async fn shutdown_does_not_wait_for_silent_connections() {
     assert!(used.read(&mut answer).await.unwrap() > 0);
     running.cancel.cancel();
     let served = tokio::time::timeout(Duration::from_secs(10), &mut running.served).await;
-    assert_eq!(served.unwrap().unwrap(), Served { connections_cut: 0 });
+    assert_eq!(served.unwrap().unwrap(), ServeSummary { connections_cut: 0 });
     assert_eq!(
         (rest(&mut unused).await.as_str(), rest(&mut used).await.as_str()),
         ("", "")
@@ -203,10 +203,10 @@ async fn shutdown_does_not_wait_for_silent_connections() {
 /// P1
 #[tokio::test]
 async fn shutdown_does_not_wait_for_ever() {
-    let mut ingress = Remembering::new();
+    let mut ingress = RecordingIngress::new();
     ingress.durable = tokio::sync::Semaphore::new(0);
-    let mut running = Running::with(
-        Bounds {
+    let mut running = RunningListener::with(
+        ListenerBounds {
             drain_time_max: SOON,
             ..bounds()
         },
@@ -221,7 +221,7 @@ async fn shutdown_does_not_wait_for_ever() {
     running.cancel.cancel();
     assert_eq!(
         (&mut running.served).await.unwrap(),
-        Served { connections_cut: 1 }
+        ServeSummary { connections_cut: 1 }
     );
     assert_eq!(rest(&mut stream).await, "");
     assert_eq!(without_dates("date: x\r\na: b\r\n"), "a: b\r\n");

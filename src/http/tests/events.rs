@@ -1,10 +1,10 @@
 //! Tests of authentic events: what each becomes, and how it is answered.
 
 use super::{
-    NOW, Remembering, Running, SECRET, UNAUTHENTICATED, bounds, generic_headers, github_headers, hmac_hex,
-    without_dates,
+    NOW, RecordingIngress, RunningListener, SECRET, UNAUTHENTICATED, bounds, generic_headers, github_headers,
+    hmac_hex, without_dates,
 };
-use crate::model::{Account, Inbound, Kind, Place, Platform, Sender};
+use crate::model::{Account, ChatPlace, Inbound, InboundKind, Platform, Sender};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
             account: name.to_owned(),
             id: name.to_owned(),
         },
-        place: Place {
+        place: ChatPlace {
             account: Account {
                 platform: Platform::Hook,
                 id: name.to_owned(),
@@ -49,7 +49,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
         },
         direct: false,
         message: None,
-        kind: Kind::Hook {
+        kind: InboundKind::Hook {
             event: event.to_owned(),
             fields,
         },
@@ -59,7 +59,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
 
 #[tokio::test]
 async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = format!(
         r#"{{"action":"published","repository":{{"full_name":"acme/api"}},"release":{{"tag_name":"v1.2.3",
            "draft":false,"id":7,"author":{{"login":"eve"}},"body":"{}"}}}}"#,
@@ -93,7 +93,7 @@ async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
 /// T15, CI-27: the delivery id is not signed, so a captured body cannot be made new by changing it.
 #[tokio::test]
 async fn a_captured_body_under_a_new_delivery_id_is_a_duplicate() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"action":"published","repository":{"full_name":"acme/api"}}"#;
     let first = running
         .post("/in/github", &github_headers("release", "d-1", body), body)
@@ -111,7 +111,7 @@ async fn a_captured_body_under_a_new_delivery_id_is_a_duplicate() {
 /// T23
 #[tokio::test]
 async fn authentic_events_that_are_not_for_us_are_acknowledged_and_forgotten() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     for (event, body) in [
         ("ping", r#"{"zen":"Design for failure."}"#),
         ("push", r#"{"repository":{"full_name":"acme/api"}}"#),
@@ -134,8 +134,8 @@ async fn authentic_events_that_are_not_for_us_are_acknowledged_and_forgotten() {
 
 /// T12: what was signed with the right secret says so, whatever becomes of it.
 #[tokio::test]
-async fn whatever_is_signed_with_the_right_secret_is_noted_as_that() {
-    let running = Running::start().await;
+async fn every_request_signed_with_the_right_secret_is_recorded_as_authentic() {
+    let running = RunningListener::start().await;
     let signed = |body: &[u8]| github_headers("release", "d-1", body);
     let forged = signed(b"another body");
     let mut unsupported = signed(b"{}");
@@ -188,7 +188,7 @@ async fn whatever_is_signed_with_the_right_secret_is_noted_as_that() {
 
 #[tokio::test]
 async fn a_generic_event_is_named_by_its_signed_id() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"event":"deploy","repository":{"full_name":"acme/api"},"release":{"tag_name":"v2"}}"#;
     let answer = running
         .post("/in/generic", &generic_headers("evt-1", NOW, body), body)
@@ -203,7 +203,7 @@ async fn a_generic_event_is_named_by_its_signed_id() {
 /// T18, CI-25
 #[tokio::test]
 async fn a_body_only_event_counts_once_whatever_its_unsigned_headers_say() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"event":"deploy","repository":{"full_name":"acme/api"}}"#;
     let signature = format!("x-webhook-signature: {}", hmac_hex(SECRET, body));
     let first = running
@@ -230,7 +230,7 @@ async fn a_body_only_event_counts_once_whatever_its_unsigned_headers_say() {
 
 #[tokio::test]
 async fn a_chunked_event_is_an_event() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"action":"published","repository":{"full_name":"acme/api"}}"#;
     let mut request =
         b"POST /in/github HTTP/1.1\r\nhost: d\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
@@ -261,7 +261,7 @@ async fn a_chunked_event_is_an_event() {
 /// T17
 #[tokio::test]
 async fn only_plain_json_is_read() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"repository":{"full_name":"acme/api"}}"#;
     let headers = github_headers("release", "d-1", body);
     for line in [
@@ -298,10 +298,10 @@ async fn only_plain_json_is_read() {
 
 /// P1
 #[tokio::test]
-async fn what_could_not_be_stored_is_asked_for_again() {
-    let mut ingress = Remembering::new();
+async fn an_event_that_could_not_be_stored_is_answered_503_with_retry_after() {
+    let mut ingress = RecordingIngress::new();
     ingress.down = true;
-    let running = Running::with(bounds(), ingress).await;
+    let running = RunningListener::with(bounds(), ingress).await;
     let body = br#"{"repository":{"full_name":"acme/api"}}"#;
     let answer = running
         .post("/in/github", &github_headers("release", "d-1", body), body)
@@ -313,7 +313,7 @@ async fn what_could_not_be_stored_is_asked_for_again() {
 /// P1, T12: what is signed is asked for again, and nobody else learns that there is such a channel.
 #[tokio::test]
 async fn a_channel_that_connects_is_seen_by_its_platform_alone() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let body = br#"{"repository":{"full_name":"acme/api"}}"#;
     let headers = github_headers("release", "d-1", body);
     let answer = running.post("/in/connecting", &headers, body).await;
@@ -330,7 +330,7 @@ async fn a_channel_that_connects_is_seen_by_its_platform_alone() {
 /// T21
 #[tokio::test]
 async fn an_answer_is_never_markup() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let answer = running.post("/in/answers", &[], b"{}").await;
     assert!(
         answer.contains("\r\ncontent-type: text/plain; charset=utf-8\r\n"),
@@ -346,7 +346,7 @@ async fn an_answer_is_never_markup() {
 /// T90
 #[tokio::test]
 async fn a_panic_is_one_failed_request_and_nothing_else() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let answer = running.post("/in/panics", &[], b"{}").await;
     assert_eq!(head(&answer), "HTTP/1.1 500 Internal Server Error");
     assert!(answer.ends_with("\r\n\r\n{\"error\":\"internal\"}"), "{answer}");

@@ -6,13 +6,13 @@ mod events;
 mod probes;
 mod signatures;
 
-use super::bounds::Bounds;
+use super::bounds::ListenerBounds;
 use super::connection::accept_until;
-use super::{Acknowledged, Ingress, Readiness, Route, Served, Unavailable};
+use super::{Ingress, IngressResult, Readiness, Route, ServeSummary, Unavailable};
 use crate::access::Role;
 use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::model::{Inbound, Secret};
-use crate::webhook::{Received, Rejected, Webhook, of_hook};
+use crate::webhook::{Received, Rejected, Webhook, hook_webhook};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -35,7 +35,7 @@ pub(super) const UNAUTHENTICATED: &str = "HTTP/1.1 401 Unauthorized\r\ncache-con
      content-length: 27\r\n\r\n{\"error\":\"unauthenticated\"}";
 
 /// An ingress that remembers everything and stores nothing.
-pub(super) struct Remembering {
+pub(super) struct RecordingIngress {
     routes: BTreeMap<&'static str, Route>,
     /// Permits to make events durable, one for each.
     pub(super) durable: Semaphore,
@@ -52,19 +52,19 @@ pub(super) struct Remembering {
     pub(super) ignored: Mutex<Vec<(String, &'static str)>>,
 }
 
-impl Remembering {
+impl RecordingIngress {
     /// The ingress of a gateway with one hook of each scheme, and some doubles.
     pub(super) fn new() -> Self {
-        let hook = |name, scheme| Route::Webhook(of_hook(name, &hook_settings(scheme)).unwrap());
+        let hook = |name, scheme| Route::Webhook(hook_webhook(name, &hook_settings(scheme)).unwrap());
         let routes = BTreeMap::from([
             ("github", hook("github", HookScheme::Github)),
             ("generic", hook("generic", HookScheme::Generic)),
             ("body", hook("body", HookScheme::GenericBody)),
-            ("panics", Route::Webhook(Arc::new(Double::Panics))),
-            ("answers", Route::Webhook(Arc::new(Double::Answers))),
+            ("panics", Route::Webhook(Arc::new(WebhookDouble::Panics))),
+            ("answers", Route::Webhook(Arc::new(WebhookDouble::Answers))),
             (
                 "connecting",
-                Route::Connecting(of_hook("connecting", &hook_settings(HookScheme::Github)).unwrap()),
+                Route::Connecting(hook_webhook("connecting", &hook_settings(HookScheme::Github)).unwrap()),
             ),
         ]);
         Self {
@@ -85,8 +85,8 @@ impl Remembering {
 }
 
 #[async_trait]
-impl Ingress for Remembering {
-    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<Acknowledged, Unavailable> {
+impl Ingress for RecordingIngress {
+    async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable> {
         assert_eq!(at, now());
         self.entered.add_permits(1);
         self.durable.acquire().await.unwrap().forget();
@@ -100,10 +100,10 @@ impl Ingress for Remembering {
                 .iter()
                 .any(|name| inbound.delivery.contains(name))
         }) {
-            return Ok(Acknowledged::Duplicate);
+            return Ok(IngressResult::Duplicate);
         }
         accepted.push(inbound);
-        Ok(Acknowledged::New)
+        Ok(IngressResult::New)
     }
 
     fn webhook(&self, name: &str) -> Route {
@@ -145,12 +145,12 @@ impl Ingress for Remembering {
     }
 }
 
-enum Double {
+enum WebhookDouble {
     Panics,
     Answers,
 }
 
-impl Webhook for Double {
+impl Webhook for WebhookDouble {
     fn receive(&self, _request: &http::Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         match self {
             Self::Panics => panic!("a defect"),
@@ -160,30 +160,30 @@ impl Webhook for Double {
 }
 
 /// A running listener. Dropping it ends the listener and all its connections.
-pub(super) struct Running {
-    pub(super) ingress: Arc<Remembering>,
+pub(super) struct RunningListener {
+    pub(super) ingress: Arc<RecordingIngress>,
     pub(super) address: SocketAddr,
     pub(super) cancel: CancellationToken,
-    pub(super) served: JoinHandle<Served>,
+    pub(super) served: JoinHandle<ServeSummary>,
 }
 
-impl Drop for Running {
+impl Drop for RunningListener {
     fn drop(&mut self) {
         self.served.abort();
     }
 }
 
-impl Running {
+impl RunningListener {
     pub(super) async fn start() -> Self {
-        Self::with(bounds(), Remembering::new()).await
+        Self::with(bounds(), RecordingIngress::new()).await
     }
 
-    pub(super) async fn with(bounds: Bounds, ingress: Remembering) -> Self {
+    pub(super) async fn with(bounds: ListenerBounds, ingress: RecordingIngress) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let ingress = Arc::new(ingress);
         let cancel = CancellationToken::new();
-        let as_ingress: Arc<dyn Ingress> = Arc::<Remembering>::clone(&ingress);
+        let as_ingress: Arc<dyn Ingress> = Arc::<RecordingIngress>::clone(&ingress);
         let served = tokio::spawn(accept_until(listener, bounds, as_ingress, cancel.clone()));
         Self {
             ingress,
@@ -244,8 +244,8 @@ pub(super) fn post_request(path: &str, headers: &[String], body: &[u8]) -> Vec<u
     request
 }
 
-pub(super) fn bounds() -> Bounds {
-    Bounds {
+pub(super) fn bounds() -> ListenerBounds {
+    ListenerBounds {
         header_time_max: Duration::from_secs(20),
         body_time_max: Duration::from_secs(20),
         idle_time_max: Duration::from_secs(20),

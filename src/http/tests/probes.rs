@@ -1,18 +1,18 @@
 //! Probes, and everything that is no route.
 
-use super::{Remembering, Running, bounds};
+use super::{RecordingIngress, RunningListener, bounds};
 
 const PLAIN: &str = "cache-control: no-store\r\nx-content-type-options: nosniff\r\n\
      content-type: application/json\r\n";
 
-async fn get(running: &Running, method: &str, path: &str) -> String {
+async fn get(running: &RunningListener, method: &str, path: &str) -> String {
     let request = format!("{method} {path} HTTP/1.1\r\nhost: drydock\r\nconnection: close\r\n\r\n");
     running.send(request.as_bytes()).await
 }
 
 #[tokio::test]
 async fn a_living_process_says_so() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let alive = format!(
         "HTTP/1.1 200 OK\r\n{PLAIN}connection: close\r\ncontent-length: 14\r\n\r\n{{\"alive\":true}}"
     );
@@ -29,9 +29,9 @@ async fn a_living_process_says_so() {
 /// R20, R36
 #[tokio::test]
 async fn a_process_that_works_says_what_does_not_work_as_it_should() {
-    let mut ingress = Remembering::new();
+    let mut ingress = RecordingIngress::new();
     ingress.degraded = vec!["mirror infra: it cannot be fetched".to_owned()];
-    let running = Running::with(bounds(), ingress).await;
+    let running = RunningListener::with(bounds(), ingress).await;
     let answer = get(&running, "GET", "/readyz").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     let body = r#"{"degraded":["mirror infra: it cannot be fetched"],"ready":true}"#;
@@ -40,9 +40,9 @@ async fn a_process_that_works_says_what_does_not_work_as_it_should() {
 
 #[tokio::test]
 async fn a_process_that_cannot_work_yet_says_what_it_waits_for() {
-    let mut ingress = Remembering::new();
+    let mut ingress = RecordingIngress::new();
     ingress.waiting_for = vec!["channel slack".to_owned()];
-    let running = Running::with(bounds(), ingress).await;
+    let running = RunningListener::with(bounds(), ingress).await;
     let body = r#"{"ready":false,"waiting_for":["channel slack"]}"#;
     assert_eq!(
         get(&running, "GET", "/readyz").await,
@@ -60,7 +60,7 @@ async fn a_process_that_cannot_work_yet_says_what_it_waits_for() {
 
 #[tokio::test]
 async fn what_is_no_route_is_not_found_and_a_wrong_method_says_the_right_one() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     for path in [
         "/",
         "/in",

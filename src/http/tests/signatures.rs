@@ -1,6 +1,6 @@
 //! Forgers and replayers: every one of them reads the same bytes.
 
-use super::{NOW, Running, SECRET, UNAUTHENTICATED, generic_headers, github_headers, hmac_hex};
+use super::{NOW, RunningListener, SECRET, UNAUTHENTICATED, generic_headers, github_headers, hmac_hex};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ fn github(signature_lines: &[&str]) -> Vec<String> {
 
 /// Sends each and checks that the answer is the one answer, and what the audit log hears.
 async fn refused(path: &str, cases: Vec<(Vec<String>, &'static str)>) {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     for (headers, reason) in cases {
         assert_eq!(
             running.post(path, &headers, BODY).await,
@@ -69,7 +69,7 @@ async fn every_unauthenticated_github_request_reads_the_same() {
 /// T10
 #[tokio::test]
 async fn a_name_nobody_configured_reads_like_a_wrong_signature() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     for path in [
         "/in/nobody",
         "/in/",
@@ -93,7 +93,7 @@ async fn a_name_nobody_configured_reads_like_a_wrong_signature() {
 /// T11: the SHA-1 header GitHub sends beside the real one is not looked at.
 #[tokio::test]
 async fn the_old_header_beside_the_real_one_changes_nothing() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let headers = [
         github_headers("release", "d-1", BODY),
         vec!["x-hub-signature: sha1=00".to_owned()],
@@ -149,7 +149,7 @@ async fn every_unauthenticated_generic_request_reads_the_same() {
         ],
     )
     .await;
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     for (id, seconds) in [("evt-1", NOW - 300), ("evt-2", NOW + 300)] {
         let body = br#"{"event":"deploy","repository":{"full_name":"acme/api"}}"#;
         let answer = running
@@ -224,7 +224,7 @@ async fn forty_malformed_signatures_read_the_same() {
         format!("sha256={}", upper.repeat(100)),
     ]);
     assert_eq!(values.len(), 40);
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     for value in values {
         let headers = github(&[&format!("x-hub-signature-256: {value}")]);
         assert_eq!(
@@ -241,7 +241,7 @@ async fn forty_malformed_signatures_read_the_same() {
 /// T13: a signature of a megabyte ends at the parser's bound, long before it is in memory.
 #[tokio::test]
 async fn a_megabyte_of_signature_is_not_read() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let mut stream = running.connect().await;
     let request = [
         b"POST /in/github HTTP/1.1\r\nhost: d\r\nx-hub-signature-256: sha256=".to_vec(),
@@ -267,7 +267,7 @@ async fn a_megabyte_of_signature_is_not_read() {
 /// T17
 #[tokio::test]
 async fn a_body_changed_after_signing_is_refused() {
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let headers = github_headers("release", "d-1", BODY);
     for position in [0, BODY.len() / 2, BODY.len() - 1] {
         let mut body = BODY.to_vec();
@@ -306,7 +306,7 @@ async fn the_right_signature_is_nowhere_to_be_read() {
         .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let running = Running::start().await;
+    let running = RunningListener::start().await;
     let wrong = format!("x-hub-signature-256: sha256={}", "0".repeat(64));
     let answer = running.post("/in/github", &github(&[&wrong]), BODY).await;
     assert_eq!(answer, UNAUTHENTICATED);

@@ -1,14 +1,15 @@
 //! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
 //! reason an engine cannot carry.
 
-use super::whole::{self, Told};
-use crate::jsonnet::edits::Edits;
-use crate::jsonnet::foreign::{Call, Refusal};
+use super::error_location::{self, ErrorLocation};
+use crate::jsonnet::edits::SourceEdits;
+use crate::jsonnet::external_program::{CallRefusal, ProgramCall};
 use crate::jsonnet::message::{
-    self, Ask, FILE, Failure, NO_FILE, NO_OUTPUT, OUTPUT, OWN, SAME_FILE, TASK, Task,
+    self, EngineFailure, EvalTask, FILE, ImportRequest, NO_FILE, NO_OUTPUT, OUTPUT, SAME_FILE, TASK,
+    TASK_DEPENDENT,
 };
 use crate::jsonnet::native::NativeError;
-use crate::jsonnet::reading::Reading;
+use crate::jsonnet::rewrite::RewrittenSource;
 use crate::jsonnet::syntax::{self, SyntaxError};
 use crate::sandbox::{Frame, read_frame, write_frame};
 use rsjsonnet_lang::program::EvalErrorKind;
@@ -28,7 +29,7 @@ const TANKA_NAME: &str = "<internal>/tk.libsonnet";
 
 /// The origin of a source text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::jsonnet) enum Origin {
+pub(in crate::jsonnet) enum SourceOrigin {
     /// The program itself.
     Entry(Rc<str>),
     /// A file of the tree, or Tanka's own library.
@@ -39,7 +40,7 @@ pub(in crate::jsonnet) enum Origin {
     Argument(Rc<str>),
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for SourceOrigin {
     /// The name in traces and in `std.thisFile`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -52,15 +53,15 @@ impl std::fmt::Display for Origin {
 
 /// The engine that reads a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::jsonnet) enum Reader {
+pub(in crate::jsonnet) enum EngineKind {
     /// The engine whose values are used.
     First,
     /// The engine that cross-checks the values of the first.
     Second,
 }
 
-impl Reader {
-    fn edits(self, reading: &Reading) -> &Edits {
+impl EngineKind {
+    fn edits(self, reading: &RewrittenSource) -> &SourceEdits {
         match self {
             Self::First => &reading.first,
             Self::Second => &reading.second,
@@ -70,26 +71,26 @@ impl Reader {
 
 /// An import failed. Why is noted in the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::jsonnet) struct Refused;
+pub(in crate::jsonnet) struct ImportRefused;
 
 /// The way to the parent, and the files that came along it. It lasts as long as the process.
-pub(in crate::jsonnet) struct Line {
-    parent: RefCell<Parent>,
+pub(in crate::jsonnet) struct ParentChannel {
+    parent: RefCell<ParentStreams>,
     files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
     /// The readings of those of them that were read as code.
-    readings: RefCell<HashMap<Rc<str>, Rc<Reading>>>,
+    rewritten: RefCell<HashMap<Rc<str>, Rc<RewrittenSource>>>,
     /// Files whose values depend on the task, and are not kept for the next one.
-    own: RefCell<HashSet<Rc<str>>>,
+    task_dependent: RefCell<HashSet<Rc<str>>>,
     tasks: Cell<u64>,
 }
 
-struct Parent {
+struct ParentStreams {
     input: Box<dyn Read>,
     output: Box<dyn Write>,
     input_bytes_max: usize,
 }
 
-impl Line {
+impl ParentChannel {
     pub(in crate::jsonnet) fn new(
         input: Box<dyn Read>,
         output: Box<dyn Write>,
@@ -97,71 +98,73 @@ impl Line {
     ) -> Rc<Self> {
         let tanka: (Rc<str>, Rc<[u8]>) = (TANKA_NAME.into(), TANKA.as_bytes().into());
         Rc::new(Self {
-            parent: RefCell::new(Parent {
+            parent: RefCell::new(ParentStreams {
                 input,
                 output,
                 input_bytes_max,
             }),
             files: RefCell::new(HashMap::from([tanka])),
-            readings: RefCell::default(),
-            own: RefCell::new(HashSet::from([TANKA_NAME.into()])),
+            rewritten: RefCell::default(),
+            task_dependent: RefCell::new(HashSet::from([TANKA_NAME.into()])),
             tasks: Cell::new(0),
         })
     }
 
     /// The next task; `None` when there is none.
-    pub(in crate::jsonnet) fn next(self: &Rc<Self>) -> Option<Rc<Job>> {
-        let frame = self.hear().ok().filter(|frame| frame.tag == TASK)?;
-        let task: Task = serde_json::from_slice(&frame.content).ok()?;
+    pub(in crate::jsonnet) fn next(self: &Rc<Self>) -> Option<Rc<EvalJob>> {
+        let frame = self.receive().ok().filter(|frame| frame.tag == TASK)?;
+        let task: EvalTask = serde_json::from_slice(&frame.content).ok()?;
         self.tasks.set(self.tasks.get() + 1);
-        Some(Rc::new(Job {
+        Some(Rc::new(EvalJob {
             task,
             number: self.tasks.get(),
-            line: self.clone(),
-            found: RefCell::default(),
-            readings: RefCell::default(),
+            channel: self.clone(),
+            imports: RefCell::default(),
+            rewritten: RefCell::default(),
             cause: RefCell::default(),
-            is_let_down: Cell::new(false),
+            program_failed: Cell::new(false),
         }))
     }
 
-    fn hear(&self) -> std::io::Result<Frame> {
+    fn receive(&self) -> std::io::Result<Frame> {
         let mut parent = self.parent.borrow_mut();
         let bytes_max = parent.input_bytes_max;
         read_frame(&mut parent.input, bytes_max)
     }
 
-    fn say(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
+    fn send(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
         write_frame(&mut self.parent.borrow_mut().output, tag, &[content])
     }
 
-    fn keep_apart(&self, paths: &[u8]) -> Option<()> {
+    fn add_task_dependent(&self, paths: &[u8]) -> Option<()> {
         let paths: Vec<String> = serde_json::from_slice(paths).ok()?;
-        self.own.borrow_mut().extend(paths.into_iter().map(Rc::from));
+        self.task_dependent
+            .borrow_mut()
+            .extend(paths.into_iter().map(Rc::from));
         Some(())
     }
 }
 
 /// The importer, and the import as it is written there.
-type Asked = (String, String);
+type ImportKey = (String, String);
 
 /// One evaluation. Both engines may use it, one after the other, and read the same bytes.
-pub(in crate::jsonnet) struct Job {
-    pub(in crate::jsonnet) task: Task,
+pub(in crate::jsonnet) struct EvalJob {
+    pub(in crate::jsonnet) task: EvalTask,
     number: u64,
-    line: Rc<Line>,
-    found: RefCell<HashMap<Asked, Result<Rc<str>, Refused>>>,
+    channel: Rc<ParentChannel>,
+    imports: RefCell<HashMap<ImportKey, Result<Rc<str>, ImportRefused>>>,
     /// The readings of the texts that are of this task alone.
-    readings: RefCell<HashMap<Origin, Rc<Reading>>>,
-    cause: RefCell<Option<Failure>>,
+    rewritten: RefCell<HashMap<SourceOrigin, Rc<RewrittenSource>>>,
+    cause: RefCell<Option<EngineFailure>>,
     /// True once a program outside had no answer.
-    is_let_down: Cell<bool>,
+    program_failed: Cell<bool>,
 }
 
-impl Job {
+impl EvalJob {
     /// The program.
-    pub(in crate::jsonnet) fn entry(&self) -> Origin {
-        Origin::Entry(self.task.name.as_str().into())
+    pub(in crate::jsonnet) fn entry(&self) -> SourceOrigin {
+        SourceOrigin::Entry(self.task.name.as_str().into())
     }
 
     /// Returns the number of the task in this process, from 1.
@@ -170,113 +173,136 @@ impl Job {
     }
 
     /// Returns the number of the task the value of a text belongs to; 0 when it is the same for all of them.
-    pub(in crate::jsonnet) fn owner(&self, origin: &Origin) -> u64 {
+    pub(in crate::jsonnet) fn owner(&self, origin: &SourceOrigin) -> u64 {
         match origin {
-            Origin::File(path) if !self.line.own.borrow().contains(path) => 0,
+            SourceOrigin::File(path) if !self.channel.task_dependent.borrow().contains(path) => 0,
             _ => self.number,
         }
     }
 
     /// Notes that a value that would be kept for other tasks depends on this one. The value is right
     /// for this task; from the next one on, its file is evaluated anew.
-    pub(in crate::jsonnet) fn depends(&self, file: Option<&str>) {
-        if !self.task.shares || file.is_some_and(|file| self.line.own.borrow().contains(file)) {
+    pub(in crate::jsonnet) fn mark_task_dependent(&self, file: Option<&str>) {
+        if !self.task.shares || file.is_some_and(|file| self.channel.task_dependent.borrow().contains(file)) {
             return;
         }
         let said = self
-            .line
-            .say(message::DEPENDS, file.unwrap_or_default().as_bytes());
-        let own = said.and_then(|()| self.line.hear()).ok();
-        if own.is_none_or(|own| own.tag != OWN || self.line.keep_apart(&own.content).is_none()) {
-            self.note(Failure::runtime("the parent does not answer"));
+            .channel
+            .send(message::DEPENDS_ON_TASK, file.unwrap_or_default().as_bytes());
+        let own = said.and_then(|()| self.channel.receive()).ok();
+        if own.is_none_or(|own| {
+            own.tag != TASK_DEPENDENT || self.channel.add_task_dependent(&own.content).is_none()
+        }) {
+            self.note(EngineFailure::runtime("the parent does not answer"));
         }
     }
 
     /// The file an import names.
-    pub(in crate::jsonnet) fn import(&self, importer: &Origin, path: &str) -> Result<Rc<str>, Refused> {
+    pub(in crate::jsonnet) fn import(
+        &self,
+        importer: &SourceOrigin,
+        path: &str,
+    ) -> Result<Rc<str>, ImportRefused> {
         if path == TANKA_IMPORT && self.task.ext_code.contains_key(TANKA_VARIABLE) {
             return Ok(TANKA_NAME.into());
         }
         let importer = match importer {
-            Origin::Entry(importer) | Origin::File(importer) => importer.as_ref(),
-            Origin::External(_) | Origin::Argument(_) => "",
+            SourceOrigin::Entry(importer) | SourceOrigin::File(importer) => importer.as_ref(),
+            SourceOrigin::External(_) | SourceOrigin::Argument(_) => "",
         };
         let key = (importer.to_owned(), path.to_owned());
-        if let Some(found) = self.found.borrow().get(&key) {
+        if let Some(found) = self.imports.borrow().get(&key) {
             return found
                 .clone()
-                .inspect_err(|_| self.note(Failure::Import { trace: Vec::new() }));
+                .inspect_err(|_| self.note(EngineFailure::Import { trace: Vec::new() }));
         }
-        let ask = Ask {
+        let ask = ImportRequest {
             importer: importer.to_owned(),
             path: path.to_owned(),
         };
         let found = self.ask(&ask).map_err(|failure| {
             self.note(failure);
-            Refused
+            ImportRefused
         });
-        self.found.borrow_mut().insert(key, found.clone());
+        self.imports.borrow_mut().insert(key, found.clone());
         found
     }
 
     /// The bytes of a text.
-    pub(in crate::jsonnet) fn bytes(&self, origin: &Origin) -> Result<Rc<[u8]>, Refused> {
+    pub(in crate::jsonnet) fn bytes(&self, origin: &SourceOrigin) -> Result<Rc<[u8]>, ImportRefused> {
         let text = match origin {
-            Origin::File(path) => return self.line.files.borrow().get(path).cloned().ok_or(Refused),
-            Origin::Entry(_) => Some(&self.task.text),
-            Origin::External(name) => self.task.ext_code.get(name.as_ref()),
-            Origin::Argument(name) => self.task.tla_code.get(name.as_ref()),
+            SourceOrigin::File(path) => {
+                return self
+                    .channel
+                    .files
+                    .borrow()
+                    .get(path)
+                    .cloned()
+                    .ok_or(ImportRefused);
+            }
+            SourceOrigin::Entry(_) => Some(&self.task.text),
+            SourceOrigin::External(name) => self.task.ext_code.get(name.as_ref()),
+            SourceOrigin::Argument(name) => self.task.tla_code.get(name.as_ref()),
         };
-        text.map(|text| text.as_bytes().into()).ok_or(Refused)
+        text.map(|text| text.as_bytes().into()).ok_or(ImportRefused)
     }
 
     /// The bytes of a text that is about to be parsed by one of the engines. What it would take in another way than the
     /// language is written otherwise; what it would take although the language refuses it is refused here.
-    pub(in crate::jsonnet) fn code(&self, origin: &Origin, reader: Reader) -> Result<Rc<[u8]>, Refused> {
+    pub(in crate::jsonnet) fn code(
+        &self,
+        origin: &SourceOrigin,
+        reader: EngineKind,
+    ) -> Result<Rc<[u8]>, ImportRefused> {
         let bytes = self.bytes(origin)?;
-        let reading = self.reading(origin, &bytes);
+        let reading = self.rewrite(origin, &bytes);
         if reading.depth > self.task.nesting_max || reading.is_too_deep {
-            self.note(Failure::Stack(origin.to_string()));
-            return Err(Refused);
+            self.note(EngineFailure::Stack(origin.to_string()));
+            return Err(ImportRefused);
         }
-        if let Some(error) = &reading.refused {
+        if let Some(error) = &reading.syntax_error {
             self.note(refusal(origin, &bytes, error));
-            return Err(Refused);
+            return Err(ImportRefused);
         }
-        Ok(match reader.edits(&reading).rewritten(&bytes) {
+        Ok(match reader.edits(&reading).apply(&bytes) {
             Cow::Borrowed(_) => bytes,
             Cow::Owned(rewritten) => rewritten.into(),
         })
     }
 
     /// The reason why a text is no Jsonnet, in the words of Go; `None` where our parser takes it.
-    pub(in crate::jsonnet) fn refused(&self, origin: &Origin) -> Option<Failure> {
+    pub(in crate::jsonnet) fn syntax_failure(&self, origin: &SourceOrigin) -> Option<EngineFailure> {
         let bytes = self.bytes(origin).ok()?;
-        let error = syntax::parse_within(std::str::from_utf8(&bytes).ok()?, self.task.depth_max).err()?;
+        let error = syntax::parse_with_depth(std::str::from_utf8(&bytes).ok()?, self.task.depth_max).err()?;
         Some(refusal(origin, &bytes, &error))
     }
 
     /// The line and column of a byte of what [`Self::code`] gave, in the text as it was written.
-    pub(in crate::jsonnet) fn place(&self, origin: &Origin, reader: Reader, at: usize) -> Option<(u64, u64)> {
+    pub(in crate::jsonnet) fn place(
+        &self,
+        origin: &SourceOrigin,
+        reader: EngineKind,
+        at: usize,
+    ) -> Option<(u64, u64)> {
         let bytes = self.bytes(origin).ok()?;
-        let reading = self.reading(origin, &bytes);
-        Some(position(&bytes, reader.edits(&reading).written(at)))
+        let reading = self.rewrite(origin, &bytes);
+        Some(position(&bytes, reader.edits(&reading).original_offset(at)))
     }
 
     /// Returns the place and message to report for an error of the second engine, where Go names another expression than the engine does.
     /// `range` is that of the expression that the engine names.
-    pub(in crate::jsonnet) fn told(
+    pub(in crate::jsonnet) fn error_location(
         &self,
-        origin: &Origin,
-        reader: Reader,
+        origin: &SourceOrigin,
+        reader: EngineKind,
         range: Range<usize>,
         kind: &EvalErrorKind,
-    ) -> Option<Told> {
+    ) -> Option<ErrorLocation> {
         let bytes = self.bytes(origin).ok()?;
-        let reading = self.reading(origin, &bytes);
+        let reading = self.rewrite(origin, &bytes);
         let edits = reader.edits(&reading);
-        let range = edits.written(range.start)..edits.written(range.end);
-        whole::told(
+        let range = edits.original_offset(range.start)..edits.original_offset(range.end);
+        error_location::locate_error(
             kind,
             std::str::from_utf8(&bytes).ok()?,
             range,
@@ -285,20 +311,24 @@ impl Job {
     }
 
     /// The name of a text, and the line and column of a byte of it as it was written.
-    pub(in crate::jsonnet) fn begins(&self, origin: &Origin, at: usize) -> Option<(String, u64, u64)> {
+    pub(in crate::jsonnet) fn original_location(
+        &self,
+        origin: &SourceOrigin,
+        at: usize,
+    ) -> Option<(String, u64, u64)> {
         let (line, column) = position(&self.bytes(origin).ok()?, at);
         Some((origin.to_string(), line, column))
     }
 
-    fn reading(&self, origin: &Origin, bytes: &[u8]) -> Rc<Reading> {
-        let reading = || Rc::new(Reading::of(bytes, self.task.depth_max));
+    fn rewrite(&self, origin: &SourceOrigin, bytes: &[u8]) -> Rc<RewrittenSource> {
+        let reading = || Rc::new(RewrittenSource::new(bytes, self.task.depth_max));
         match origin {
-            Origin::File(path) => {
-                let mut readings = self.line.readings.borrow_mut();
+            SourceOrigin::File(path) => {
+                let mut readings = self.channel.rewritten.borrow_mut();
                 readings.entry(path.clone()).or_insert_with(reading).clone()
             }
-            Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => {
-                let mut readings = self.readings.borrow_mut();
+            SourceOrigin::Entry(_) | SourceOrigin::External(_) | SourceOrigin::Argument(_) => {
+                let mut readings = self.rewritten.borrow_mut();
                 readings.entry(origin.clone()).or_insert_with(reading).clone()
             }
         }
@@ -306,19 +336,19 @@ impl Job {
 
     /// Asks the parent to run an external program, and returns what it wrote. The account of files is of this task, so whatever may have
     /// asked is evaluated anew for the next one.
-    pub(in crate::jsonnet) fn run(&self, call: &Call) -> Result<String, NativeError> {
-        let lost = || NativeError::said("the parent does not answer");
-        self.depends(None);
+    pub(in crate::jsonnet) fn run(&self, call: &ProgramCall) -> Result<String, NativeError> {
+        let lost = || NativeError::message("the parent does not answer");
+        self.mark_task_dependent(None);
         let question = serde_json::to_vec(call).map_err(|_| lost())?;
-        self.say(message::RUN, &question).map_err(|_| lost())?;
-        let answer = self.line.hear().map_err(|_| lost())?;
+        self.send(message::RUN, &question).map_err(|_| lost())?;
+        let answer = self.channel.receive().map_err(|_| lost())?;
         match answer.tag {
             OUTPUT => String::from_utf8(answer.content).map_err(|_| lost()),
             NO_OUTPUT => {
-                self.is_let_down.set(true);
+                self.program_failed.set(true);
                 Err(match serde_json::from_slice(&answer.content) {
-                    Ok(Refusal::Off) => NativeError::off(call),
-                    Ok(Refusal::Said(why)) => NativeError::said(why),
+                    Ok(CallRefusal::Off) => NativeError::program_disabled(call),
+                    Ok(CallRefusal::Said(why)) => NativeError::message(why),
                     Err(_) => lost(),
                 })
             }
@@ -327,45 +357,51 @@ impl Job {
     }
 
     /// True once a program outside had no answer. It would be run again by whoever evaluates this again.
-    pub(in crate::jsonnet) fn is_let_down(&self) -> bool {
-        self.is_let_down.get()
+    pub(in crate::jsonnet) fn has_program_failed(&self) -> bool {
+        self.program_failed.get()
     }
 
     /// Notes why the evaluation is about to fail. The first reason stays.
-    pub(in crate::jsonnet) fn note(&self, cause: Failure) {
+    pub(in crate::jsonnet) fn note(&self, cause: EngineFailure) {
         self.cause.borrow_mut().get_or_insert(cause);
     }
 
     /// The reason that was noted, if one was.
-    pub(in crate::jsonnet) fn take_cause(&self) -> Option<Failure> {
+    pub(in crate::jsonnet) fn take_cause(&self) -> Option<EngineFailure> {
         self.cause.borrow_mut().take()
     }
 
     /// Says something to the parent.
-    pub(in crate::jsonnet) fn say(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
-        self.line.say(tag, content)
+    pub(in crate::jsonnet) fn send(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
+        self.channel.send(tag, content)
     }
 
-    fn ask(&self, ask: &Ask) -> Result<Rc<str>, Failure> {
-        let lost = |_| Failure::runtime("the parent does not answer");
-        let question = serde_json::to_vec(ask).map_err(|_| Failure::runtime("an import has no name"))?;
-        self.say(message::ASK, &question).map_err(lost)?;
-        let mut answer = self.line.hear().map_err(lost)?;
-        let unclear = || Failure::runtime("the parent answers something else");
-        if answer.tag == OWN {
-            self.line.keep_apart(&answer.content).ok_or_else(unclear)?;
-            answer = self.line.hear().map_err(lost)?;
+    fn ask(&self, ask: &ImportRequest) -> Result<Rc<str>, EngineFailure> {
+        let lost = |_| EngineFailure::runtime("the parent does not answer");
+        let question =
+            serde_json::to_vec(ask).map_err(|_| EngineFailure::runtime("an import has no name"))?;
+        self.send(message::IMPORT, &question).map_err(lost)?;
+        let mut answer = self.channel.receive().map_err(lost)?;
+        let unclear = || EngineFailure::runtime("the parent answers something else");
+        if answer.tag == TASK_DEPENDENT {
+            self.channel
+                .add_task_dependent(&answer.content)
+                .ok_or_else(unclear)?;
+            answer = self.channel.receive().map_err(lost)?;
         }
         match answer.tag {
-            NO_FILE => Err(Failure::Import { trace: Vec::new() }),
+            NO_FILE => Err(EngineFailure::Import { trace: Vec::new() }),
             SAME_FILE => String::from_utf8(answer.content)
                 .map(Rc::from)
                 .map_err(|_| unclear()),
             FILE => {
                 let (path, content) = split_file(&answer.content).ok_or_else(unclear)?;
                 let path: Rc<str> = path.into();
-                self.line.files.borrow_mut().insert(path.clone(), content.into());
-                self.line.readings.borrow_mut().remove(&path);
+                self.channel
+                    .files
+                    .borrow_mut()
+                    .insert(path.clone(), content.into());
+                self.channel.rewritten.borrow_mut().remove(&path);
                 Ok(path)
             }
             _ => Err(unclear()),
@@ -374,7 +410,7 @@ impl Job {
 }
 
 /// The failure of a text that the language refuses.
-fn refusal(origin: &Origin, bytes: &[u8], error: &SyntaxError) -> Failure {
+fn refusal(origin: &SourceOrigin, bytes: &[u8], error: &SyntaxError) -> EngineFailure {
     let place = error.range.begin;
     let mut ends = memchr::memchr_iter(b'\n', bytes);
     let line_start = match place.line {
@@ -382,7 +418,7 @@ fn refusal(origin: &Origin, bytes: &[u8], error: &SyntaxError) -> Failure {
         line => ends.nth(line as usize - 2).map_or(0, |end| end + 1),
     };
     let (line, column) = position(bytes, line_start + place.column.saturating_sub(1) as usize);
-    Failure::Syntax {
+    EngineFailure::Syntax {
         path: origin.to_string(),
         line,
         column,

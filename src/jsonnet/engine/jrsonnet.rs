@@ -1,15 +1,15 @@
 //! The first engine: `jrsonnet-evaluator`. Its own file resolver is never built; every import goes
 //! through the job.
 
-use super::kept::Warm;
 use super::library::Library;
-use super::{Job, Origin, Reader, exercise, spare, words};
-use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
-use crate::jsonnet::contract::Frame;
-use crate::jsonnet::foreign::Call;
-use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
-use crate::jsonnet::native::{Native, NativeError};
-use crate::jsonnet::reading::BYTES;
+use super::stateful::EngineState;
+use super::{EngineKind, EvalJob, SourceOrigin, depth_reserve, error_messages, warm_up};
+use crate::jsonnet::canonical::{CanonicalWriter, ValueLimits, ValueTooLarge};
+use crate::jsonnet::contract::TraceFrame;
+use crate::jsonnet::external_program::ProgramCall;
+use crate::jsonnet::message::{EngineFailure, FRAMES_MAX, cut};
+use crate::jsonnet::native::{NativeError, NativeFunction};
+use crate::jsonnet::rewrite::BYTES_PREFIX;
 use jrsonnet_evaluator::analyze::DiagLevel;
 use jrsonnet_evaluator::error::{ErrorKind, StackTraceElement};
 use jrsonnet_evaluator::function::CallLocation;
@@ -32,7 +32,7 @@ pub(super) struct Jrsonnet {
     library: Library,
 }
 
-impl Warm for Jrsonnet {
+impl EngineState for Jrsonnet {
     fn begin() -> Self {
         let library = Library::new();
         let mut builder = State::builder();
@@ -45,11 +45,11 @@ impl Warm for Jrsonnet {
         }
     }
 
-    fn exercise() -> Option<String> {
+    fn warm_up() -> Option<String> {
         let begun = Self::begin();
         let entered = begun.state.enter();
-        let value = begun.state.evaluate_snippet("exercise", exercise::program()).ok();
-        let mut out = Writer::new(Bounds::NONE);
+        let value = begun.state.evaluate_snippet("exercise", warm_up::program()).ok();
+        let mut out = CanonicalWriter::new(ValueLimits::NONE);
         let written = value.and_then(|value| manifest(&value, &mut out, &mut None).ok());
         drop(entered);
         drop(begun);
@@ -58,15 +58,15 @@ impl Warm for Jrsonnet {
         written.map(|()| out.finish())
     }
 
-    fn evaluate(&mut self, job: &Rc<Job>) -> std::result::Result<String, Failure> {
-        let _depth = spare::limit(job.task.max_stack);
+    fn evaluate(&mut self, job: &Rc<EvalJob>) -> std::result::Result<String, EngineFailure> {
+        let _depth = depth_reserve::limit(job.task.max_stack);
         self.library.set_variables(job.task.ext_code.keys().map(|name| {
-            let origin = Origin::External(name.as_str().into());
+            let origin = SourceOrigin::External(name.as_str().into());
             (name.as_str().into(), lazily(&origin, job))
         }));
-        let _current = Current::set(job);
+        let _current = CurrentJob::set(job);
         let _entered = self.state.enter();
-        let mut out = Writer::new(job.task.bounds);
+        let mut out = CanonicalWriter::new(job.task.bounds);
         let mut too_long = None;
         let result = value(&self.state, job).and_then(|value| manifest(&value, &mut out, &mut too_long));
         match result {
@@ -83,8 +83,8 @@ impl Warm for Jrsonnet {
     }
 }
 
-fn value(state: &State, job: &Rc<Job>) -> Result<Val> {
-    let value = state.import_resolved(SourcePath::new(Place::of(&job.entry(), job)))?;
+fn value(state: &State, job: &Rc<EvalJob>) -> Result<Val> {
+    let value = state.import_resolved(SourcePath::new(EngineSource::from_origin(&job.entry(), job)))?;
     #[allow(
         clippy::mutable_key_type,
         reason = "the engine takes them so; what changes in its strings is how often they are used"
@@ -94,7 +94,7 @@ fn value(state: &State, job: &Rc<Job>) -> Result<Val> {
         .tla_code
         .keys()
         .map(|name| {
-            let origin = Origin::Argument(name.as_str().into());
+            let origin = SourceOrigin::Argument(name.as_str().into());
             (name.as_str().into(), lazily(&origin, job))
         })
         .collect();
@@ -102,34 +102,34 @@ fn value(state: &State, job: &Rc<Job>) -> Result<Val> {
 }
 
 /// Code that is evaluated when it is first used.
-fn lazily(origin: &Origin, job: &Job) -> TlaArg {
+fn lazily(origin: &SourceOrigin, job: &EvalJob) -> TlaArg {
     let evaluate = |place: SourcePath| with_state(|state| state.import_resolved(place));
     TlaArg::Lazy(Thunk::new(jrsonnet_evaluator::val::MemoizedClosureThunk::new(
-        SourcePath::new(Place::of(origin, job)),
+        SourcePath::new(EngineSource::from_origin(origin, job)),
         evaluate,
     )))
 }
 
 thread_local! {
     /// The job the engine of this thread works on: its resolver may hold nothing but plain data.
-    static CURRENT: RefCell<Option<Rc<Job>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Rc<EvalJob>>> = const { RefCell::new(None) };
 }
 
 /// Makes a job the current one until it is dropped.
-struct Current;
+struct CurrentJob;
 
-impl Current {
-    fn set(job: &Rc<Job>) -> Self {
+impl CurrentJob {
+    fn set(job: &Rc<EvalJob>) -> Self {
         CURRENT.set(Some(job.clone()));
         Self
     }
 
-    fn get() -> Option<Rc<Job>> {
+    fn get() -> Option<Rc<EvalJob>> {
         CURRENT.with_borrow(Clone::clone)
     }
 }
 
-impl Drop for Current {
+impl Drop for CurrentJob {
     fn drop(&mut self) {
         CURRENT.set(None);
     }
@@ -141,30 +141,31 @@ struct Resolver;
 impl ImportResolver for Resolver {
     fn resolve_from(&self, from: &SourcePath, path: &dyn AsPathLike) -> Result<SourcePath> {
         let refused = || ErrorKind::ImportNotSupported(from.clone(), path.as_path().to_owned());
-        let (Some(place), ResolvePath::Str(written)) = (from.downcast_ref::<Place>(), path.as_path()) else {
+        let (Some(place), ResolvePath::Str(written)) = (from.downcast_ref::<EngineSource>(), path.as_path())
+        else {
             return Err(refused().into());
         };
-        let job = Current::get().ok_or_else(refused)?;
-        let (written, kind) = match written.strip_prefix(BYTES) {
-            Some(written) => (written, PlaceKind::Bytes),
-            None => (written, PlaceKind::File),
+        let job = CurrentJob::get().ok_or_else(refused)?;
+        let (written, kind) = match written.strip_prefix(BYTES_PREFIX) {
+            Some(written) => (written, EngineSourceKind::Bytes),
+            None => (written, EngineSourceKind::File),
         };
         let found = job.import(&place.origin(), written).map_err(|_| refused())?;
-        let mut found = Place::of(&Origin::File(found), &job);
+        let mut found = EngineSource::from_origin(&SourceOrigin::File(found), &job);
         found.kind = kind;
         if place.owner == 0 && found.owner != 0 {
-            job.depends(Some(&place.name));
+            job.mark_task_dependent(Some(&place.name));
         }
         Ok(SourcePath::new(found))
     }
 
     fn load_file_contents(&self, resolved: &SourcePath) -> Result<Vec<u8>> {
         let lost = || ErrorKind::ResolvedFileNotFound(resolved.clone());
-        let job = Current::get().ok_or_else(lost)?;
-        let place = resolved.downcast_ref::<Place>().ok_or_else(lost)?;
+        let job = CurrentJob::get().ok_or_else(lost)?;
+        let place = resolved.downcast_ref::<EngineSource>().ok_or_else(lost)?;
         let bytes = match place.kind {
-            PlaceKind::Bytes => job.bytes(&place.origin()),
-            _ => job.code(&place.origin(), Reader::First),
+            EngineSourceKind::Bytes => job.bytes(&place.origin()),
+            _ => job.code(&place.origin(), EngineKind::First),
         };
         Ok(bytes.map_err(|_| lost())?.to_vec())
     }
@@ -172,15 +173,15 @@ impl ImportResolver for Resolver {
 
 /// A text's origin in the engine's own terms.
 #[derive(Acyclic, Debug, PartialEq, Eq, Hash)]
-struct Place {
-    kind: PlaceKind,
+struct EngineSource {
+    kind: EngineSourceKind,
     name: String,
     /// The task its value belongs to; 0 when it belongs to all of them.
     owner: u64,
 }
 
 #[derive(Acyclic, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum PlaceKind {
+enum EngineSourceKind {
     Entry,
     File,
     /// A file of which the text is wanted as it is.
@@ -189,37 +190,37 @@ enum PlaceKind {
     Argument,
 }
 
-impl Place {
-    fn of(origin: &Origin, job: &Job) -> Self {
+impl EngineSource {
+    fn from_origin(origin: &SourceOrigin, job: &EvalJob) -> Self {
         let owner = job.owner(origin);
         let (kind, name) = match origin {
-            Origin::Entry(name) => (PlaceKind::Entry, name),
-            Origin::File(name) => (PlaceKind::File, name),
-            Origin::External(name) => (PlaceKind::External, name),
-            Origin::Argument(name) => (PlaceKind::Argument, name),
+            SourceOrigin::Entry(name) => (EngineSourceKind::Entry, name),
+            SourceOrigin::File(name) => (EngineSourceKind::File, name),
+            SourceOrigin::External(name) => (EngineSourceKind::External, name),
+            SourceOrigin::Argument(name) => (EngineSourceKind::Argument, name),
         };
         let name = name.to_string();
         Self { kind, name, owner }
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> SourceOrigin {
         let name = self.name.as_str().into();
         match self.kind {
-            PlaceKind::Entry => Origin::Entry(name),
-            PlaceKind::File | PlaceKind::Bytes => Origin::File(name),
-            PlaceKind::External => Origin::External(name),
-            PlaceKind::Argument => Origin::Argument(name),
+            EngineSourceKind::Entry => SourceOrigin::Entry(name),
+            EngineSourceKind::File | EngineSourceKind::Bytes => SourceOrigin::File(name),
+            EngineSourceKind::External => SourceOrigin::External(name),
+            EngineSourceKind::Argument => SourceOrigin::Argument(name),
         }
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for EngineSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.origin().fmt(f)
     }
 }
 
-impl jrsonnet_ir::SourcePathT for Place {
+impl jrsonnet_ir::SourcePathT for EngineSource {
     fn is_default(&self) -> bool {
         false
     }
@@ -246,35 +247,35 @@ impl jrsonnet_ir::SourcePathT for Place {
 }
 
 /// Calls a native function.
-pub(super) fn call(native: Native, arguments: &[Val]) -> Result<Val> {
+pub(super) fn call(native: NativeFunction, arguments: &[Val]) -> Result<Val> {
     let arguments = arguments.iter().map(to_json).collect::<Result<Vec<_>>>()?;
-    let job = Current::get();
-    let run = |call: &Call| match &job {
+    let job = CurrentJob::get();
+    let run = |call: &ProgramCall| match &job {
         Some(job) => job.run(call),
-        None => Err(NativeError::off(call)),
+        None => Err(NativeError::program_disabled(call)),
     };
-    from_json(native.call(&arguments, &run).map_err(said)?)
+    from_json(native.call(&arguments, &run).map_err(native_error)?)
 }
 
 /// An error of a native function in the engine's own terms. What the caller must know is noted.
-pub(super) fn said(error: NativeError) -> Error {
+pub(super) fn native_error(error: NativeError) -> Error {
     let message = error.to_string();
-    if let (Some(cause), Some(job)) = (error.into_cause(), Current::get()) {
+    if let (Some(cause), Some(job)) = (error.into_cause(), CurrentJob::get()) {
         job.note(cause);
     }
     ErrorKind::RuntimeError(message.into()).into()
 }
 
 /// Notes that the code at this place asked for what differs between tasks.
-pub(super) fn depends(place: CallLocation<'_>) {
-    let Some(job) = Current::get() else { return };
+pub(super) fn mark_task_dependent(place: CallLocation<'_>) {
+    let Some(job) = CurrentJob::get() else { return };
     let place = place
         .0
-        .and_then(|span| span.0.source_path().downcast_ref::<Place>());
+        .and_then(|span| span.0.source_path().downcast_ref::<EngineSource>());
     match place {
         Some(place) if place.owner != 0 => {}
-        Some(place) => job.depends(Some(&place.name)),
-        None => job.depends(None),
+        Some(place) => job.mark_task_dependent(Some(&place.name)),
+        None => job.mark_task_dependent(None),
     }
 }
 
@@ -328,7 +329,7 @@ pub(super) fn from_json(value: serde_json::Value) -> Result<Val> {
     })
 }
 
-fn manifest(value: &Val, out: &mut Writer, too_long: &mut Option<TooLong>) -> Result<()> {
+fn manifest(value: &Val, out: &mut CanonicalWriter, too_long: &mut Option<ValueTooLarge>) -> Result<()> {
     let written = match value {
         Val::Null => out.null(),
         Val::Bool(value) => out.boolean(*value),
@@ -376,21 +377,24 @@ fn manifest(value: &Val, out: &mut Writer, too_long: &mut Option<TooLong>) -> Re
 }
 
 /// The engine's error type has no place for ours, so it is remembered beside it.
-fn bounded(written: std::result::Result<(), TooLong>, too_long: &mut Option<TooLong>) -> Result<()> {
+fn bounded(
+    written: std::result::Result<(), ValueTooLarge>,
+    too_long: &mut Option<ValueTooLarge>,
+) -> Result<()> {
     written.map_err(|why| {
         *too_long = Some(why);
         ErrorKind::RuntimeError("the value is too long".into()).into()
     })
 }
 
-fn failure(error: &Error, job: &Job) -> Failure {
+fn failure(error: &Error, job: &EvalJob) -> EngineFailure {
     match error.error() {
-        ErrorKind::StackOverflow => Failure::Stack(job.task.name.clone()),
+        ErrorKind::StackOverflow => EngineFailure::Stack(job.task.name.clone()),
         ErrorKind::ImportSyntaxError { error, .. } => {
             let path = error.location.0.source_path();
             let refused = path
-                .downcast_ref::<Place>()
-                .and_then(|place| job.refused(&place.origin()));
+                .downcast_ref::<EngineSource>()
+                .and_then(|place| job.syntax_failure(&place.origin()));
             refused.unwrap_or_else(|| syntax(job, &error.location, &error.message))
         }
         ErrorKind::StaticAnalysisError(diagnostics) => {
@@ -405,7 +409,7 @@ fn failure(error: &Error, job: &Job) -> Failure {
                 Some((span, found)) => syntax(job, span, &found.message),
                 None => {
                     let messages: Vec<&str> = errors.map(|found| found.message.as_str()).collect();
-                    Failure::runtime(messages.join("; "))
+                    EngineFailure::runtime(messages.join("; "))
                 }
             }
         }
@@ -414,7 +418,7 @@ fn failure(error: &Error, job: &Job) -> Failure {
             let message = match value.name() {
                 "object" => format!("Unexpected type {}, expected string", index.name()),
                 "array" | "string" => format!("Unexpected type {}, expected number", index.name()),
-                other => words::not_indexable(other),
+                other => error_messages::not_indexable(other),
             };
             runtime(job, message, error)
         }
@@ -426,17 +430,17 @@ fn failure(error: &Error, job: &Job) -> Failure {
     }
 }
 
-fn runtime(job: &Job, message: String, error: &Error) -> Failure {
+fn runtime(job: &EvalJob, message: String, error: &Error) -> EngineFailure {
     let trace = error.trace().0.iter().take(FRAMES_MAX);
-    Failure::Runtime {
+    EngineFailure::Runtime {
         message: cut(message),
         trace: trace.map(|element| frame(job, element)).collect(),
     }
 }
 
-fn syntax(job: &Job, span: &Span, message: &str) -> Failure {
+fn syntax(job: &EvalJob, span: &Span, message: &str) -> EngineFailure {
     let (line, column) = place(job, span).unwrap_or((1, 1));
-    Failure::Syntax {
+    EngineFailure::Syntax {
         path: span.0.source_path().to_string(),
         line,
         column,
@@ -445,19 +449,19 @@ fn syntax(job: &Job, span: &Span, message: &str) -> Failure {
     }
 }
 
-fn frame(job: &Job, element: &StackTraceElement) -> Frame {
+fn frame(job: &EvalJob, element: &StackTraceElement) -> TraceFrame {
     let at = element.location.as_ref().and_then(|span| {
         let (line, column) = place(job, span)?;
         Some(format!("{}:{line}:{column}", span.0.source_path()))
     });
-    Frame {
+    TraceFrame {
         at: at.unwrap_or_default(),
         what: cut(element.desc.clone()),
     }
 }
 
 /// Line and column in the text as it was written.
-fn place(job: &Job, span: &Span) -> Option<(u64, u64)> {
-    let origin = span.0.source_path().downcast_ref::<Place>()?.origin();
-    job.place(&origin, Reader::First, span.1 as usize)
+fn place(job: &EvalJob, span: &Span) -> Option<(u64, u64)> {
+    let origin = span.0.source_path().downcast_ref::<EngineSource>()?.origin();
+    job.place(&origin, EngineKind::First, span.1 as usize)
 }

@@ -1,13 +1,13 @@
 //! The standard library of the first engine, with what Tanka adds to it, and corrected where it differs
 //! from Go's.
 
-use super::jrsonnet::{call, depends, from_json, said, to_json};
-use super::sum;
+use super::jrsonnet::{call, from_json, mark_task_dependent, native_error, to_json};
+use super::operators;
 use crate::jsonnet::native::{
-    self, KeyQuotes, ListIndent, Native, Standard, YamlLayout, bash, escaped_xml, shown, split, text,
-    yaml_document,
+    self, KeyQuotes, ListIndent, NativeFunction, StandardOverride, YamlLayout, escape_bash, escape_xml,
+    frexp, std_to_string, text, yaml_document,
 };
-use crate::jsonnet::reading::{
+use crate::jsonnet::rewrite::{
     EQUAL_FUNCTION, LIST_FUNCTION, MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION, UNEQUAL_FUNCTION,
 };
 use jrsonnet_evaluator::error::ErrorKind;
@@ -39,7 +39,7 @@ impl Library {
         let settings = Settings {
             ext_vars: HashMap::new(),
             ext_natives: HashMap::new(),
-            trace_printer: Rc::new(Silent),
+            trace_printer: Rc::new(DiscardTrace),
             // Only asked about paths on a disk, and there are none.
             path_resolver: PathResolver::Absolute,
         };
@@ -47,7 +47,7 @@ impl Library {
         for native in native::ALL {
             let parameters = native.parameters().iter().map(ToString::to_string).collect();
             #[allow(deprecated, reason = "the way for functions whose signature is data")]
-            let callback = NativeCallback::new(parameters, Handler { native });
+            let callback = NativeCallback::new(parameters, JsonFunctionCallback { native });
             let function = FuncVal::builtin(callback);
             settings
                 .borrow_mut()
@@ -95,12 +95,12 @@ impl Library {
         std.method("log10", log10 {});
         std.method("pow", pow {});
         let functions = [
-            (TEXT_FUNCTION, FuncVal::builtin(sum::text_of {})),
-            (PLUS_FUNCTION, FuncVal::builtin(sum::plus {})),
-            (MODULO_FUNCTION, FuncVal::builtin(sum::modulo_of {})),
-            (EQUAL_FUNCTION, FuncVal::builtin(sum::equal {})),
-            (UNEQUAL_FUNCTION, FuncVal::builtin(sum::unequal {})),
-            (LIST_FUNCTION, FuncVal::builtin(sum::list {})),
+            (TEXT_FUNCTION, FuncVal::builtin(operators::text_of {})),
+            (PLUS_FUNCTION, FuncVal::builtin(operators::plus {})),
+            (MODULO_FUNCTION, FuncVal::builtin(operators::modulo_of {})),
+            (EQUAL_FUNCTION, FuncVal::builtin(operators::equal {})),
+            (UNEQUAL_FUNCTION, FuncVal::builtin(operators::unequal {})),
+            (LIST_FUNCTION, FuncVal::builtin(operators::list {})),
         ];
         Self {
             std: std.build(),
@@ -135,19 +135,19 @@ impl ContextInitializer for Library {
 
 /// A trace printer that discards the output of `std.trace`: nobody reads the standard error of a sandbox worker.
 #[derive(Acyclic)]
-struct Silent;
+struct DiscardTrace;
 
-impl TracePrinter for Silent {
+impl TracePrinter for DiscardTrace {
     fn print_trace(&self, _: CallLocation<'_>, _: IStr) {}
 }
 
 #[derive(Trace)]
-struct Handler {
+struct JsonFunctionCallback {
     #[trace(skip)]
-    native: Native,
+    native: NativeFunction,
 }
 
-impl NativeCallbackHandler for Handler {
+impl NativeCallbackHandler for JsonFunctionCallback {
     fn call(&self, arguments: &[Val]) -> Result<Val> {
         call(self.native, arguments)
     }
@@ -158,7 +158,7 @@ impl NativeCallbackHandler for Handler {
     settings: Cc<RefCell<Settings>>,
 ))]
 fn ext_var(this: &ext_var, loc: CallLocation<'_>, x: IStr) -> Result<Val> {
-    depends(loc);
+    mark_task_dependent(loc);
     let variable = this.settings.borrow().ext_vars.get(&x).cloned();
     variable
         .ok_or_else(|| ErrorKind::UndefinedExternalVariable(x))?
@@ -167,17 +167,17 @@ fn ext_var(this: &ext_var, loc: CallLocation<'_>, x: IStr) -> Result<Val> {
 
 #[builtin]
 fn mantissa(x: f64) -> f64 {
-    split(x).0
+    frexp(x).0
 }
 
 #[builtin]
 fn exponent(x: f64) -> f64 {
-    split(x).1
+    frexp(x).1
 }
 
 /// Calls a function that both engines have in the same way.
-fn standard(function: Standard, arguments: &[serde_json::Value]) -> Result<Val> {
-    from_json(function.call(arguments).map_err(said)?)
+fn standard(function: StandardOverride, arguments: &[serde_json::Value]) -> Result<Val> {
+    from_json(function.call(arguments).map_err(native_error)?)
 }
 
 #[builtin]
@@ -199,22 +199,22 @@ fn escape_string_json(str_: Val) -> Result<String> {
 
 #[builtin]
 fn escape_string_python(str: Val) -> Result<String> {
-    Ok(text(&shown(&to_json(&str)?).into()))
+    Ok(text(&std_to_string(&to_json(&str)?).into()))
 }
 
 #[builtin]
 fn format(str: IStr, vals: Val) -> Result<Val> {
-    sum::formatted(&str, &vals)
+    operators::formatted(&str, &vals)
 }
 
 #[builtin]
 fn modulo(a: Val, b: Val) -> Result<Val> {
-    sum::modulo_of_values(&a, &b)
+    operators::modulo_of_values(&a, &b)
 }
 
 #[builtin]
 fn parse_yaml(str: IStr) -> Result<Val> {
-    standard(Standard::ParseYaml, &[str.as_str().into()])
+    standard(StandardOverride::ParseYaml, &[str.as_str().into()])
 }
 
 #[builtin]
@@ -228,58 +228,64 @@ fn manifest_ini(ini: ObjValue) -> Result<Val> {
             parts.insert(name.to_owned(), to_json(&part)?);
         }
     }
-    standard(Standard::Ini, &[parts.into()])
+    standard(StandardOverride::Ini, &[parts.into()])
 }
 
 #[builtin]
 fn manifest_toml(value: Val) -> Result<Val> {
-    standard(Standard::TomlEx, &[to_json(&value)?, "  ".into()])
+    standard(StandardOverride::TomlEx, &[to_json(&value)?, "  ".into()])
 }
 
 #[builtin]
 fn manifest_toml_ex(value: Val, indent: IStr) -> Result<Val> {
-    standard(Standard::TomlEx, &[to_json(&value)?, indent.as_str().into()])
+    standard(
+        StandardOverride::TomlEx,
+        &[to_json(&value)?, indent.as_str().into()],
+    )
 }
 
 #[builtin]
 fn manifest_python(v: Val) -> Result<Val> {
-    standard(Standard::Python, &[to_json(&v)?])
+    standard(StandardOverride::Python, &[to_json(&v)?])
 }
 
 #[builtin]
 fn manifest_python_vars(conf: Val) -> Result<Val> {
-    standard(Standard::PythonVars, &[to_json(&conf)?])
+    standard(StandardOverride::PythonVars, &[to_json(&conf)?])
 }
 
 #[builtin]
 fn manifest_xml_jsonml(value: Val) -> Result<Val> {
-    standard(Standard::Xml, &[to_json(&value)?])
+    standard(StandardOverride::Xml, &[to_json(&value)?])
 }
 
 #[builtin]
 fn base64(input: Val) -> Result<Val> {
-    standard(Standard::Base64, &[to_json(&input)?])
+    standard(StandardOverride::Base64, &[to_json(&input)?])
 }
 
 #[builtin]
 fn base64_decode(str: IStr) -> Result<Val> {
-    standard(Standard::Base64Decode, &[str.as_str().into()])
+    standard(StandardOverride::Base64Decode, &[str.as_str().into()])
 }
 
 #[builtin]
 fn max(a: f64, b: f64) -> Result<Val> {
-    standard(Standard::Max, &[a.into(), b.into()])
+    standard(StandardOverride::Max, &[a.into(), b.into()])
 }
 
 #[builtin]
 fn min(a: f64, b: f64) -> Result<Val> {
-    standard(Standard::Min, &[a.into(), b.into()])
+    standard(StandardOverride::Min, &[a.into(), b.into()])
 }
 
 #[builtin]
 fn manifest_json(value: Val) -> Result<Val> {
     let layout = ["    ", "\n", ": "].map(serde_json::Value::from);
-    standard(Standard::JsonEx, &[&[to_json(&value)?][..], &layout].concat())
+    standard(
+        StandardOverride::JsonEx,
+        &[&[to_json(&value)?][..], &layout].concat(),
+    )
 }
 
 #[builtin]
@@ -292,33 +298,36 @@ fn manifest_json_ex(
     let newline = newline.as_deref().unwrap_or("\n").into();
     let separator = key_val_sep.as_deref().unwrap_or(": ").into();
     let arguments = [to_json(&value)?, indent.as_str().into(), newline, separator];
-    standard(Standard::JsonEx, &arguments)
+    standard(StandardOverride::JsonEx, &arguments)
 }
 
 #[builtin]
 fn manifest_json_minified(value: Val) -> Result<Val> {
     let layout = ["", "", ":"].map(serde_json::Value::from);
-    standard(Standard::JsonEx, &[&[to_json(&value)?][..], &layout].concat())
+    standard(
+        StandardOverride::JsonEx,
+        &[&[to_json(&value)?][..], &layout].concat(),
+    )
 }
 
 #[builtin]
 fn escape_string_bash(str_: Val) -> Result<String> {
-    Ok(bash(&shown(&to_json(&str_)?)))
+    Ok(escape_bash(&std_to_string(&to_json(&str_)?)))
 }
 
 #[builtin]
 fn escape_string_dollars(str_: Val) -> Result<String> {
-    Ok(shown(&to_json(&str_)?).replace('$', "$$"))
+    Ok(std_to_string(&to_json(&str_)?).replace('$', "$$"))
 }
 
 #[builtin]
 fn escape_string_xml(str_: Val) -> Result<String> {
-    Ok(escaped_xml(&shown(&to_json(&str_)?)))
+    Ok(escape_xml(&std_to_string(&to_json(&str_)?)))
 }
 
 #[builtin]
 fn equals(a: Val, b: Val) -> Result<bool> {
-    sum::are_equal(&a, &b)
+    operators::are_equal(&a, &b)
 }
 
 #[builtin]
@@ -328,22 +337,22 @@ fn trim(str: IStr) -> String {
 
 #[builtin]
 fn log(x: f64) -> Result<Val> {
-    standard(Standard::Log, &[x.into()])
+    standard(StandardOverride::Log, &[x.into()])
 }
 
 #[builtin]
 fn log2(x: f64) -> Result<Val> {
-    standard(Standard::LogOf, &[2.into(), x.into()])
+    standard(StandardOverride::LogOf, &[2.into(), x.into()])
 }
 
 #[builtin]
 fn log10(x: f64) -> Result<Val> {
-    standard(Standard::LogOf, &[10.into(), x.into()])
+    standard(StandardOverride::LogOf, &[10.into(), x.into()])
 }
 
 #[builtin]
 fn pow(x: f64, n: f64) -> Result<Val> {
-    standard(Standard::Pow, &[x.into(), n.into()])
+    standard(StandardOverride::Pow, &[x.into(), n.into()])
 }
 
 #[builtin]

@@ -1,23 +1,23 @@
 //! The engines, behind one trait. They run inside the jail only, and reach files only through
-//! [`Job`], which asks the parent.
+//! [`EvalJob`], which asks the parent.
 
-mod exercise;
+mod warm_up;
 mod job;
 mod jrsonnet;
-mod kept;
+mod stateful;
 mod library;
 mod prelude;
 mod rsjsonnet;
-mod spare;
-mod sum;
-mod whole;
-mod words;
+mod depth_reserve;
+mod operators;
+mod error_location;
+mod error_messages;
 
-use super::message::Failure;
-pub(super) use job::{Job, Line, Origin, Reader};
-use kept::Kept;
+use super::message::EngineFailure;
+pub(super) use error_messages::is_vague;
+pub(super) use job::{EngineKind, EvalJob, ParentChannel, SourceOrigin};
+use stateful::StatefulEngine;
 use std::rc::Rc;
-pub(super) use words::is_vague;
 
 /// One implementation of the language.
 pub(super) trait Engine {
@@ -26,15 +26,15 @@ pub(super) trait Engine {
 
     /// The value of the program as canonical JSON. What an engine keeps from one job for the next must
     /// not show in any value.
-    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure>;
+    fn evaluate(&mut self, job: &Rc<EvalJob>) -> Result<String, EngineFailure>;
 }
 
 /// The engine whose values are used.
 pub(super) fn primary() -> impl Engine {
-    Kept::<jrsonnet::Jrsonnet>::default()
+    StatefulEngine::<jrsonnet::Jrsonnet>::default()
 }
 
 /// The engine that is asked whether it sees the same value. It shares no code with the first.
 pub(super) fn second() -> impl Engine {
-    Kept::<rsjsonnet::Rsjsonnet>::default()
+    StatefulEngine::<rsjsonnet::Rsjsonnet>::default()
 }

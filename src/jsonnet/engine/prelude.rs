@@ -1,6 +1,6 @@
 //! The text that the second engine is given before a program, on its first line.
 
-use crate::jsonnet::reading::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
+use crate::jsonnet::rewrite::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
 
 /// The native function that gives a variable's name in this task to the code of a file.
 pub(super) const VARIABLE: &str = "drydock.variable";
@@ -65,7 +65,7 @@ mod tests {
     use super::{may_use_its_own, prelude};
 
     #[test]
-    fn programs_share_one_library_unless_they_may_ask_for_what_is_their_own() {
+    fn programs_share_the_std_library_unless_they_may_use_task_dependent_functions() {
         for text in [
             "std.extVar('a')",
             "std.thisFile",
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_begins_with_no_more_than_it_uses() {
+    fn the_prelude_contains_only_what_the_program_uses() {
         assert_eq!(prelude("", b"{ a: 1 }"), "");
         let shared = prelude("", b"std.length([])");
         assert!(

@@ -4,13 +4,13 @@
 //! cannot be taken back, so those of a task have names of their own, and `std.extVar` asks which task it
 //! is when it is called.
 
-use super::job::Refused;
-use super::kept::Warm;
+use super::job::ImportRefused;
 use super::prelude::{LIBRARY, LIBRARY_VARIABLE, VARIABLE, VARIABLE_PARAMETERS, prelude};
-use super::{Job, Origin, Reader, exercise, words};
-use crate::jsonnet::canonical::{Bounds, TooLong, Writer};
-use crate::jsonnet::contract::Frame;
-use crate::jsonnet::message::{FRAMES_MAX, Failure, cut};
+use super::stateful::EngineState;
+use super::{EngineKind, EvalJob, SourceOrigin, error_messages, warm_up};
+use crate::jsonnet::canonical::{CanonicalWriter, ValueLimits, ValueTooLarge};
+use crate::jsonnet::contract::TraceFrame;
+use crate::jsonnet::message::{EngineFailure, FRAMES_MAX, cut};
 use crate::jsonnet::native;
 use crate::jsonnet::nesting::RESERVED;
 use rsjsonnet_lang::arena::Arena;
@@ -30,16 +30,16 @@ const DEPTH_FACTOR: usize = 4;
 /// A program that has the values of files that are the same for every task of the batch.
 pub(super) struct Rsjsonnet {
     program: Program<'static>,
-    texts: Texts<'static>,
+    texts: LoadedSources<'static>,
 }
 
-impl Warm for Rsjsonnet {
+impl EngineState for Rsjsonnet {
     fn begin() -> Self {
         // What is kept lasts as long as the process, which is ended rather than cleaned up.
         let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
         let mut program = Program::new(arena);
         let natives = native::ALL.map(|native| (native.name(), native.parameters()));
-        let standard = native::STANDARD.map(|(name, _, parameters)| (name, parameters));
+        let standard = native::STANDARD_OVERRIDES.map(|(name, _, parameters)| (name, parameters));
         let ours = [(VARIABLE, VARIABLE_PARAMETERS.as_slice())];
         for (name, parameters) in natives.into_iter().chain(standard).chain(ours) {
             let parameters: Vec<InternedStr<'static>> =
@@ -53,29 +53,29 @@ impl Warm for Rsjsonnet {
         }
         Self {
             program,
-            texts: Texts::default(),
+            texts: LoadedSources::default(),
         }
     }
 
-    fn exercise() -> Option<String> {
+    fn warm_up() -> Option<String> {
         let arena = Arena::new();
         let mut program = Program::new(&arena);
-        let text = exercise::program();
+        let text = warm_up::program();
         let (context, _) = program.span_manager_mut().insert_source_context(text.len());
         let thunk = program
             .load_source(context, text.as_bytes(), true, "exercise")
             .ok()?;
-        let value = program.eval_value(&thunk, &mut Alone).ok()?;
-        let mut out = Writer::new(Bounds::NONE);
+        let value = program.eval_value(&thunk, &mut NoCallbacks).ok()?;
+        let mut out = CanonicalWriter::new(ValueLimits::NONE);
         manifest(&value, &mut out).ok()?;
         Some(out.finish())
     }
 
-    fn evaluate(&mut self, job: &Rc<Job>) -> Result<String, Failure> {
+    fn evaluate(&mut self, job: &Rc<EvalJob>) -> Result<String, EngineFailure> {
         self.program
             .set_max_stack(job.task.max_stack.saturating_mul(DEPTH_FACTOR));
         self.texts.forget_task();
-        let mut session = Session {
+        let mut session = EngineCallbacks {
             job,
             texts: &mut self.texts,
         };
@@ -83,16 +83,16 @@ impl Warm for Rsjsonnet {
         match (result, job.take_cause()) {
             (Ok(value), None) => Ok(value),
             (Err(failure), None) => Err(failure),
-            (Err(Failure::Runtime { trace, .. }), Some(cause)) => Err(cause.within(trace)),
+            (Err(EngineFailure::Runtime { trace, .. }), Some(cause)) => Err(cause.with_trace(trace)),
             (_, Some(cause)) => Err(cause),
         }
     }
 }
 
 /// Answers a program that asks for nothing.
-struct Alone;
+struct NoCallbacks;
 
-impl<'p> Callbacks<'p> for Alone {
+impl<'p> Callbacks<'p> for NoCallbacks {
     fn import(&mut self, _: &mut Program<'p>, _: SpanId, _: &str) -> Result<Thunk<'p>, ImportError> {
         Err(ImportError)
     }
@@ -118,20 +118,20 @@ impl<'p> Callbacks<'p> for Alone {
 }
 
 /// The callbacks of the engine.
-struct Session<'a, 'p> {
-    job: &'a Rc<Job>,
-    texts: &'a mut Texts<'p>,
+struct EngineCallbacks<'a, 'p> {
+    job: &'a Rc<EvalJob>,
+    texts: &'a mut LoadedSources<'p>,
 }
 
 /// The texts the engine has.
 #[derive(Default)]
-struct Texts<'p> {
-    sources: HashMap<SourceId, Text>,
+struct LoadedSources<'p> {
+    sources: HashMap<SourceId, LoadedSource>,
     /// The values loaded, by the task they belong to; 0 when they belong to all of them.
-    loaded: HashMap<(u64, Origin), Thunk<'p>>,
+    loaded: HashMap<(u64, SourceOrigin), Thunk<'p>>,
 }
 
-impl Texts<'_> {
+impl LoadedSources<'_> {
     /// Lets go of what belongs to the task before.
     fn forget_task(&mut self) {
         self.loaded.retain(|(owner, _), _| *owner == 0);
@@ -140,22 +140,22 @@ impl Texts<'_> {
 }
 
 /// A text as the engine has it.
-struct Text {
-    origin: Origin,
+struct LoadedSource {
+    origin: SourceOrigin,
     owner: u64,
     prelude_bytes: usize,
 }
 
-impl<'p> Session<'_, 'p> {
+impl<'p> EngineCallbacks<'_, 'p> {
     /// The name of a variable in this task.
     fn variable(&self, name: &str) -> String {
         format!("{}/{name}", self.job.number())
     }
 
-    fn run(&mut self, program: &mut Program<'p>) -> Result<String, Failure> {
+    fn run(&mut self, program: &mut Program<'p>) -> Result<String, EngineFailure> {
         let job = self.job;
         for name in job.task.ext_code.keys() {
-            let thunk = self.load(program, Origin::External(name.as_str().into()))?;
+            let thunk = self.load(program, SourceOrigin::External(name.as_str().into()))?;
             program.add_ext_var(program.intern_str(&self.variable(name)), &thunk);
         }
         let entry = self.load(program, job.entry())?;
@@ -163,18 +163,18 @@ impl<'p> Session<'_, 'p> {
         if value.is_function() {
             let mut arguments = Vec::new();
             for name in job.task.tla_code.keys() {
-                let thunk = self.load(program, Origin::Argument(name.as_str().into()))?;
+                let thunk = self.load(program, SourceOrigin::Argument(name.as_str().into()))?;
                 arguments.push((program.intern_str(name), thunk));
             }
             value = self.check(program, |program, session| {
                 program.eval_call(&entry, &[], &arguments, session)
             })?;
         }
-        let mut out = Writer::new(job.task.bounds);
+        let mut out = CanonicalWriter::new(job.task.bounds);
         match manifest(&value, &mut out) {
             Ok(()) => Ok(out.finish()),
-            Err(Unmanifested::TooLong(why)) => Err(why.into()),
-            Err(Unmanifested::Function) => Err(Failure::runtime("couldn't manifest function as JSON")),
+            Err(ManifestError::TooLong(why)) => Err(why.into()),
+            Err(ManifestError::Function) => Err(EngineFailure::runtime("couldn't manifest function as JSON")),
         }
     }
 
@@ -182,29 +182,30 @@ impl<'p> Session<'_, 'p> {
         &mut self,
         program: &mut Program<'p>,
         evaluate: impl FnOnce(&mut Program<'p>, &mut Self) -> Result<Value<'p>, EvalError>,
-    ) -> Result<Value<'p>, Failure> {
+    ) -> Result<Value<'p>, EngineFailure> {
         evaluate(program, self).map_err(|error| self.failure(program, &error))
     }
 
     /// The text of a program as a value that is evaluated when it is first used.
-    fn load(&mut self, program: &mut Program<'p>, origin: Origin) -> Result<Thunk<'p>, Failure> {
+    fn load(&mut self, program: &mut Program<'p>, origin: SourceOrigin) -> Result<Thunk<'p>, EngineFailure> {
         let owner = self.job.owner(&origin);
         let key = (owner, origin);
         if let Some(loaded) = self.texts.loaded.get(&key) {
             return Ok(loaded.clone());
         }
         let (_, origin) = &key;
-        let lost = |Refused| Failure::runtime(format!("no text for {origin}"));
-        let text = self.job.code(origin, Reader::Second).map_err(lost)?;
+        let lost = |ImportRefused| EngineFailure::runtime(format!("no text for {origin}"));
+        let text = self.job.code(origin, EngineKind::Second).map_err(lost)?;
         let prelude = match origin {
-            Origin::File(path) if owner == 0 => prelude(path, &text),
-            Origin::File(_) | Origin::Entry(_) | Origin::External(_) | Origin::Argument(_) => {
-                prelude("", &text)
-            }
+            SourceOrigin::File(path) if owner == 0 => prelude(path, &text),
+            SourceOrigin::File(_)
+            | SourceOrigin::Entry(_)
+            | SourceOrigin::External(_)
+            | SourceOrigin::Argument(_) => prelude("", &text),
         };
         let code = [prelude.as_bytes(), &text].concat();
         let (context, source) = program.span_manager_mut().insert_source_context(code.len());
-        let text = Text {
+        let text = LoadedSource {
             origin: origin.clone(),
             owner,
             prelude_bytes: prelude.len(),
@@ -217,19 +218,19 @@ impl<'p> Session<'_, 'p> {
         Ok(thunk)
     }
 
-    fn find(&self, program: &Program<'p>, from: SpanId, path: &str) -> Result<Origin, ImportError> {
+    fn find(&self, program: &Program<'p>, from: SpanId, path: &str) -> Result<SourceOrigin, ImportError> {
         let (text, _) = self.place(program, from).ok_or(ImportError)?;
         let found = self.job.import(&text.origin, path);
-        let found = Origin::File(found.map_err(|Refused| ImportError)?);
-        if let (Origin::File(importer), 0) = (&text.origin, text.owner)
+        let found = SourceOrigin::File(found.map_err(|ImportRefused| ImportError)?);
+        if let (SourceOrigin::File(importer), 0) = (&text.origin, text.owner)
             && self.job.owner(&found) != 0
         {
-            self.job.depends(Some(importer));
+            self.job.mark_task_dependent(Some(importer));
         }
         Ok(found)
     }
 
-    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(&Text, Range<usize>)> {
+    fn place(&self, program: &Program<'p>, span: SpanId) -> Option<(&LoadedSource, Range<usize>)> {
         let (context, start, end) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
         let text = self.texts.sources.get(source)?;
@@ -240,7 +241,7 @@ impl<'p> Session<'_, 'p> {
 
     fn at(&self, program: &Program<'p>, span: SpanId) -> Option<(String, u64, u64)> {
         let (text, range) = self.place(program, span)?;
-        let (line, column) = self.job.place(&text.origin, Reader::Second, range.start)?;
+        let (line, column) = self.job.place(&text.origin, EngineKind::Second, range.start)?;
         Some((text.origin.to_string(), line, column))
     }
 
@@ -250,7 +251,7 @@ impl<'p> Session<'_, 'p> {
             return serde_json::Value::Null;
         };
         if let Some(file) = file.as_str().filter(|file| !file.is_empty()) {
-            self.job.depends(Some(file));
+            self.job.mark_task_dependent(Some(file));
         }
         match name.as_str() {
             Some(name) => self.variable(name).into(),
@@ -258,54 +259,56 @@ impl<'p> Session<'_, 'p> {
         }
     }
 
-    fn syntax(&self, program: &Program<'p>, origin: &Origin, error: &LoadError) -> Failure {
+    fn syntax(&self, program: &Program<'p>, origin: &SourceOrigin, error: &LoadError) -> EngineFailure {
         let (message, span) = match error {
-            LoadError::Analyze(error) => words::refused(error),
+            LoadError::Analyze(error) => error_messages::analyze_error_message(error),
             // Our own parser says it in the words of Go, and knows the place.
             LoadError::Lex(_) | LoadError::Parse(_) => {
                 return self
                     .job
-                    .refused(origin)
-                    .unwrap_or_else(|| Failure::runtime(cut(format!("{error:?}"))));
+                    .syntax_failure(origin)
+                    .unwrap_or_else(|| EngineFailure::runtime(cut(format!("{error:?}"))));
             }
         };
         match self.at(program, span) {
-            Some((path, line, column)) => Failure::Syntax {
+            Some((path, line, column)) => EngineFailure::Syntax {
                 path,
                 line,
                 column,
                 message,
                 trace: Vec::new(),
             },
-            None => Failure::runtime(message),
+            None => EngineFailure::runtime(message),
         }
     }
 
-    fn failure(&self, program: &Program<'p>, error: &EvalError) -> Failure {
+    fn failure(&self, program: &Program<'p>, error: &EvalError) -> EngineFailure {
         if matches!(
             error.kind,
             EvalErrorKind::StackOverflow | EvalErrorKind::InfiniteRecursion
         ) {
-            return Failure::Stack(self.job.task.name.clone());
+            return EngineFailure::Stack(self.job.task.name.clone());
         }
-        let (mut message, span) = words::told(&error.kind);
+        let (mut message, span) = error_messages::eval_error_message(&error.kind);
         let mut failed = span.and_then(|span| self.at(program, span));
         if let Some((text, range)) = span.and_then(|span| self.place(program, span))
-            && let Some(told) = self.job.told(&text.origin, Reader::Second, range, &error.kind)
+            && let Some(told) = self
+                .job
+                .error_location(&text.origin, EngineKind::Second, range, &error.kind)
         {
             message = told.message.unwrap_or(message);
-            failed = self.job.begins(&text.origin, told.start);
+            failed = self.job.original_location(&text.origin, told.start);
         }
         // The expression that failed comes first; the engine lists only what it is a part of.
-        let failed = failed.map(|at| Frame {
+        let failed = failed.map(|at| TraceFrame {
             at: shown(at),
             what: "expression".to_owned(),
         });
         let outer = error.stack_trace.iter().rev();
         let outer = outer.filter_map(|item| self.frame(program, item));
-        let mut trace: Vec<Frame> = Vec::new();
+        let mut trace: Vec<TraceFrame> = Vec::new();
         for frame in failed.into_iter().chain(outer) {
-            let is_same = |before: &Frame| frame.at == before.at && frame.what == before.what;
+            let is_same = |before: &TraceFrame| frame.at == before.at && frame.what == before.what;
             if frame.at.is_empty() || !trace.last().is_some_and(is_same) {
                 trace.push(frame);
             }
@@ -313,14 +316,14 @@ impl<'p> Session<'_, 'p> {
                 break;
             }
         }
-        Failure::Runtime {
+        EngineFailure::Runtime {
             message: cut(message),
             trace,
         }
     }
 
     /// A line of a trace; `None` for what is not part of the program.
-    fn frame(&self, program: &Program<'p>, item: &EvalStackTraceItem) -> Option<Frame> {
+    fn frame(&self, program: &Program<'p>, item: &EvalStackTraceItem) -> Option<TraceFrame> {
         let (span, what) = match item {
             EvalStackTraceItem::Expr { span } => (Some(*span), "expression".to_owned()),
             EvalStackTraceItem::Call { span, name } => match name.as_deref().unwrap_or("<anonymous>") {
@@ -342,7 +345,7 @@ impl<'p> Session<'_, 'p> {
         match (span, at) {
             _ if is_own => None,
             (Some(_), None) => None,
-            (_, at) => Some(Frame {
+            (_, at) => Some(TraceFrame {
                 at: at.map_or_else(String::new, shown),
                 what: cut(what),
             }),
@@ -350,7 +353,7 @@ impl<'p> Session<'_, 'p> {
     }
 }
 
-impl<'p> Callbacks<'p> for Session<'_, 'p> {
+impl<'p> Callbacks<'p> for EngineCallbacks<'_, 'p> {
     fn import(
         &mut self,
         program: &mut Program<'p>,
@@ -373,7 +376,7 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
         let bytes = self.import_bin(program, from, path)?;
         String::from_utf8(bytes).map_err(|_| {
             self.job
-                .note(Failure::runtime(format!("import {path:?}: not UTF-8")));
+                .note(EngineFailure::runtime(format!("import {path:?}: not UTF-8")));
             ImportError
         })
     }
@@ -385,7 +388,7 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
         path: &str,
     ) -> Result<Vec<u8>, ImportError> {
         let origin = self.find(program, from, path)?;
-        let bytes = self.job.bytes(&origin).map_err(|Refused| ImportError)?;
+        let bytes = self.job.bytes(&origin).map_err(|ImportRefused| ImportError)?;
         Ok(bytes.to_vec())
     }
 
@@ -399,13 +402,13 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
     ) -> Result<Value<'p>, NativeError> {
         let call = || -> Result<serde_json::Value, native::NativeError> {
             let arguments: Option<Vec<_>> = arguments.iter().map(to_json).collect();
-            let arguments =
-                arguments.ok_or_else(|| native::NativeError::said("couldn't manifest function as JSON"))?;
+            let arguments = arguments
+                .ok_or_else(|| native::NativeError::message("couldn't manifest function as JSON"))?;
             match name.value() {
                 VARIABLE => Ok(self.named(&arguments)),
-                name => match native::Standard::called(name) {
+                name => match native::StandardOverride::by_name(name) {
                     Some(standard) => standard.call(&arguments),
-                    None => native::called(name)?.call(&arguments, &|call| self.job.run(call)),
+                    None => native::find_function(name)?.call(&arguments, &|call| self.job.run(call)),
                 },
             }
         };
@@ -413,8 +416,11 @@ impl<'p> Callbacks<'p> for Session<'_, 'p> {
             Ok(value) => Ok(from_json(program, value)),
             Err(error) => {
                 let message = error.to_string();
-                self.job
-                    .note(error.into_cause().unwrap_or_else(|| Failure::runtime(message)));
+                self.job.note(
+                    error
+                        .into_cause()
+                        .unwrap_or_else(|| EngineFailure::runtime(message)),
+                );
                 Err(NativeError)
             }
         }
@@ -426,19 +432,19 @@ fn shown((path, line, column): (String, u64, u64)) -> String {
     format!("{path}:{line}:{column}")
 }
 
-enum Unmanifested {
-    TooLong(TooLong),
+enum ManifestError {
+    TooLong(ValueTooLarge),
     Function,
 }
 
-impl From<TooLong> for Unmanifested {
-    fn from(why: TooLong) -> Self {
+impl From<ValueTooLarge> for ManifestError {
+    fn from(why: ValueTooLarge) -> Self {
         Self::TooLong(why)
     }
 }
 
 /// The value is evaluated in full already; only its text is made here.
-fn manifest(value: &Value<'_>, out: &mut Writer) -> Result<(), Unmanifested> {
+fn manifest(value: &Value<'_>, out: &mut CanonicalWriter) -> Result<(), ManifestError> {
     match value.kind() {
         ValueKind::Null => out.null()?,
         ValueKind::Bool(value) => out.boolean(value)?,
@@ -461,7 +467,7 @@ fn manifest(value: &Value<'_>, out: &mut Writer) -> Result<(), Unmanifested> {
             }
             out.close('}')?;
         }
-        ValueKind::Function => return Err(Unmanifested::Function),
+        ValueKind::Function => return Err(ManifestError::Function),
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! A list over several lines has a comma after its last element, and no other list has.
 
-use crate::jsonnet::syntax::{Fodder, Fodders, Kind, Tree};
+use crate::jsonnet::syntax::{Fodder, Fodders, NodeKind, SyntaxTree};
 
-pub(super) fn fix(tree: &mut Tree<'_>) {
+pub(super) fn fix_trailing_commas(tree: &mut SyntaxTree<'_>) {
     for node in &mut tree.nodes {
         match &mut node.kind {
-            Kind::Array {
+            NodeKind::Array {
                 items,
                 trailing_comma,
                 close,
@@ -14,7 +14,7 @@ pub(super) fn fix(tree: &mut Tree<'_>) {
                     fix_last(&mut tree.fodders, &mut last.comma, trailing_comma, close);
                 }
             }
-            Kind::Object {
+            NodeKind::Object {
                 fields,
                 trailing_comma,
                 close,
@@ -23,12 +23,12 @@ pub(super) fn fix(tree: &mut Tree<'_>) {
                     fix_last(&mut tree.fodders, &mut last.comma, trailing_comma, close);
                 }
             }
-            Kind::ArrayComprehension { comma, specs, .. } => {
+            NodeKind::ArrayComprehension { comma, specs, .. } => {
                 if let (Some(mut fodder), Some(spec)) = (comma.take(), specs.last_mut()) {
                     tree.fodders.move_to_front(&mut spec.for_fodder, &mut fodder);
                 }
             }
-            Kind::ObjectComprehension {
+            NodeKind::ObjectComprehension {
                 fields,
                 trailing_comma,
                 specs,

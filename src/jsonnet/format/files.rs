@@ -7,11 +7,11 @@ use crate::workspace::Tree;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bound of all changed files together, before and after, in bytes.
-const KEPT_BYTES_MAX: usize = 1 << 30;
+const CHANGED_BYTES_MAX: usize = 1 << 30;
 
 /// A file whose text is to change.
 #[derive(Clone, Debug)]
-pub struct Reformatted {
+pub struct FormatChange {
     /// The path of the file.
     pub path: RepoPath,
     /// The file as it is now.
@@ -22,17 +22,17 @@ pub struct Reformatted {
 
 /// The result of formatting many files.
 #[derive(Debug, Default)]
-pub struct Looked {
+pub struct FormatReport {
     /// The files that are not in the one style, in the order they were asked for.
-    pub changes: Vec<Reformatted>,
+    pub changes: Vec<FormatChange>,
     /// The files that cannot be read or are no Jsonnet, each with the reason.
     pub problems: Vec<(RepoPath, String)>,
 }
 
 /// Formats files. One that cannot be formatted keeps none of the others from it.
-pub fn reformat(tree: &dyn Tree, paths: &[RepoPath]) -> Looked {
+pub fn reformat(tree: &dyn Tree, paths: &[RepoPath]) -> FormatReport {
     let kept_bytes = AtomicUsize::new(0);
-    let mut looked = Looked::default();
+    let mut looked = FormatReport::default();
     let reformatted = |path: &RepoPath| (path.clone(), reformat_one(tree, path, &kept_bytes));
     for (path, one) in parallel::map(paths.iter().collect(), reformatted) {
         match one {
@@ -48,7 +48,7 @@ fn reformat_one(
     tree: &dyn Tree,
     path: &RepoPath,
     kept_bytes: &AtomicUsize,
-) -> Result<Option<Reformatted>, String> {
+) -> Result<Option<FormatChange>, String> {
     let before = tree.read(path).map_err(|error| error.to_string())?;
     let text = std::str::from_utf8(&before.content).map_err(|_| format!("{path}: the file is not UTF-8"))?;
     let after = format(text).map_err(|error| format!("{path}:{error}"))?;
@@ -56,12 +56,12 @@ fn reformat_one(
         return Ok(None);
     }
     let bytes = text.len() + after.len();
-    if kept_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > KEPT_BYTES_MAX {
+    if kept_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > CHANGED_BYTES_MAX {
         return Err(format!(
-            "{path}: more than {KEPT_BYTES_MAX} bytes would change at once; name fewer files"
+            "{path}: more than {CHANGED_BYTES_MAX} bytes would change at once; name fewer files"
         ));
     }
-    Ok(Some(Reformatted {
+    Ok(Some(FormatChange {
         path: path.clone(),
         before,
         after,

@@ -1,26 +1,28 @@
 //! Imports at the top of a file are sorted by file within their group. A blank line or a comment on
 //! its own line ends a group.
 
-use crate::jsonnet::syntax::{Bind, Element, Fodder, Fodders, ImportKind, Kind, Node, NodeId, Span, Tree};
+use crate::jsonnet::syntax::{
+    Bind, Fodder, FodderElement, Fodders, ImportKind, Node, NodeId, NodeKind, Span, SyntaxTree,
+};
 use std::collections::HashSet;
 
 /// One `local x = import 'f'` with what stands after it on its line.
-struct Import<'s> {
+struct ImportBinding<'s> {
     key: String,
     adjacent: Fodder,
     bind: Bind<'s>,
 }
 
 /// Imports that are sorted together, and what stands before the first of them.
-struct Group<'s> {
+struct ImportGroup<'s> {
     open: Fodder,
-    imports: Vec<Import<'s>>,
+    imports: Vec<ImportBinding<'s>>,
 }
 
-pub(super) fn sort(tree: &mut Tree<'_>) {
+pub(super) fn sort(tree: &mut SyntaxTree<'_>) {
     let mut next = import_local(tree, tree.root);
     let mut groups = Vec::new();
-    let mut group = Group {
+    let mut group = ImportGroup {
         open: tree.open_fodder(tree.root),
         imports: Vec::new(),
     };
@@ -45,7 +47,7 @@ pub(super) fn sort(tree: &mut Tree<'_>) {
         let open = tree.fodders.concatenate(after_group, before_next);
         groups.push(std::mem::replace(
             &mut group,
-            Group {
+            ImportGroup {
                 open,
                 imports: Vec::new(),
             },
@@ -62,8 +64,8 @@ pub(super) fn sort(tree: &mut Tree<'_>) {
 }
 
 /// The binds and the body of a local that only imports.
-fn import_local<'s>(tree: &Tree<'s>, id: NodeId) -> Option<(Vec<Bind<'s>>, NodeId)> {
-    let Kind::Local { binds, body } = &tree.node(id).kind else {
+fn import_local<'s>(tree: &SyntaxTree<'s>, id: NodeId) -> Option<(Vec<Bind<'s>>, NodeId)> {
+    let NodeKind::Local { binds, body } = &tree.node(id).kind else {
         return None;
     };
     let imports = binds
@@ -72,8 +74,8 @@ fn import_local<'s>(tree: &Tree<'s>, id: NodeId) -> Option<(Vec<Bind<'s>>, NodeI
     imports.then(|| (binds.clone(), *body))
 }
 
-fn imported_file<'t>(tree: &'t Tree<'_>, id: NodeId) -> Option<&'t str> {
-    let Kind::Import {
+fn imported_file<'t>(tree: &'t SyntaxTree<'_>, id: NodeId) -> Option<&'t str> {
+    let NodeKind::Import {
         kind: ImportKind::Code,
         file,
     } = &tree.node(id).kind
@@ -81,7 +83,7 @@ fn imported_file<'t>(tree: &'t Tree<'_>, id: NodeId) -> Option<&'t str> {
         return None;
     };
     match &tree.node(*file).kind {
-        Kind::Text { value, .. } => Some(value),
+        NodeKind::Text { value, .. } => Some(value),
         _ => None,
     }
 }
@@ -89,7 +91,7 @@ fn imported_file<'t>(tree: &'t Tree<'_>, id: NodeId) -> Option<&'t str> {
 /// Splits at the first line end: what belongs to the token before, and what to the token after.
 fn split<'s>(fodders: &mut Fodders<'s>, fodder: Fodder) -> (Fodder, Fodder) {
     let (mut after_previous, mut before_next) = (Fodder::default(), Fodder::default());
-    let elements: Vec<Element<'s>> = fodders.get(fodder).to_vec();
+    let elements: Vec<FodderElement<'s>> = fodders.get(fodder).to_vec();
     let mut elements = elements.into_iter();
     for element in elements.by_ref() {
         if element.is_interstitial() {
@@ -97,11 +99,17 @@ fn split<'s>(fodders: &mut Fodders<'s>, fodder: Fodder) -> (Fodder, Fodder) {
             continue;
         }
         // Blank lines separate; they belong to what comes.
-        fodders.push(&mut after_previous, Element { blanks: 0, ..element });
-        if element.blanks > 0 {
+        fodders.push(
+            &mut after_previous,
+            FodderElement {
+                blank_lines: 0,
+                ..element
+            },
+        );
+        if element.blank_lines > 0 {
             fodders.push(
                 &mut before_next,
-                Element::line_end(element.blanks, element.indent),
+                FodderElement::line_end(element.blank_lines, element.indent),
             );
         }
         break;
@@ -112,7 +120,12 @@ fn split<'s>(fodders: &mut Fodders<'s>, fodder: Fodder) -> (Fodder, Fodder) {
     (after_previous, before_next)
 }
 
-fn extract<'s>(tree: &mut Tree<'s>, binds: &[Bind<'s>], after: Fodder, imports: &mut Vec<Import<'s>>) {
+fn extract<'s>(
+    tree: &mut SyntaxTree<'s>,
+    binds: &[Bind<'s>],
+    after: Fodder,
+    imports: &mut Vec<ImportBinding<'s>>,
+) {
     let mut before = binds.first().map(|bind| bind.name_fodder).unwrap_or_default();
     for (index, bind) in binds.iter().enumerate() {
         let (mut adjacent, before_next) = match binds.get(index + 1) {
@@ -125,16 +138,16 @@ fn extract<'s>(tree: &mut Tree<'s>, binds: &[Bind<'s>], after: Fodder, imports: 
             name_fodder: before,
             ..bind.clone()
         };
-        imports.push(Import { key, adjacent, bind });
+        imports.push(ImportBinding { key, adjacent, bind });
         before = before_next;
     }
 }
 
 /// Returns true if the group ends before this local, which imports as well.
-fn group_ends_before(tree: &Tree<'_>, local: NodeId) -> bool {
+fn group_ends_before(tree: &SyntaxTree<'_>, local: NodeId) -> bool {
     let mut line_ended = false;
     for element in tree.fodders.get(tree.open_fodder(local)) {
-        if line_ended || element.blanks > 0 {
+        if line_ended || element.blank_lines > 0 {
             return true;
         }
         line_ended = !element.is_interstitial();
@@ -143,7 +156,7 @@ fn group_ends_before(tree: &Tree<'_>, local: NodeId) -> bool {
 }
 
 /// A group that gives one name twice means something by its order.
-fn sort_group(imports: &mut [Import<'_>]) {
+fn sort_group(imports: &mut [ImportBinding<'_>]) {
     if imports.len() < 2 {
         return;
     }
@@ -154,13 +167,13 @@ fn sort_group(imports: &mut [Import<'_>]) {
 }
 
 /// A local for each import, and the rest after them.
-fn rebuild<'s>(tree: &mut Tree<'s>, group: Group<'s>, rest: NodeId) -> NodeId {
+fn rebuild<'s>(tree: &mut SyntaxTree<'s>, group: ImportGroup<'s>, rest: NodeId) -> NodeId {
     let mut body = rest;
     let before: Vec<Fodder> = std::iter::once(group.open)
         .chain(group.imports.iter().map(|import| import.adjacent))
         .collect();
     for (import, fodder) in group.imports.into_iter().zip(before).rev() {
-        let kind = Kind::Local {
+        let kind = NodeKind::Local {
             binds: vec![import.bind],
             body,
         };

@@ -15,9 +15,11 @@ mod strings;
 mod tests;
 mod write;
 
-pub use files::{Looked, Reformatted, reformat};
+pub use files::{FormatChange, FormatReport, reformat};
 
-use super::syntax::{DEPTH_MAX, Fodders, Kind, SyntaxError, SyntaxErrorKind, Tree, parse, with_stack_for};
+use super::syntax::{
+    DEPTH_MAX, Fodders, NodeKind, SyntaxError, SyntaxErrorKind, SyntaxTree, parse, with_stack_for,
+};
 
 /// Blank lines that may stay together.
 const BLANK_LINES_MAX: u32 = 2;
@@ -33,16 +35,16 @@ pub fn format(text: &str) -> Result<String, SyntaxError> {
     remove_initial_line_ends(&mut tree);
     mark_untouched(&mut tree);
     cap_blank_lines(&mut tree.fodders);
-    newlines::fix(&mut tree);
-    commas::fix(&mut tree);
+    newlines::fix_newlines(&mut tree);
+    commas::fix_trailing_commas(&mut tree);
     parentheses::collapse(&mut tree);
-    parentheses::imply_plus(&mut tree);
+    parentheses::remove_implied_plus(&mut tree);
     drop_slice_colons(&mut tree);
     names::prettify(&mut tree);
     strings::prefer_single_quotes(&mut tree);
     // Sorted imports are a row of locals, which nests no deeper than the file did.
     with_stack_for(tree.depth, move || {
-        indent::fix(&mut tree);
+        indent::fix_indentation(&mut tree);
         write::write(&tree)
     })
     .flatten()
@@ -50,10 +52,10 @@ pub fn format(text: &str) -> Result<String, SyntaxError> {
 }
 
 fn too_long() -> SyntaxError {
-    let place = super::syntax::Place { line: 1, column: 1 };
+    let place = super::syntax::LineColumn { line: 1, column: 1 };
     SyntaxError {
         kind: SyntaxErrorKind::TooLong,
-        range: super::syntax::PlaceRange {
+        range: super::syntax::SourceRange {
             begin: place,
             end: place,
         },
@@ -63,7 +65,7 @@ fn too_long() -> SyntaxError {
     }
 }
 
-fn remove_initial_line_ends(tree: &mut Tree<'_>) {
+fn remove_initial_line_ends(tree: &mut SyntaxTree<'_>) {
     let fodder = tree.open_fodder(tree.root);
     let shorter = tree.fodders.skip_front(fodder, |element| {
         element.kind == super::syntax::FodderKind::LineEnd
@@ -72,11 +74,11 @@ fn remove_initial_line_ends(tree: &mut Tree<'_>) {
 }
 
 /// Marks what go-jsonnet never looks at, so that it keeps its blank lines and its comment style.
-fn mark_untouched(tree: &mut Tree<'_>) {
+fn mark_untouched(tree: &mut SyntaxTree<'_>) {
     for node in &tree.nodes {
         let places = match &node.kind {
-            Kind::Member { name_fodder, .. } => [Some(*name_fodder), None],
-            Kind::InSuper {
+            NodeKind::Member { name_fodder, .. } => [Some(*name_fodder), None],
+            NodeKind::InSuper {
                 in_fodder,
                 super_fodder,
                 ..
@@ -94,15 +96,15 @@ fn mark_untouched(tree: &mut Tree<'_>) {
 fn cap_blank_lines(fodders: &mut Fodders<'_>) {
     for element in fodders.all_mut() {
         if !element.untouched {
-            element.blanks = element.blanks.min(BLANK_LINES_MAX);
+            element.blank_lines = element.blank_lines.min(BLANK_LINES_MAX);
         }
     }
 }
 
 /// `a[1::]` is written `a[1:]`; what stood before the second colon stays.
-fn drop_slice_colons(tree: &mut Tree<'_>) {
+fn drop_slice_colons(tree: &mut SyntaxTree<'_>) {
     for node in &mut tree.nodes {
-        if let Kind::Slice(slice) = &mut node.kind
+        if let NodeKind::Slice(slice) = &mut node.kind
             && slice.step.is_none()
             && !slice.step_colon.is_empty()
         {

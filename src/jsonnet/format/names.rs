@@ -1,16 +1,18 @@
 //! Names are written as plainly as they can be: `a['b']` as `a.b`, `{ ['b']: 1 }` as `{ b: 1 }`.
 
-use crate::jsonnet::syntax::{FieldKind, FieldName, Fodder, Kind, Node, NodeId, Tree, is_identifier};
+use crate::jsonnet::syntax::{
+    FieldKind, FieldName, Fodder, Node, NodeId, NodeKind, SyntaxTree, is_identifier,
+};
 use std::borrow::Cow;
 
-pub(super) fn prettify(tree: &mut Tree<'_>) {
+pub(super) fn prettify(tree: &mut SyntaxTree<'_>) {
     for index in 0..tree.nodes.len() {
         let Some(node) = tree.nodes.get_mut(index) else {
             break;
         };
         match &mut node.kind {
-            Kind::Index { .. } => element(tree, index),
-            Kind::Object { fields, .. } | Kind::ObjectComprehension { fields, .. } => {
+            NodeKind::Index { .. } => simplify_index(tree, index),
+            NodeKind::Object { fields, .. } | NodeKind::ObjectComprehension { fields, .. } => {
                 let mut taken = std::mem::take(fields);
                 for field in &mut taken {
                     let parameters = field
@@ -19,10 +21,10 @@ pub(super) fn prettify(tree: &mut Tree<'_>) {
                         .map(|parameters| &mut parameters.open);
                     let after = parameters.unwrap_or(&mut field.operator);
                     if let FieldKind::Field { name, .. } = &mut field.kind {
-                        field_name(tree, name, &mut field.fodder, after);
+                        simplify_field_name(tree, name, &mut field.fodder, after);
                     }
                 }
-                if let Some(Kind::Object { fields, .. } | Kind::ObjectComprehension { fields, .. }) =
+                if let Some(NodeKind::Object { fields, .. } | NodeKind::ObjectComprehension { fields, .. }) =
                     tree.nodes.get_mut(index).map(|node| &mut node.kind)
                 {
                     *fields = taken;
@@ -33,10 +35,10 @@ pub(super) fn prettify(tree: &mut Tree<'_>) {
     }
 }
 
-fn element(tree: &mut Tree<'_>, index: usize) {
+fn simplify_index(tree: &mut SyntaxTree<'_>, index: usize) {
     let Some(Node {
         kind:
-            Kind::Index {
+            NodeKind::Index {
                 target,
                 open,
                 index: name,
@@ -55,7 +57,7 @@ fn element(tree: &mut Tree<'_>, index: usize) {
         element.untouched = true;
     }
     if let Some(node) = tree.nodes.get_mut(index) {
-        node.kind = Kind::Member {
+        node.kind = NodeKind::Member {
             target,
             dot,
             name_fodder,
@@ -65,18 +67,23 @@ fn element(tree: &mut Tree<'_>, index: usize) {
 }
 
 /// The text of a string that can stand as a name, and what stands before it.
-fn identifier<'s>(tree: &Tree<'s>, id: NodeId) -> Option<(Cow<'s, str>, Fodder)> {
+fn identifier<'s>(tree: &SyntaxTree<'s>, id: NodeId) -> Option<(Cow<'s, str>, Fodder)> {
     let node = tree.node(id);
     match &node.kind {
-        Kind::Text { value, .. } if is_identifier(value) => Some((value.clone(), node.fodder)),
+        NodeKind::Text { value, .. } if is_identifier(value) => Some((value.clone(), node.fodder)),
         _ => None,
     }
 }
 
 /// `before` is what stands before the field, `after` what stands before the token after its name.
-fn field_name<'s>(tree: &mut Tree<'s>, name: &mut FieldName<'s>, before: &mut Fodder, after: &mut Fodder) {
+fn simplify_field_name<'s>(
+    tree: &mut SyntaxTree<'s>,
+    name: &mut FieldName<'s>,
+    before: &mut Fodder,
+    after: &mut Fodder,
+) {
     if let FieldName::Computed { name: id, close } = name
-        && matches!(tree.node(*id).kind, Kind::Text { .. })
+        && matches!(tree.node(*id).kind, NodeKind::Text { .. })
     {
         let id = *id;
         let mut fodder = tree.node(id).fodder;

@@ -1,10 +1,11 @@
 //! A list is either on one line or has a line for each of its parts.
 
 use crate::jsonnet::syntax::{
-    Apply, Bind, Field, FieldKind, FieldName, Fodder, Fodders, ForSpec, Kind, Node, NodeId, Parameters, Tree,
+    Apply, Bind, Field, FieldKind, FieldName, Fodder, Fodders, ForSpec, Node, NodeId, NodeKind, Parameters,
+    SyntaxTree,
 };
 
-pub(super) fn fix(tree: &mut Tree<'_>) {
+pub(super) fn fix_newlines(tree: &mut SyntaxTree<'_>) {
     for index in 0..tree.nodes.len() {
         // The node is taken out, so that the nodes it begins with can be changed meanwhile.
         let Some(node) = tree.nodes.get_mut(index) else {
@@ -13,7 +14,7 @@ pub(super) fn fix(tree: &mut Tree<'_>) {
         if !has_parts(&node.kind) {
             continue;
         }
-        let mut kind = std::mem::replace(&mut node.kind, Kind::Null);
+        let mut kind = std::mem::replace(&mut node.kind, NodeKind::Null);
         Expander {
             nodes: &mut tree.nodes,
             fodders: &mut tree.fodders,
@@ -25,17 +26,17 @@ pub(super) fn fix(tree: &mut Tree<'_>) {
     }
 }
 
-fn has_parts(kind: &Kind<'_>) -> bool {
+fn has_parts(kind: &NodeKind<'_>) -> bool {
     matches!(
         kind,
-        Kind::Apply(_)
-            | Kind::Array { .. }
-            | Kind::ArrayComprehension { .. }
-            | Kind::Function { .. }
-            | Kind::Local { .. }
-            | Kind::Object { .. }
-            | Kind::ObjectComprehension { .. }
-            | Kind::Parens { .. }
+        NodeKind::Apply(_)
+            | NodeKind::Array { .. }
+            | NodeKind::ArrayComprehension { .. }
+            | NodeKind::Function { .. }
+            | NodeKind::Local { .. }
+            | NodeKind::Object { .. }
+            | NodeKind::ObjectComprehension { .. }
+            | NodeKind::Parens { .. }
     )
 }
 
@@ -45,30 +46,30 @@ struct Expander<'t, 's> {
 }
 
 impl<'s> Expander<'_, 's> {
-    fn expand(&mut self, kind: &mut Kind<'s>) {
+    fn expand(&mut self, kind: &mut NodeKind<'s>) {
         match kind {
-            Kind::Apply(apply) => self.arguments(apply),
-            Kind::Array { items, close, .. } => {
+            NodeKind::Apply(apply) => self.arguments(apply),
+            NodeKind::Array { items, close, .. } => {
                 let breaks = items.iter().any(|item| self.breaks_before(item.expression));
                 if breaks || self.fodders.has_line_end(*close) {
                     items.iter().for_each(|item| self.break_before(item.expression));
                     self.fodders.ensure_line_end(close);
                 }
             }
-            Kind::ArrayComprehension {
+            NodeKind::ArrayComprehension {
                 body, specs, close, ..
             } if self.breaks_before(*body) || self.breaks_in(specs) || self.fodders.has_line_end(*close) => {
                 self.break_before(*body);
                 self.break_in(specs);
                 self.fodders.ensure_line_end(close);
             }
-            Kind::Function { parameters, .. } => self.parameters(parameters),
-            Kind::Local { binds, .. } => self.binds(binds),
-            Kind::Object { fields, close, .. } => self.fields(fields, &mut [], close),
-            Kind::ObjectComprehension {
+            NodeKind::Function { parameters, .. } => self.parameters(parameters),
+            NodeKind::Local { binds, .. } => self.binds(binds),
+            NodeKind::Object { fields, close, .. } => self.fields(fields, &mut [], close),
+            NodeKind::ObjectComprehension {
                 fields, specs, close, ..
             } => self.fields(fields, specs, close),
-            Kind::Parens { inner, close }
+            NodeKind::Parens { inner, close }
                 if self.breaks_before(*inner) || self.fodders.has_line_end(*close) =>
             {
                 self.break_before(*inner);

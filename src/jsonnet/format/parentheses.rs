@@ -1,30 +1,30 @@
 //! Doubled parentheses and a `+` that an object implies.
 
-use crate::jsonnet::syntax::{BinaryOperator, Kind, Tree};
+use crate::jsonnet::syntax::{BinaryOperator, NodeKind, SyntaxTree};
 
 /// `((e))` becomes `(e)`. Outer pairs come first, and each pair takes in one other.
-pub(super) fn collapse(tree: &mut Tree<'_>) {
-    let Tree { nodes, fodders, .. } = tree;
+pub(super) fn collapse(tree: &mut SyntaxTree<'_>) {
+    let SyntaxTree { nodes, fodders, .. } = tree;
     // Children come before their parents, so this goes from the outside to the inside.
     for index in (0..nodes.len()).rev() {
-        let Some(Kind::Parens { inner, .. }) = nodes.get(index).map(|node| &node.kind) else {
+        let Some(NodeKind::Parens { inner, .. }) = nodes.get(index).map(|node| &node.kind) else {
             continue;
         };
         let inner = *inner;
         let Some(child) = nodes.get_mut(inner.index()) else {
             continue;
         };
-        let Kind::Parens { inner, close } = child.kind else {
+        let NodeKind::Parens { inner, close } = child.kind else {
             continue;
         };
         let (mut inner_fodder, mut inner_close) = (child.fodder, close);
         // What nothing names any more is not looked at again.
-        child.kind = Kind::Null;
+        child.kind = NodeKind::Null;
         let Some(outer) = nodes.get_mut(index) else {
             continue;
         };
         fodders.move_to_front(&mut outer.fodder, &mut inner_fodder);
-        if let Kind::Parens { inner: place, close } = &mut outer.kind {
+        if let NodeKind::Parens { inner: place, close } = &mut outer.kind {
             *place = inner;
             fodders.move_to_front(close, &mut inner_close);
         }
@@ -32,9 +32,9 @@ pub(super) fn collapse(tree: &mut Tree<'_>) {
 }
 
 /// `a + { }` becomes `a { }`, where `a` is a name or an element.
-pub(super) fn imply_plus(tree: &mut Tree<'_>) {
+pub(super) fn remove_implied_plus(tree: &mut SyntaxTree<'_>) {
     for index in 0..tree.nodes.len() {
-        let Some(Kind::Binary {
+        let Some(NodeKind::Binary {
             left,
             operator_fodder,
             operator: BinaryOperator::Plus,
@@ -46,16 +46,16 @@ pub(super) fn imply_plus(tree: &mut Tree<'_>) {
         let (left, right, mut operator_fodder) = (*left, *right, *operator_fodder);
         let named = matches!(
             tree.node(left).kind,
-            Kind::Variable(_) | Kind::Index { .. } | Kind::Member { .. }
+            NodeKind::Variable(_) | NodeKind::Index { .. } | NodeKind::Member { .. }
         );
-        if !named || !matches!(tree.node(right).kind, Kind::Object { .. }) {
+        if !named || !matches!(tree.node(right).kind, NodeKind::Object { .. }) {
             continue;
         }
         let mut fodder = tree.node(right).fodder;
         tree.fodders.move_to_front(&mut fodder, &mut operator_fodder);
         tree.node_mut(right).fodder = fodder;
         if let Some(node) = tree.nodes.get_mut(index) {
-            node.kind = Kind::ApplyBrace { left, right };
+            node.kind = NodeKind::ApplyBrace { left, right };
         }
     }
 }

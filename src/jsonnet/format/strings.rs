@@ -1,11 +1,11 @@
 //! Quoted strings are in single quotes, unless the other kind saves an escape.
 
-use crate::jsonnet::syntax::{Kind, TextStyle, Tree, escape, is_plain, unescape};
+use crate::jsonnet::syntax::{NodeKind, SyntaxTree, TextStyle, escape, needs_no_escape, unescape};
 use std::borrow::Cow;
 
-pub(super) fn prefer_single_quotes(tree: &mut Tree<'_>) {
+pub(super) fn prefer_single_quotes(tree: &mut SyntaxTree<'_>) {
     for node in &mut tree.nodes {
-        if let Kind::Text { style, value, .. } = &mut node.kind
+        if let NodeKind::Text { style, value, .. } = &mut node.kind
             && style.keeps_escapes()
         {
             requote(style, value);
@@ -14,7 +14,7 @@ pub(super) fn prefer_single_quotes(tree: &mut Tree<'_>) {
 }
 
 fn requote(style: &mut TextStyle, value: &mut Cow<'_, str>) {
-    if value.bytes().all(is_plain) {
+    if value.bytes().all(needs_no_escape) {
         *style = TextStyle::Single;
         return;
     }

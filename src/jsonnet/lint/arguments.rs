@@ -1,27 +1,32 @@
 //! Calls that do not fit the function.
 
-use super::{Code, Notes};
-use crate::jsonnet::syntax::{Apply, Parameters, Span, Tree};
+use super::{LintCode, RawFindings};
+use crate::jsonnet::syntax::{Apply, Parameters, Span, SyntaxTree};
 use std::collections::HashSet;
 
 /// Compares a call with a function whose parameters are not known by name.
-pub(super) fn count((min, max): (usize, usize), apply: &Apply<'_>, span: Span, notes: &mut Notes) {
+pub(super) fn check_count(
+    (min, max): (usize, usize),
+    apply: &Apply<'_>,
+    span: Span,
+    notes: &mut RawFindings,
+) {
     let got = apply.positional.len() + apply.named.len();
     if got < min {
         let message = format!("Too few arguments: got {got}, but expected at least {min}");
-        notes.add(Code::Arguments, span, message);
+        notes.add(LintCode::Arguments, span, message);
     }
     if got > max {
         let message = format!("Too many arguments: got {got}, but expected at most {max}");
-        notes.add(Code::Arguments, span, message);
+        notes.add(LintCode::Arguments, span, message);
     }
 }
 
 /// A parameter: its name, and whether it has to be given.
-pub(super) type Wanted<'a> = (&'a str, bool);
+pub(super) type ParameterSpec<'a> = (&'a str, bool);
 
 /// Returns the parameters of a function by name, each with whether it must be given.
-pub(super) fn wanted<'p>(parameters: &'p Parameters<'_>) -> Vec<Wanted<'p>> {
+pub(super) fn parameter_specs<'p>(parameters: &'p Parameters<'_>) -> Vec<ParameterSpec<'p>> {
     let parameters = parameters.list.iter();
     parameters
         .map(|parameter| (parameter.name, parameter.default.is_none()))
@@ -30,17 +35,17 @@ pub(super) fn wanted<'p>(parameters: &'p Parameters<'_>) -> Vec<Wanted<'p>> {
 
 /// Compares a call with the parameters of its function. After the first name that does not fit, the rest
 /// would only follow from it.
-pub(super) fn fit(
-    parameters: &[Wanted<'_>],
+pub(super) fn check_arguments(
+    parameters: &[ParameterSpec<'_>],
     apply: &Apply<'_>,
-    tree: &Tree<'_>,
+    tree: &SyntaxTree<'_>,
     span: Span,
-    notes: &mut Notes,
+    notes: &mut RawFindings,
 ) {
     let (max, given) = (parameters.len(), apply.positional.len());
     for item in apply.positional.iter().skip(max) {
         let message = format!("Too many arguments, there can be at most {max}, but {given} provided");
-        notes.add(Code::Arguments, tree.node(item.expression).span, message);
+        notes.add(LintCode::Arguments, tree.node(item.expression).span, message);
     }
     let names = parameters.iter().map(|(name, _)| *name);
     let known: HashSet<&str> = names.clone().collect();
@@ -49,13 +54,13 @@ pub(super) fn fit(
         let place = tree.node(named.value).span;
         if received.contains(named.name) {
             let message = format!("Argument {} already provided", named.name);
-            return notes.add(Code::Arguments, place, message);
+            return notes.add(LintCode::Arguments, place, message);
         }
         if !known.contains(named.name) {
             let message = format!("function has no parameter {}", named.name);
             let named: Vec<String> = names.map(|name| format!("`{name}`")).collect();
             let hint = Some(format!("its parameters are {}", named.join(", ")));
-            return notes.add_with_hint(Code::Arguments, place, message, hint);
+            return notes.add_with_hint(LintCode::Arguments, place, message, hint);
         }
         received.insert(named.name);
     }
@@ -63,6 +68,6 @@ pub(super) fn fit(
         .iter()
         .find(|(name, is_needed)| *is_needed && !received.contains(name));
     if let Some((name, _)) = missing {
-        notes.add(Code::Arguments, span, format!("Missing argument: {name}"));
+        notes.add(LintCode::Arguments, span, format!("Missing argument: {name}"));
     }
 }

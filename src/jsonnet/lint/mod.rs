@@ -6,19 +6,21 @@
 
 mod arguments;
 mod check;
-mod follow;
+mod import_values;
 mod kinds;
 mod loops;
 mod scope;
-mod standard;
+mod standard_library;
 #[cfg(test)]
 mod tests;
-mod told;
+mod export;
 mod types;
 
-pub use follow::Followed;
+pub use import_values::ImportCache;
 
-use super::syntax::{Kind, Lines, Place, PlaceRange, Span, Tree, parse, unescape, with_stack_for};
+use super::syntax::{
+    LineColumn, LineIndex, NodeKind, SourceRange, Span, SyntaxTree, parse, unescape, with_stack_for,
+};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum LintSeverity {
     /// An error where the code is evaluated.
     Error,
     /// Code that works and serves nothing.
@@ -36,7 +38,7 @@ pub enum Severity {
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum LintCode {
     /// The text is no Jsonnet.
     Syntax,
     /// A name that nothing in reach gives.
@@ -57,15 +59,15 @@ pub enum Code {
 
 /// A problem in a Jsonnet file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct LintFinding {
     /// The severity.
-    pub severity: Severity,
+    pub severity: LintSeverity,
     /// The kind of problem.
-    pub code: Code,
+    pub code: LintCode,
     /// The file, as the caller names it.
     pub file: String,
     /// The place in the file.
-    pub range: PlaceRange,
+    pub range: SourceRange,
     /// The problem, in words.
     pub message: String,
     /// A suggestion of what would work, where that is known.
@@ -74,11 +76,11 @@ pub struct Finding {
 }
 
 /// `error: lib/a.libsonnet:1:7-13 what was found (what would work)`.
-impl fmt::Display for Finding {
+impl fmt::Display for LintFinding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+            LintSeverity::Error => "error",
+            LintSeverity::Warning => "warning",
         };
         write!(out, "{severity}: {}:{} {}", self.file, self.range, self.message)?;
         match &self.hint {
@@ -89,22 +91,22 @@ impl fmt::Display for Finding {
 }
 
 /// Answers whether an import of the file, as it is written, finds anything.
-pub type Resolves<'a> = dyn Fn(&str) -> bool + Sync + 'a;
+pub type ImportPredicate<'a> = dyn Fn(&str) -> bool + Sync + 'a;
 
 /// The files that imports mean for sure.
-pub trait Sources: Sync {
+pub trait ImportLookup: Sync {
     /// The name of the file that an import means, by the importing file and the import as it is written.
-    fn meaning(&self, importer: &str, import: &str) -> Option<String>;
+    fn resolve(&self, importer: &str, import: &str) -> Option<String>;
 
     /// The text of a file that an import means.
     fn text(&self, file: &str) -> Option<Arc<str>>;
 }
 
 /// Follows nothing.
-struct NoSources;
+struct NoImports;
 
-impl Sources for NoSources {
-    fn meaning(&self, _importer: &str, _import: &str) -> Option<String> {
+impl ImportLookup for NoImports {
+    fn resolve(&self, _importer: &str, _import: &str) -> Option<String> {
         None
     }
 
@@ -114,34 +116,34 @@ impl Sources for NoSources {
 }
 
 /// Returns the findings in a file, in the order of the text. What imports give is not followed.
-pub fn lint(file: &str, text: &str, resolves: &Resolves<'_>) -> Vec<Finding> {
-    lint_following(file, text, resolves, &NoSources, &Followed::default())
+pub fn lint(file: &str, text: &str, resolves: &ImportPredicate<'_>) -> Vec<LintFinding> {
+    lint_with_imports(file, text, resolves, &NoImports, &ImportCache::default())
 }
 
 /// Lints like [`lint`], and follows imports. What imported files give is kept in `followed` for the next file.
-pub fn lint_following(
+pub fn lint_with_imports(
     file: &str,
     text: &str,
-    resolves: &Resolves<'_>,
-    sources: &dyn Sources,
-    followed: &Followed,
-) -> Vec<Finding> {
+    resolves: &ImportPredicate<'_>,
+    sources: &dyn ImportLookup,
+    followed: &ImportCache,
+) -> Vec<LintFinding> {
     let tree = match parse(text) {
         Ok(tree) => tree,
         Err(error) => return vec![unreadable(file, error.range, error.message)],
     };
-    let imported = follow::Follower::new(sources, followed).imports(file, &tree);
+    let imported = import_values::ImportFollower::new(sources, followed).follow_imports(file, &tree);
     let found = with_stack_for(tree.depth, || {
-        let mut notes = Notes { list: Vec::new() };
+        let mut notes = RawFindings { list: Vec::new() };
         let scopes = scope::resolve(&tree, &mut notes);
-        imports(&tree, resolves, &mut notes);
+        check_imports(&tree, resolves, &mut notes);
         loops::find(&tree, &scopes, &mut notes);
         check::check(&tree, &scopes, &imported, &mut notes);
         notes.list
     });
     let Some(mut notes) = found else {
-        let start = Place { line: 1, column: 1 };
-        let range = PlaceRange {
+        let start = LineColumn { line: 1, column: 1 };
+        let range = SourceRange {
             begin: start,
             end: start,
         };
@@ -152,8 +154,8 @@ pub fn lint_following(
         )];
     };
     notes.sort_by_key(|note| (note.span.start, note.span.end, note.code));
-    let lines = Lines::of(text);
-    let finding = |note: Note| Finding {
+    let lines = LineIndex::new(text);
+    let finding = |note: RawFinding| LintFinding {
         severity: note.code.severity(),
         code: note.code,
         file: file.to_owned(),
@@ -164,9 +166,9 @@ pub fn lint_following(
     notes.into_iter().map(finding).collect()
 }
 
-fn unreadable(file: &str, range: PlaceRange, message: String) -> Finding {
-    let (severity, code) = (Severity::Error, Code::Syntax);
-    Finding {
+fn unreadable(file: &str, range: SourceRange, message: String) -> LintFinding {
+    let (severity, code) = (LintSeverity::Error, LintCode::Syntax);
+    LintFinding {
         severity,
         code,
         file: file.to_owned(),
@@ -176,41 +178,47 @@ fn unreadable(file: &str, range: PlaceRange, message: String) -> Finding {
     }
 }
 
-impl Code {
-    fn severity(self) -> Severity {
+impl LintCode {
+    fn severity(self) -> LintSeverity {
         match self {
-            Self::UnusedVariable | Self::EndlessLoop => Severity::Warning,
+            Self::UnusedVariable | Self::EndlessLoop => LintSeverity::Warning,
             Self::Syntax
             | Self::UnknownVariable
             | Self::OutsideObject
             | Self::UnresolvedImport
             | Self::Type
-            | Self::Arguments => Severity::Error,
+            | Self::Arguments => LintSeverity::Error,
         }
     }
 }
 
 /// A finding whose place is still in bytes.
-struct Note {
-    code: Code,
+struct RawFinding {
+    code: LintCode,
     span: Span,
     message: String,
     hint: Option<String>,
 }
 
 /// The findings so far.
-struct Notes {
-    list: Vec<Note>,
+struct RawFindings {
+    list: Vec<RawFinding>,
 }
 
-impl Notes {
-    fn add(&mut self, code: Code, span: Span, message: impl Into<String>) {
+impl RawFindings {
+    fn add(&mut self, code: LintCode, span: Span, message: impl Into<String>) {
         self.add_with_hint(code, span, message, None);
     }
 
-    fn add_with_hint(&mut self, code: Code, span: Span, message: impl Into<String>, hint: Option<String>) {
+    fn add_with_hint(
+        &mut self,
+        code: LintCode,
+        span: Span,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
         let message = message.into();
-        self.list.push(Note {
+        self.list.push(RawFinding {
             code,
             span,
             message,
@@ -219,12 +227,12 @@ impl Notes {
     }
 }
 
-fn imports(tree: &Tree<'_>, resolves: &Resolves<'_>, notes: &mut Notes) {
+fn check_imports(tree: &SyntaxTree<'_>, resolves: &ImportPredicate<'_>, notes: &mut RawFindings) {
     for node in &tree.nodes {
-        let Kind::Import { file, .. } = &node.kind else {
+        let NodeKind::Import { file, .. } = &node.kind else {
             continue;
         };
-        let Kind::Text { style, value, .. } = &tree.node(*file).kind else {
+        let NodeKind::Text { style, value, .. } = &tree.node(*file).kind else {
             continue;
         };
         let path = match style.keeps_escapes() {
@@ -236,7 +244,12 @@ fn imports(tree: &Tree<'_>, resolves: &Resolves<'_>, notes: &mut Notes) {
                 format!("couldn't open import {path:?}: no match locally or in the Jsonnet library paths");
             let hint =
                 "is the package installed, and is the path relative to this file or to a library path?";
-            notes.add_with_hint(Code::UnresolvedImport, node.span, message, Some(hint.to_owned()));
+            notes.add_with_hint(
+                LintCode::UnresolvedImport,
+                node.span,
+                message,
+                Some(hint.to_owned()),
+            );
         }
     }
 }

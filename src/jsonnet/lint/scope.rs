@@ -1,8 +1,8 @@
 //! The resolution of names: the binding each name means.
 
-use super::{Code, Notes};
+use super::{LintCode, RawFindings};
 use crate::jsonnet::syntax::{
-    Bind, Field, FieldKind, FieldName, ForSpec, Kind, NodeId, Parameters, Span, Tree, each_child,
+    Bind, Field, FieldKind, FieldName, ForSpec, NodeId, NodeKind, Parameters, Span, SyntaxTree, each_child,
 };
 use std::collections::HashMap;
 
@@ -13,88 +13,88 @@ const HINTS_MAX: usize = 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
     /// The standard library.
-    Standard,
+    StandardLibrary,
     /// A value: a local without parameters.
     Value(NodeId),
     /// A function: which bind of which node.
     Function { of: NodeId, bind: usize },
     /// A value that a call or a comprehension puts there.
-    Open,
+    Dynamic,
 }
 
 /// The names of a file.
 pub(super) struct Scopes {
     /// The number of the binding for each node that is a variable.
-    meant: HashMap<NodeId, usize>,
+    numbers: HashMap<NodeId, usize>,
     bindings: Vec<Binding>,
 }
 
 impl Scopes {
     /// The number of the binding a variable means.
-    pub(super) fn number(&self, variable: NodeId) -> Option<usize> {
-        self.meant.get(&variable).copied()
+    pub(super) fn binding_number(&self, variable: NodeId) -> Option<usize> {
+        self.numbers.get(&variable).copied()
     }
 
     /// The binding a variable means.
     pub(super) fn binding(&self, variable: NodeId) -> Option<Binding> {
-        self.bindings.get(self.number(variable)?).copied()
+        self.bindings.get(self.binding_number(variable)?).copied()
     }
 }
 
 /// Finds what each name means, and notes names that mean nothing and locals that nothing means.
-pub(super) fn resolve(tree: &Tree<'_>, notes: &mut Notes) -> Scopes {
-    let mut resolver = Resolver {
+pub(super) fn resolve(tree: &SyntaxTree<'_>, notes: &mut RawFindings) -> Scopes {
+    let mut resolver = NameResolver {
         tree,
         notes,
         scopes: Scopes {
-            meant: HashMap::new(),
+            numbers: HashMap::new(),
             bindings: Vec::new(),
         },
         uses: Vec::new(),
         visible: HashMap::new(),
         opened: Vec::new(),
-        objects: 0,
+        object_depth: 0,
         hints_left: HINTS_MAX,
     };
-    resolver.declare("std", Binding::Standard, None);
+    resolver.declare("std", Binding::StandardLibrary, None);
     resolver.expression(tree.root);
     resolver.note_unused();
     resolver.scopes
 }
 
 /// A local that wants to be used, and how often it is.
-struct Uses<'s> {
+struct UseCount<'s> {
     name: &'s str,
     span: Option<Span>,
     count: usize,
 }
 
-struct Resolver<'t, 's, 'n> {
-    tree: &'t Tree<'s>,
-    notes: &'n mut Notes,
+struct NameResolver<'t, 's, 'n> {
+    tree: &'t SyntaxTree<'s>,
+    notes: &'n mut RawFindings,
     scopes: Scopes,
-    uses: Vec<Uses<'s>>,
+    uses: Vec<UseCount<'s>>,
     /// The bindings of a name, the nearest last.
     visible: HashMap<&'s str, Vec<usize>>,
     /// Names in the order they became visible.
     opened: Vec<&'s str>,
     /// The number of objects around.
-    objects: usize,
+    object_depth: usize,
     hints_left: usize,
 }
 
-impl<'t, 's> Resolver<'t, 's, '_> {
+impl<'t, 's> NameResolver<'t, 's, '_> {
     /// Makes a name visible. Only a name with a span is missed when nothing uses it.
     fn declare(&mut self, name: &'s str, binding: Binding, span: Option<Span>) {
         let number = self.scopes.bindings.len();
         self.scopes.bindings.push(binding);
-        self.uses.push(Uses { name, span, count: 0 });
+        self.uses.push(UseCount { name, span, count: 0 });
         self.visible.entry(name).or_default().push(number);
         self.opened.push(name);
     }
 
     /// Runs a part; the names it declares are forgotten after it.
-    fn within(&mut self, part: impl FnOnce(&mut Self)) {
+    fn with_scope(&mut self, part: impl FnOnce(&mut Self)) {
         let before = self.opened.len();
         part(self);
         for name in self.opened.drain(before..) {
@@ -105,25 +105,25 @@ impl<'t, 's> Resolver<'t, 's, '_> {
     }
 
     fn expression(&mut self, id: NodeId) {
-        self.within(|resolver| {
+        self.with_scope(|resolver| {
             let mut next = Some(id);
             // A row of locals and assertions is a loop.
             while let Some(id) = next {
-                next = resolver.one(id);
+                next = resolver.resolve_node(id);
             }
         });
     }
 
-    fn one(&mut self, id: NodeId) -> Option<NodeId> {
+    fn resolve_node(&mut self, id: NodeId) -> Option<NodeId> {
         let tree = self.tree;
         let node = tree.node(id);
         match &node.kind {
-            Kind::Variable(name) => self.variable(id, name, node.span),
-            Kind::Local { binds, body } => {
+            NodeKind::Variable(name) => self.variable(id, name, node.span),
+            NodeKind::Local { binds, body } => {
                 self.binds(id, binds);
                 return Some(*body);
             }
-            Kind::Assert {
+            NodeKind::Assert {
                 condition,
                 message,
                 rest,
@@ -133,39 +133,39 @@ impl<'t, 's> Resolver<'t, 's, '_> {
                 message.iter().for_each(|(_, message)| self.expression(*message));
                 return Some(*rest);
             }
-            Kind::Function { parameters, body } => self.function(Some(parameters), *body),
-            Kind::Object { fields, .. } => self.object(id, fields, &[]),
-            Kind::ObjectComprehension { fields, specs, .. } => {
-                self.within(|resolver| {
+            NodeKind::Function { parameters, body } => self.function(Some(parameters), *body),
+            NodeKind::Object { fields, .. } => self.object(id, fields, &[]),
+            NodeKind::ObjectComprehension { fields, specs, .. } => {
+                self.with_scope(|resolver| {
                     resolver.specs(specs);
                     resolver.object(id, fields, specs);
                 });
             }
-            Kind::ArrayComprehension { body, specs, .. } => self.within(|resolver| {
+            NodeKind::ArrayComprehension { body, specs, .. } => self.with_scope(|resolver| {
                 resolver.specs(specs);
                 resolver.expression(*body);
             }),
             kind => {
-                self.needs_object(kind, node.span);
+                self.check_object_use(kind, node.span);
                 each_child(kind, &mut |child| self.expression(child));
             }
         }
         None
     }
 
-    fn needs_object(&mut self, kind: &Kind<'_>, span: Span) {
-        if self.objects > 0 {
+    fn check_object_use(&mut self, kind: &NodeKind<'_>, span: Span) {
+        if self.object_depth > 0 {
             return;
         }
         let message = match kind {
-            Kind::SelfObject => "Can't use self outside of an object.",
-            Kind::SuperIndex { .. } | Kind::SuperMember { .. } | Kind::InSuper { .. } => {
+            NodeKind::SelfObject => "Can't use self outside of an object.",
+            NodeKind::SuperIndex { .. } | NodeKind::SuperMember { .. } | NodeKind::InSuper { .. } => {
                 "Can't use super outside of an object."
             }
-            Kind::Dollar => "No top-level object found.",
+            NodeKind::Dollar => "No top-level object found.",
             _ => return,
         };
-        self.notes.add(Code::OutsideObject, span, message);
+        self.notes.add(LintCode::OutsideObject, span, message);
     }
 
     fn variable(&mut self, id: NodeId, name: &str, span: Span) {
@@ -179,9 +179,9 @@ impl<'t, 's> Resolver<'t, 's, '_> {
             let message = format!("Unknown variable: {name}");
             return self
                 .notes
-                .add_with_hint(Code::UnknownVariable, span, message, hint);
+                .add_with_hint(LintCode::UnknownVariable, span, message, hint);
         };
-        self.scopes.meant.insert(id, number);
+        self.scopes.numbers.insert(id, number);
         if let Some(uses) = self.uses.get_mut(number) {
             uses.count += 1;
         }
@@ -215,12 +215,12 @@ impl<'t, 's> Resolver<'t, 's, '_> {
     }
 
     fn function(&mut self, parameters: Option<&'t Parameters<'s>>, body: NodeId) {
-        self.within(|resolver| {
+        self.with_scope(|resolver| {
             let list = parameters
                 .map(|parameters| parameters.list.as_slice())
                 .unwrap_or_default();
             for parameter in list {
-                resolver.declare(parameter.name, Binding::Open, None);
+                resolver.declare(parameter.name, Binding::Dynamic, None);
             }
             for (_, default) in list.iter().filter_map(|parameter| parameter.default) {
                 resolver.expression(default);
@@ -232,7 +232,7 @@ impl<'t, 's> Resolver<'t, 's, '_> {
     fn specs(&mut self, specs: &'t [ForSpec<'s>]) {
         for spec in specs {
             self.expression(spec.array);
-            self.declare(spec.variable, Binding::Open, None);
+            self.declare(spec.variable, Binding::Dynamic, None);
             spec.conditions
                 .iter()
                 .for_each(|spec| self.expression(spec.condition));
@@ -245,7 +245,7 @@ impl<'t, 's> Resolver<'t, 's, '_> {
         if specs.is_empty() {
             fields.iter().for_each(|field| self.field_name(field));
         }
-        self.within(|resolver| {
+        self.with_scope(|resolver| {
             for (index, field) in fields.iter().enumerate() {
                 if let FieldKind::Local { name, .. } = &field.kind {
                     let binding = match field.parameters {
@@ -258,7 +258,7 @@ impl<'t, 's> Resolver<'t, 's, '_> {
             if !specs.is_empty() {
                 fields.iter().for_each(|field| resolver.field_name(field));
             }
-            resolver.objects += 1;
+            resolver.object_depth += 1;
             for field in fields {
                 resolver.function(field.parameters.as_deref(), field.value);
                 if let FieldKind::Assert {
@@ -268,7 +268,7 @@ impl<'t, 's> Resolver<'t, 's, '_> {
                     resolver.expression(*message);
                 }
             }
-            resolver.objects -= 1;
+            resolver.object_depth -= 1;
         });
     }
 
@@ -286,7 +286,7 @@ impl<'t, 's> Resolver<'t, 's, '_> {
         for uses in &self.uses {
             if let (Some(span), 0) = (uses.span, uses.count) {
                 self.notes.add(
-                    Code::UnusedVariable,
+                    LintCode::UnusedVariable,
                     span,
                     format!("Unused variable: {}", uses.name),
                 );

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 //! Tests of the lints: each message has a case, and what is right has none.
 
-use super::{Code, Followed, Severity, Sources, lint, lint_following};
+use super::{ImportCache, ImportLookup, LintCode, LintSeverity, lint, lint_with_imports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -138,16 +138,16 @@ fn every_message_has_its_place() {
 #[test]
 fn only_what_fails_is_an_error() {
     let findings = lint("a.jsonnet", "local a = 1, b = b; {}.c", &|_| true);
-    let severities: Vec<(Code, Severity)> = findings
+    let severities: Vec<(LintCode, LintSeverity)> = findings
         .iter()
         .map(|finding| (finding.code, finding.severity))
         .collect();
     assert_eq!(
         severities,
         [
-            (Code::UnusedVariable, Severity::Warning),
-            (Code::EndlessLoop, Severity::Warning),
-            (Code::Type, Severity::Error),
+            (LintCode::UnusedVariable, LintSeverity::Warning),
+            (LintCode::EndlessLoop, LintSeverity::Warning),
+            (LintCode::Type, LintSeverity::Error),
         ]
     );
 }
@@ -190,17 +190,17 @@ fn what_is_deep_or_long_ends() {
     ] {
         let findings = lint("a.jsonnet", &text, &|_| true);
         assert!(
-            findings.iter().all(|finding| finding.code != Code::Type),
+            findings.iter().all(|finding| finding.code != LintCode::Type),
             "{findings:?}"
         );
     }
 }
 
 /// Files that lie in one directory, by name.
-struct Beside<'a>(&'a [(&'a str, &'a str)]);
+struct SiblingFiles<'a>(&'a [(&'a str, &'a str)]);
 
-impl Sources for Beside<'_> {
-    fn meaning(&self, _importer: &str, import: &str) -> Option<String> {
+impl ImportLookup for SiblingFiles<'_> {
+    fn resolve(&self, _importer: &str, import: &str) -> Option<String> {
         let found = self.0.iter().find(|(name, _)| *name == import);
         found.map(|(name, _)| (*name).to_owned())
     }
@@ -212,13 +212,13 @@ impl Sources for Beside<'_> {
 }
 
 /// Returns the findings in a file that has others beside it.
-fn found_beside(text: &str, files: &[(&str, &str)]) -> Vec<String> {
-    let findings = lint_following(
+fn findings_with_files(text: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let findings = lint_with_imports(
         "main.jsonnet",
         text,
         &|_| true,
-        &Beside(files),
-        &Followed::default(),
+        &SiblingFiles(files),
+        &ImportCache::default(),
     );
     let shown = findings.iter();
     shown
@@ -227,7 +227,7 @@ fn found_beside(text: &str, files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn what_imports_give_is_followed() {
+fn the_linter_follows_imported_values() {
     let files = [
         ("42", "42"),
         (
@@ -239,7 +239,7 @@ fn what_imports_give_is_followed() {
         ("cycle2", "{ other: (import 'cycle').x, x: 1 }"),
         ("broken", "{ a: "),
     ];
-    let found = |text: &str| found_beside(text, &files);
+    let found = |text: &str| findings_with_files(text, &files);
     for (text, expected) in [
         (
             "(import '42')()",
@@ -282,7 +282,7 @@ fn what_imports_give_is_followed() {
 }
 
 #[test]
-fn what_fails_gives_nothing() {
+fn a_failing_access_has_no_value_for_the_linter() {
     assert_eq!(
         found("42[0].a()"),
         [
@@ -294,12 +294,12 @@ fn what_fails_gives_nothing() {
 }
 
 /// A chain of files, each of which imports the next, and how often texts were read.
-struct Chain {
+struct ImportChain {
     files: Vec<String>,
     read: AtomicUsize,
 }
 
-impl Chain {
+impl ImportChain {
     fn new() -> Self {
         let link = |number: usize| match number {
             9 => "{ end: 'x', next: self }".to_owned(),
@@ -311,15 +311,15 @@ impl Chain {
         }
     }
 
-    fn found(&self, number: usize, followed: &Followed) -> Vec<String> {
+    fn found(&self, number: usize, followed: &ImportCache) -> Vec<String> {
         let text = format!("-(import '{number}').end");
-        let findings = lint_following("main.jsonnet", &text, &|_| true, self, followed);
+        let findings = lint_with_imports("main.jsonnet", &text, &|_| true, self, followed);
         findings.into_iter().map(|finding| finding.message).collect()
     }
 }
 
-impl Sources for Chain {
-    fn meaning(&self, _importer: &str, import: &str) -> Option<String> {
+impl ImportLookup for ImportChain {
+    fn resolve(&self, _importer: &str, import: &str) -> Option<String> {
         Some(import.to_owned())
     }
 
@@ -330,9 +330,9 @@ impl Sources for Chain {
 }
 
 #[test]
-fn what_was_followed_to_before_is_not_read_again_and_nothing_else_is_found() {
-    let (chain, followed) = (Chain::new(), Followed::default());
-    let alone = |number| chain.found(number, &Followed::default());
+fn imports_already_followed_are_not_read_again_and_give_equal_findings() {
+    let (chain, followed) = (ImportChain::new(), ImportCache::default());
+    let alone = |number| chain.found(number, &ImportCache::default());
     // From the fifth on the end is near enough to be known.
     for number in (0..10).chain((0..10).rev()) {
         let found = chain.found(number, &followed);
@@ -348,11 +348,11 @@ fn what_was_followed_to_before_is_not_read_again_and_nothing_else_is_found() {
 
 /// An import that means another file the next time, as it may in another environment.
 #[test]
-fn what_is_kept_of_a_file_counts_only_where_its_imports_mean_the_same() {
-    let followed = Followed::default();
+fn a_cached_file_is_reused_only_if_its_imports_resolve_the_same() {
+    let followed = ImportCache::default();
     let found = |files: &[(&str, &str)]| {
         let text = "-(import 'a').b";
-        let findings = lint_following("main.jsonnet", text, &|_| true, &Beside(files), &followed);
+        let findings = lint_with_imports("main.jsonnet", text, &|_| true, &SiblingFiles(files), &followed);
         findings
             .into_iter()
             .map(|finding| finding.message)

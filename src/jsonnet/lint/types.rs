@@ -1,11 +1,11 @@
 //! The kind of value an expression has, as far as the file alone shows it for sure.
 
-use super::follow::{Foreign, ForeignShape, Imported};
+use super::import_values::{ImportedShape, ImportedValue, ImportedValues};
 use super::kinds::Kinds;
 use super::scope::{Binding, Scopes};
-use super::standard;
+use super::standard_library;
 use crate::jsonnet::syntax::{
-    Apply, BinaryOperator, Field, FieldKind, FieldName, ImportKind, Kind, NodeId, Parameters, Tree,
+    Apply, BinaryOperator, Field, FieldKind, FieldName, ImportKind, NodeId, NodeKind, Parameters, SyntaxTree,
     UnaryOperator,
 };
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Expressions that are followed from one to the next, through names and calls.
-const FOLLOWED_MAX: usize = 64;
+const INFERENCE_DEPTH_MAX: usize = 64;
 /// Fields of an object that is still known field by field.
 const FIELDS_MAX: usize = 1_000;
 /// Objects whose sum is still known field by field.
@@ -25,12 +25,12 @@ const ALTERNATIVES_MAX: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Type<'t, 's> {
     pub(super) kinds: Kinds,
-    pub(super) shape: Shape<'t, 's>,
+    pub(super) shape: ValueShape<'t, 's>,
 }
 
 /// The known facts about a value beyond its kind.
 #[derive(Clone, Debug)]
-pub(super) enum Shape<'t, 's> {
+pub(super) enum ValueShape<'t, 's> {
     Unknown,
     /// The items of an array.
     Items(NodeId),
@@ -45,153 +45,157 @@ pub(super) enum Shape<'t, 's> {
     /// A function that takes at least and at most so many arguments.
     Arity(usize, usize),
     /// A value of another file.
-    Foreign(Arc<Foreign>),
+    Imported(Arc<ImportedValue>),
     /// The standard library.
-    Standard,
+    StandardLibrary,
 }
 
 impl Type<'_, '_> {
-    fn of(kinds: Kinds) -> Self {
+    fn from_kinds(kinds: Kinds) -> Self {
         Self {
             kinds,
-            shape: Shape::Unknown,
+            shape: ValueShape::Unknown,
         }
     }
 
     fn any() -> Self {
-        Self::of(Kinds::ANY)
+        Self::from_kinds(Kinds::ANY)
     }
 
     /// Returns the type of an expression that fails: no value at all.
     fn nothing() -> Self {
-        Self::of(Kinds::NOTHING)
+        Self::from_kinds(Kinds::NOTHING)
     }
 }
 
 /// A field that was looked for.
-pub(super) enum Found<'t, 's> {
+pub(super) enum FieldLookup<'t, 's> {
     /// The field is there, or may be.
     Value(Type<'t, 's>),
     /// The field is not there for sure.
     Missing,
 }
 
-pub(super) struct Types<'t, 's> {
-    tree: &'t Tree<'s>,
+pub(super) struct TypeInference<'t, 's> {
+    tree: &'t SyntaxTree<'s>,
     scopes: &'t Scopes,
-    imported: &'t Imported,
-    known: Vec<Option<Type<'t, 's>>>,
-    followed: usize,
+    imported: &'t ImportedValues,
+    inferred: Vec<Option<Type<'t, 's>>>,
+    depth: usize,
 }
 
-impl<'t, 's> Types<'t, 's> {
-    pub(super) fn new(tree: &'t Tree<'s>, scopes: &'t Scopes, imported: &'t Imported) -> Self {
+impl<'t, 's> TypeInference<'t, 's> {
+    pub(super) fn new(tree: &'t SyntaxTree<'s>, scopes: &'t Scopes, imported: &'t ImportedValues) -> Self {
         Self {
             tree,
             scopes,
             imported,
-            known: vec![None; tree.nodes.len()],
-            followed: 0,
+            inferred: vec![None; tree.nodes.len()],
+            depth: 0,
         }
     }
 
     /// The file.
-    pub(super) fn tree(&self) -> &'t Tree<'s> {
+    pub(super) fn tree(&self) -> &'t SyntaxTree<'s> {
         self.tree
     }
 
     /// Returns the type of an expression. While it is being found out, it may be anything.
-    pub(super) fn of(&mut self, id: NodeId) -> Type<'t, 's> {
-        if let Some(Some(known)) = self.known.get(id.index()) {
+    pub(super) fn type_of(&mut self, id: NodeId) -> Type<'t, 's> {
+        if let Some(Some(known)) = self.inferred.get(id.index()) {
             return known.clone();
         }
-        if self.followed == FOLLOWED_MAX {
+        if self.depth == INFERENCE_DEPTH_MAX {
             return Type::any();
         }
-        self.remember(id, Type::any());
-        self.followed += 1;
-        let found = self.find(id);
-        self.followed -= 1;
-        self.remember(id, found.clone());
+        self.memoize(id, Type::any());
+        self.depth += 1;
+        let found = self.infer(id);
+        self.depth -= 1;
+        self.memoize(id, found.clone());
         found
     }
 
-    fn remember(&mut self, id: NodeId, found: Type<'t, 's>) {
-        if let Some(place) = self.known.get_mut(id.index()) {
+    fn memoize(&mut self, id: NodeId, found: Type<'t, 's>) {
+        if let Some(place) = self.inferred.get_mut(id.index()) {
             *place = Some(found);
         }
     }
 
-    fn find(&mut self, id: NodeId) -> Type<'t, 's> {
+    fn infer(&mut self, id: NodeId) -> Type<'t, 's> {
         let tree = self.tree;
         match &tree.node(id).kind {
-            Kind::Null => Type::of(Kinds::NULL),
-            Kind::Boolean(_) | Kind::InSuper { .. } => Type::of(Kinds::BOOLEAN),
-            Kind::Number(_) => Type::of(Kinds::NUMBER),
-            Kind::Text { .. } => Type::of(Kinds::TEXT),
-            Kind::Array { .. } => Type {
+            NodeKind::Null => Type::from_kinds(Kinds::NULL),
+            NodeKind::Boolean(_) | NodeKind::InSuper { .. } => Type::from_kinds(Kinds::BOOLEAN),
+            NodeKind::Number(_) => Type::from_kinds(Kinds::NUMBER),
+            NodeKind::Text { .. } => Type::from_kinds(Kinds::TEXT),
+            NodeKind::Array { .. } => Type {
                 kinds: Kinds::ARRAY,
-                shape: Shape::Items(id),
+                shape: ValueShape::Items(id),
             },
-            Kind::ArrayComprehension { .. } => Type::of(Kinds::ARRAY),
-            Kind::Object { fields, .. } if fields.len() <= FIELDS_MAX => Type {
+            NodeKind::ArrayComprehension { .. } => Type::from_kinds(Kinds::ARRAY),
+            NodeKind::Object { fields, .. } if fields.len() <= FIELDS_MAX => Type {
                 kinds: Kinds::OBJECT,
-                shape: Shape::Objects(Rc::new([id])),
+                shape: ValueShape::Objects(Rc::new([id])),
             },
-            Kind::Object { .. } | Kind::ObjectComprehension { .. } | Kind::SelfObject | Kind::Dollar => {
-                Type::of(Kinds::OBJECT)
-            }
-            Kind::Function { parameters, body } => function(parameters, *body),
-            Kind::Local { body, .. } => self.of(*body),
-            Kind::Assert { rest, .. } => self.of(*rest),
-            Kind::Parens { inner, .. } => self.of(*inner),
-            Kind::Conditional(conditional) => {
-                let if_true = self.of(conditional.if_true);
+            NodeKind::Object { .. }
+            | NodeKind::ObjectComprehension { .. }
+            | NodeKind::SelfObject
+            | NodeKind::Dollar => Type::from_kinds(Kinds::OBJECT),
+            NodeKind::Function { parameters, body } => function(parameters, *body),
+            NodeKind::Local { body, .. } => self.type_of(*body),
+            NodeKind::Assert { rest, .. } => self.type_of(*rest),
+            NodeKind::Parens { inner, .. } => self.type_of(*inner),
+            NodeKind::Conditional(conditional) => {
+                let if_true = self.type_of(conditional.if_true);
                 let if_false = match conditional.if_false {
-                    Some((_, if_false)) => self.of(if_false),
-                    None => Type::of(Kinds::NULL),
+                    Some((_, if_false)) => self.type_of(if_false),
+                    None => Type::from_kinds(Kinds::NULL),
                 };
                 either(&if_true, &if_false)
             }
-            Kind::Import { kind, .. } => match kind {
-                ImportKind::Code => self.imported.get(&id).map_or_else(Type::any, Self::foreign),
-                ImportKind::Text => Type::of(Kinds::TEXT),
-                ImportKind::Bytes => Type::of(Kinds::ARRAY),
+            NodeKind::Import { kind, .. } => match kind {
+                ImportKind::Code => self.imported.get(&id).map_or_else(Type::any, Self::imported_type),
+                ImportKind::Text => Type::from_kinds(Kinds::TEXT),
+                ImportKind::Bytes => Type::from_kinds(Kinds::ARRAY),
             },
-            Kind::Unary { operator, .. } => Type::of(match operator {
+            NodeKind::Unary { operator, .. } => Type::from_kinds(match operator {
                 UnaryOperator::Not => Kinds::BOOLEAN,
                 UnaryOperator::BitNot | UnaryOperator::Plus | UnaryOperator::Minus => Kinds::NUMBER,
             }),
-            Kind::Binary {
+            NodeKind::Binary {
                 left,
                 operator,
                 right,
                 ..
             } => self.binary(*left, *operator, *right),
-            Kind::ApplyBrace { left, right } => self.sum(*left, *right),
-            Kind::Apply(apply) => self.result(apply),
-            Kind::Index { target, index, .. } => self.element(*target, *index),
-            Kind::Member { target, name, .. } => self.member(*target, name),
-            Kind::Variable(_) => self.variable(id),
+            NodeKind::ApplyBrace { left, right } => self.sum(*left, *right),
+            NodeKind::Apply(apply) => self.result(apply),
+            NodeKind::Index { target, index, .. } => self.element(*target, *index),
+            NodeKind::Member { target, name, .. } => self.member(*target, name),
+            NodeKind::Variable(_) => self.variable(id),
             // An error gives nothing at all, so whatever is done with it is right.
-            Kind::Error(_) | Kind::Slice(_) | Kind::SuperIndex { .. } | Kind::SuperMember { .. } => {
-                Type::any()
-            }
+            NodeKind::Error(_)
+            | NodeKind::Slice(_)
+            | NodeKind::SuperIndex { .. }
+            | NodeKind::SuperMember { .. } => Type::any(),
         }
     }
 
     fn variable(&mut self, id: NodeId) -> Type<'t, 's> {
         let tree = self.tree;
         match self.scopes.binding(id) {
-            Some(Binding::Standard) => Type {
+            Some(Binding::StandardLibrary) => Type {
                 kinds: Kinds::OBJECT,
-                shape: Shape::Standard,
+                shape: ValueShape::StandardLibrary,
             },
-            Some(Binding::Value(value)) => self.of(value),
+            Some(Binding::Value(value)) => self.type_of(value),
             Some(Binding::Function { of, bind }) => {
                 let found = match &tree.node(of).kind {
-                    Kind::Local { binds, .. } => binds.get(bind).map(|bind| (&bind.parameters, bind.body)),
-                    Kind::Object { fields, .. } | Kind::ObjectComprehension { fields, .. } => {
+                    NodeKind::Local { binds, .. } => {
+                        binds.get(bind).map(|bind| (&bind.parameters, bind.body))
+                    }
+                    NodeKind::Object { fields, .. } | NodeKind::ObjectComprehension { fields, .. } => {
                         fields.get(bind).map(|field| (&field.parameters, field.value))
                     }
                     _ => None,
@@ -201,7 +205,7 @@ impl<'t, 's> Types<'t, 's> {
                     _ => Type::any(),
                 }
             }
-            Some(Binding::Open) | None => Type::any(),
+            Some(Binding::Dynamic) | None => Type::any(),
         }
     }
 
@@ -209,10 +213,10 @@ impl<'t, 's> Types<'t, 's> {
         match operator {
             BinaryOperator::Plus => self.sum(left, right),
             BinaryOperator::Modulo => {
-                let left = self.of(left).kinds;
+                let left = self.type_of(left).kinds;
                 match () {
-                    () if left.must_be(Kinds::NUMBER) => Type::of(Kinds::NUMBER),
-                    () if left.must_be(Kinds::TEXT) => Type::of(Kinds::TEXT),
+                    () if left.must_be(Kinds::NUMBER) => Type::from_kinds(Kinds::NUMBER),
+                    () if left.must_be(Kinds::TEXT) => Type::from_kinds(Kinds::TEXT),
                     () => Type::any(),
                 }
             }
@@ -223,7 +227,7 @@ impl<'t, 's> Types<'t, 's> {
             | BinaryOperator::ShiftRight
             | BinaryOperator::BitAnd
             | BinaryOperator::BitXor
-            | BinaryOperator::BitOr => Type::of(Kinds::NUMBER),
+            | BinaryOperator::BitOr => Type::from_kinds(Kinds::NUMBER),
             BinaryOperator::Greater
             | BinaryOperator::GreaterOrEqual
             | BinaryOperator::Less
@@ -232,29 +236,31 @@ impl<'t, 's> Types<'t, 's> {
             | BinaryOperator::Equal
             | BinaryOperator::Unequal
             | BinaryOperator::And
-            | BinaryOperator::Or => Type::of(Kinds::BOOLEAN),
+            | BinaryOperator::Or => Type::from_kinds(Kinds::BOOLEAN),
         }
     }
 
     fn sum(&mut self, left: NodeId, right: NodeId) -> Type<'t, 's> {
-        let (left, right) = (self.of(left), self.of(right));
+        let (left, right) = (self.type_of(left), self.type_of(right));
         let both = |kind: Kinds| left.kinds.must_be(kind) && right.kinds.must_be(kind);
         if left.kinds.must_be(Kinds::TEXT) || right.kinds.must_be(Kinds::TEXT) {
-            return Type::of(Kinds::TEXT);
+            return Type::from_kinds(Kinds::TEXT);
         }
         for kind in [Kinds::NUMBER, Kinds::ARRAY] {
             if both(kind) {
-                return Type::of(kind);
+                return Type::from_kinds(kind);
             }
         }
         if !both(Kinds::OBJECT) {
             return Type::any();
         }
         let shape = match (&left.shape, &right.shape) {
-            (Shape::Objects(one), Shape::Objects(other)) if one.len() + other.len() <= SUMMED_MAX => {
-                Shape::Objects(one.iter().chain(other.iter()).copied().collect())
+            (ValueShape::Objects(one), ValueShape::Objects(other))
+                if one.len() + other.len() <= SUMMED_MAX =>
+            {
+                ValueShape::Objects(one.iter().chain(other.iter()).copied().collect())
             }
-            _ => Shape::Unknown,
+            _ => ValueShape::Unknown,
         };
         Type {
             kinds: Kinds::OBJECT,
@@ -265,21 +271,21 @@ impl<'t, 's> Types<'t, 's> {
     fn result(&mut self, apply: &Apply<'s>) -> Type<'t, 's> {
         let tree = self.tree;
         if let Some(standard) = self.standard_function(apply.target) {
-            let shape = match standard.gives {
-                Kinds::ARRAY if standard.items != Kinds::ANY => Shape::ItemsOf(standard.items),
-                _ => Shape::Unknown,
+            let shape = match standard.result {
+                Kinds::ARRAY if standard.items != Kinds::ANY => ValueShape::ItemsOf(standard.items),
+                _ => ValueShape::Unknown,
             };
-            let kinds = standard.gives;
+            let kinds = standard.result;
             return Type { kinds, shape };
         }
-        let target = self.of(apply.target);
+        let target = self.type_of(apply.target);
         if !target.kinds.may_be(Kinds::FUNCTION) {
             return Type::nothing();
         }
         match target.shape {
-            Shape::Function(_, body) if tree.nodes.len() > body.index() => self.of(body),
-            Shape::Foreign(foreign) => match &foreign.shape {
-                ForeignShape::Function(_, gives) => Self::foreign(gives),
+            ValueShape::Function(_, body) if tree.nodes.len() > body.index() => self.type_of(body),
+            ValueShape::Imported(foreign) => match &foreign.shape {
+                ImportedShape::Function(_, gives) => Self::imported_type(gives),
                 _ => Type::any(),
             },
             _ => Type::any(),
@@ -287,63 +293,63 @@ impl<'t, 's> Types<'t, 's> {
     }
 
     fn member(&mut self, target: NodeId, name: &str) -> Type<'t, 's> {
-        if !self.of(target).kinds.may_be(Kinds::OBJECT) {
+        if !self.type_of(target).kinds.may_be(Kinds::OBJECT) {
             return Type::nothing();
         }
         match self.field(target, name) {
-            Found::Value(value) => value,
-            Found::Missing => Type::nothing(),
+            FieldLookup::Value(value) => value,
+            FieldLookup::Missing => Type::nothing(),
         }
     }
 
     /// The function of the standard library an expression names.
-    pub(super) fn standard_function(&mut self, id: NodeId) -> Option<standard::StandardFunction> {
+    pub(super) fn standard_function(&mut self, id: NodeId) -> Option<standard_library::StandardFunction> {
         let tree = self.tree;
-        let Kind::Member { target, name, .. } = &tree.node(id).kind else {
+        let NodeKind::Member { target, name, .. } = &tree.node(id).kind else {
             return None;
         };
-        let target = self.of(*target);
-        matches!(target.shape, Shape::Standard).then(|| standard::function(name))?
+        let target = self.type_of(*target);
+        matches!(target.shape, ValueShape::StandardLibrary).then(|| standard_library::function(name))?
     }
 
     fn element(&mut self, target: NodeId, index: NodeId) -> Type<'t, 's> {
         let tree = self.tree;
-        let (indexed, by) = (self.of(target), self.of(index).kinds);
+        let (indexed, by) = (self.type_of(target), self.type_of(index).kinds);
         let is_list = indexed.kinds.may_be(Kinds::ARRAY.or(Kinds::TEXT)) && by.may_be(Kinds::NUMBER);
         let is_object = indexed.kinds.may_be(Kinds::OBJECT) && by.may_be(Kinds::TEXT);
         if !is_list && !is_object {
             return Type::nothing();
         }
         if indexed.kinds.must_be(Kinds::TEXT) {
-            return Type::of(Kinds::TEXT);
+            return Type::from_kinds(Kinds::TEXT);
         }
-        if let Shape::ItemsOf(kinds) = indexed.shape {
-            return Type::of(kinds);
+        if let ValueShape::ItemsOf(kinds) = indexed.shape {
+            return Type::from_kinds(kinds);
         }
         match &tree.node(index).kind {
-            Kind::Text { .. } => match tree.literal(index) {
+            NodeKind::Text { .. } => match tree.literal(index) {
                 Some(name) => self.member(target, &name),
                 None => Type::any(),
             },
-            Kind::Number(number) => number
+            NodeKind::Number(number) => number
                 .parse::<usize>()
                 .map_or_else(|_| Type::any(), |number| self.item(&indexed.shape, number)),
             _ => Type::any(),
         }
     }
 
-    fn item(&mut self, array: &Shape<'t, 's>, number: usize) -> Type<'t, 's> {
+    fn item(&mut self, array: &ValueShape<'t, 's>, number: usize) -> Type<'t, 's> {
         let tree = self.tree;
         match array {
-            Shape::Items(array) => match &tree.node(*array).kind {
-                Kind::Array { items, .. } => match items.get(number) {
-                    Some(item) => self.of(item.expression),
+            ValueShape::Items(array) => match &tree.node(*array).kind {
+                NodeKind::Array { items, .. } => match items.get(number) {
+                    Some(item) => self.type_of(item.expression),
                     None => Type::any(),
                 },
                 _ => Type::any(),
             },
-            Shape::Foreign(foreign) => match &foreign.shape {
-                ForeignShape::Items(items) => items.get(number).map_or_else(Type::any, Self::foreign),
+            ValueShape::Imported(foreign) => match &foreign.shape {
+                ImportedShape::Items(items) => items.get(number).map_or_else(Type::any, Self::imported_type),
                 _ => Type::any(),
             },
             _ => Type::any(),
@@ -351,47 +357,47 @@ impl<'t, 's> Types<'t, 's> {
     }
 
     /// A field of what an expression gives.
-    pub(super) fn field(&mut self, target: NodeId, name: &str) -> Found<'t, 's> {
-        let target = self.of(target);
+    pub(super) fn field(&mut self, target: NodeId, name: &str) -> FieldLookup<'t, 's> {
+        let target = self.type_of(target);
         if !target.kinds.must_be(Kinds::OBJECT) {
-            return Found::Value(Type::any());
+            return FieldLookup::Value(Type::any());
         }
         match target.shape {
-            Shape::Objects(objects) => self.field_of_sum(&objects, name),
+            ValueShape::Objects(objects) => self.field_of_sum(&objects, name),
             // Where one of them lacks the field, using it fails; where it does not fail, it is another.
-            Shape::OneOf(sums) => {
-                let mut found = Found::Missing;
+            ValueShape::OneOf(sums) => {
+                let mut found = FieldLookup::Missing;
                 for objects in sums.iter() {
                     found = found.or(self.field_of_sum(objects, name));
                 }
                 found
             }
-            Shape::Foreign(foreign) => match &foreign.shape {
-                ForeignShape::Fields(fields) => fields
-                    .get(name)
-                    .map_or(Found::Missing, |field| Found::Value(Self::foreign(field))),
-                _ => Found::Value(Type::any()),
+            ValueShape::Imported(foreign) => match &foreign.shape {
+                ImportedShape::Fields(fields) => fields.get(name).map_or(FieldLookup::Missing, |field| {
+                    FieldLookup::Value(Self::imported_type(field))
+                }),
+                _ => FieldLookup::Value(Type::any()),
             },
-            _ => Found::Value(Type::any()),
+            _ => FieldLookup::Value(Type::any()),
         }
     }
 
     /// A field of a sum of objects: the rightmost of that name, or one right of it whose name is computed.
-    pub(super) fn field_of_sum(&mut self, objects: &[NodeId], name: &str) -> Found<'t, 's> {
+    pub(super) fn field_of_sum(&mut self, objects: &[NodeId], name: &str) -> FieldLookup<'t, 's> {
         let tree = self.tree;
-        let mut found = Found::Missing;
+        let mut found = FieldLookup::Missing;
         for object in objects.iter().rev() {
-            let Kind::Object { fields, .. } = &tree.node(*object).kind else {
+            let NodeKind::Object { fields, .. } = &tree.node(*object).kind else {
                 continue;
             };
             let named = fields
                 .iter()
                 .find(|field| field_name(tree, field).is_some_and(|own| own == name));
             if let Some(field) = named {
-                return found.or(Found::Value(self.value(field)));
+                return found.or(FieldLookup::Value(self.value(field)));
             }
             for field in fields.iter().filter(|field| is_computed(field)) {
-                found = found.or(Found::Value(self.value(field)));
+                found = found.or(FieldLookup::Value(self.value(field)));
             }
         }
         found
@@ -400,14 +406,14 @@ impl<'t, 's> Types<'t, 's> {
     fn value(&mut self, field: &'t Field<'s>) -> Type<'t, 's> {
         match (&field.parameters, &field.kind) {
             (Some(parameters), _) => function(parameters, field.value),
-            (None, FieldKind::Field { plus: false, .. }) => self.of(field.value),
+            (None, FieldKind::Field { plus: false, .. }) => self.type_of(field.value),
             // What is added to is found further left, or nowhere.
             (None, _) => Type::any(),
         }
     }
 }
 
-impl Found<'_, '_> {
+impl FieldLookup<'_, '_> {
     /// Returns the result for a value that is either of two.
     fn or(self, other: Self) -> Self {
         match (self, other) {
@@ -420,49 +426,49 @@ impl Found<'_, '_> {
 fn function<'t, 's>(parameters: &'t Parameters<'s>, body: NodeId) -> Type<'t, 's> {
     Type {
         kinds: Kinds::FUNCTION,
-        shape: Shape::Function(parameters, body),
+        shape: ValueShape::Function(parameters, body),
     }
 }
 
 /// Returns the number of arguments a function takes, at least and at most.
-fn arity(shape: &Shape<'_, '_>) -> Option<(usize, usize)> {
+fn arity(shape: &ValueShape<'_, '_>) -> Option<(usize, usize)> {
     match shape {
-        Shape::Function(parameters, _) => {
+        ValueShape::Function(parameters, _) => {
             let needed = parameters
                 .list
                 .iter()
                 .filter(|parameter| parameter.default.is_none());
             Some((needed.count(), parameters.list.len()))
         }
-        Shape::Arity(min, max) => Some((*min, *max)),
-        Shape::Foreign(foreign) => match &foreign.shape {
-            ForeignShape::Function(parameters, _) => {
+        ValueShape::Arity(min, max) => Some((*min, *max)),
+        ValueShape::Imported(foreign) => match &foreign.shape {
+            ImportedShape::Function(parameters, _) => {
                 let needed = parameters.iter().filter(|(_, is_needed)| *is_needed);
                 Some((needed.count(), parameters.len()))
             }
             _ => None,
         },
-        Shape::Unknown
-        | Shape::Items(_)
-        | Shape::ItemsOf(_)
-        | Shape::Objects(_)
-        | Shape::OneOf(_)
-        | Shape::Standard => None,
+        ValueShape::Unknown
+        | ValueShape::Items(_)
+        | ValueShape::ItemsOf(_)
+        | ValueShape::Objects(_)
+        | ValueShape::OneOf(_)
+        | ValueShape::StandardLibrary => None,
     }
 }
 
 /// The sums of objects of which a value is one.
-fn sums(shape: &Shape<'_, '_>) -> Option<Vec<Rc<[NodeId]>>> {
+fn sums(shape: &ValueShape<'_, '_>) -> Option<Vec<Rc<[NodeId]>>> {
     match shape {
-        Shape::Objects(objects) => Some(vec![Rc::clone(objects)]),
-        Shape::OneOf(sums) => Some(sums.to_vec()),
-        Shape::Unknown
-        | Shape::Items(_)
-        | Shape::ItemsOf(_)
-        | Shape::Function(..)
-        | Shape::Arity(..)
-        | Shape::Foreign(_)
-        | Shape::Standard => None,
+        ValueShape::Objects(objects) => Some(vec![Rc::clone(objects)]),
+        ValueShape::OneOf(sums) => Some(sums.to_vec()),
+        ValueShape::Unknown
+        | ValueShape::Items(_)
+        | ValueShape::ItemsOf(_)
+        | ValueShape::Function(..)
+        | ValueShape::Arity(..)
+        | ValueShape::Imported(_)
+        | ValueShape::StandardLibrary => None,
     }
 }
 
@@ -472,17 +478,17 @@ fn either<'t, 's>(one: &Type<'t, 's>, other: &Type<'t, 's>) -> Type<'t, 's> {
         all.extend(others);
         let known = all.len() <= ALTERNATIVES_MAX;
         let shape = if known {
-            Shape::OneOf(all.into())
+            ValueShape::OneOf(all.into())
         } else {
-            Shape::Unknown
+            ValueShape::Unknown
         };
         return Type { kinds, shape };
     }
     let shape = match (arity(&one.shape), arity(&other.shape)) {
         (Some((min, max)), Some((other_min, other_max))) => {
-            Shape::Arity(min.min(other_min), max.max(other_max))
+            ValueShape::Arity(min.min(other_min), max.max(other_max))
         }
-        _ => Shape::Unknown,
+        _ => ValueShape::Unknown,
     };
     Type { kinds, shape }
 }
@@ -497,7 +503,7 @@ pub(super) fn is_computed(field: &Field<'_>) -> bool {
     )
 }
 
-pub(super) fn field_name<'t>(tree: &'t Tree<'_>, field: &'t Field<'_>) -> Option<Cow<'t, str>> {
+pub(super) fn field_name<'t>(tree: &'t SyntaxTree<'_>, field: &'t Field<'_>) -> Option<Cow<'t, str>> {
     match &field.kind {
         FieldKind::Field {
             name: FieldName::Identifier(name),

@@ -1,6 +1,6 @@
 //! `std.format` and `%` as go-jsonnet has them: a text with places for values.
 
-use super::{kind, math, text};
+use super::{math, text, type_name};
 use serde_json::Value;
 
 /// The words for a text that ends within a place.
@@ -11,23 +11,23 @@ const PRECISION: f64 = 6.0;
 /// A format that does not fit its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(in crate::jsonnet) struct Misfit(pub(in crate::jsonnet) String);
+pub(in crate::jsonnet) struct FormatError(pub(in crate::jsonnet) String);
 
-type Fits<T> = Result<T, Misfit>;
+type FormatResult<T> = Result<T, FormatError>;
 
 /// A text with places for values.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::jsonnet) struct Format(Vec<Piece>);
+pub(in crate::jsonnet) struct FormatString(Vec<FormatPiece>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Piece {
+enum FormatPiece {
     Text(String),
-    Code(Code),
+    Code(FormatCode),
 }
 
 /// A place for a value.
 #[derive(Clone, Debug, PartialEq)]
-struct Code {
+struct FormatCode {
     key: Option<String>,
     flags: Flags,
     width: Amount,
@@ -51,34 +51,34 @@ struct Flags {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Amount {
-    Given(f64),
+    Literal(f64),
     /// `*`: a value says it.
-    Value,
+    FromArgument,
 }
 
 /// The sign and the layout of a number.
 #[derive(Clone, Copy)]
-struct Layout {
+struct NumberLayout {
     /// The characters that zeros fill up to.
     width: f64,
     flags: Flags,
     is_capital: bool,
 }
 
-impl Format {
+impl FormatString {
     /// Reads a format.
-    pub(in crate::jsonnet) fn parse(format: &str) -> Fits<Self> {
+    pub(in crate::jsonnet) fn parse(format: &str) -> FormatResult<Self> {
         let mut pieces = Vec::new();
-        let mut rest = Rest(format);
+        let mut rest = FormatParser(format);
         while let Some((before, after)) = rest.0.split_once('%') {
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                pieces.push(FormatPiece::Text(before.to_owned()));
             }
-            rest = Rest(after);
-            pieces.push(Piece::Code(rest.code()?));
+            rest = FormatParser(after);
+            pieces.push(FormatPiece::Code(rest.code()?));
         }
         if !rest.0.is_empty() {
-            pieces.push(Piece::Text(rest.0.to_owned()));
+            pieces.push(FormatPiece::Text(rest.0.to_owned()));
         }
         Ok(Self(pieces))
     }
@@ -86,13 +86,13 @@ impl Format {
     /// The names of the fields that an object is asked for, in the order of the places.
     pub(in crate::jsonnet) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Code(code) => code.key.as_deref(),
-            Piece::Text(_) => None,
+            FormatPiece::Code(code) => code.key.as_deref(),
+            FormatPiece::Text(_) => None,
         })
     }
 
     /// The text with so many values in the order of the places. `value` gives one of them.
-    pub(in crate::jsonnet) fn list<E: From<Misfit>>(
+    pub(in crate::jsonnet) fn format_list<E: From<FormatError>>(
         &self,
         count: usize,
         mut value: impl FnMut(usize) -> Result<Value, E>,
@@ -100,22 +100,22 @@ impl Format {
         let mut out = String::new();
         let mut used = 0;
         let few = |than: &str, used: usize| {
-            Misfit(format!(
+            FormatError(format!(
                 "Not enough values to format: {count}, expected {than} {used}"
             ))
         };
         for piece in &self.0 {
             let code = match piece {
-                Piece::Text(text) => {
+                FormatPiece::Text(text) => {
                     out.push_str(text);
                     continue;
                 }
-                Piece::Code(code) => code,
+                FormatPiece::Code(code) => code,
             };
             let mut amount = |given: Amount, used: &mut usize| match given {
-                Amount::Given(amount) => Ok(amount),
-                Amount::Value if *used >= count => Err(E::from(few("at least", *used))),
-                Amount::Value => {
+                Amount::Literal(amount) => Ok(amount),
+                Amount::FromArgument if *used >= count => Err(E::from(few("at least", *used))),
+                Amount::FromArgument => {
                     *used += 1;
                     Ok(number(&value(*used - 1)?)?)
                 }
@@ -131,34 +131,34 @@ impl Format {
                 _ => {
                     used += 1;
                     let shown = value(used - 1)?;
-                    code.shown(&shown, width, precision, &(used - 1).to_string())?
+                    code.render_value(&shown, width, precision, &(used - 1).to_string())?
                 }
             };
             code.pad(&shown, width, &mut out);
         }
         match used < count {
-            true => Err(Misfit(format!("Too many values to format: {count}, expected {used}")).into()),
+            true => Err(FormatError(format!("Too many values to format: {count}, expected {used}")).into()),
             false => Ok(out),
         }
     }
 
     /// The text with the fields of an object. `value` gives one of them, or nothing where there is none of that name.
-    pub(in crate::jsonnet) fn object<E: From<Misfit>>(
+    pub(in crate::jsonnet) fn format_object<E: From<FormatError>>(
         &self,
         mut value: impl FnMut(&str) -> Result<Option<Value>, E>,
     ) -> Result<String, E> {
         let mut out = String::new();
         for piece in &self.0 {
             let code = match piece {
-                Piece::Text(text) => {
+                FormatPiece::Text(text) => {
                     out.push_str(text);
                     continue;
                 }
-                Piece::Code(code) => code,
+                FormatPiece::Code(code) => code,
             };
             let amount = |given: Amount, what: &str| match given {
-                Amount::Given(amount) => Ok(amount),
-                Amount::Value => Err(Misfit(format!("Cannot use * {what} with object."))),
+                Amount::Literal(amount) => Ok(amount),
+                Amount::FromArgument => Err(FormatError(format!("Cannot use * {what} with object."))),
             };
             let (width, precision, key) = match code.conversion {
                 '%' => (amount(code.width, "field width")?, None, ""),
@@ -169,15 +169,15 @@ impl Format {
                         .transpose()?,
                     code.key
                         .as_deref()
-                        .ok_or_else(|| Misfit("Mapping keys required.".to_owned()))?,
+                        .ok_or_else(|| FormatError("Mapping keys required.".to_owned()))?,
                 ),
             };
             let shown = match code.conversion {
                 '%' => "%".to_owned(),
                 _ => {
                     let field = value(key)?;
-                    let field = field.ok_or_else(|| Misfit(format!("No such field: {key}")))?;
-                    code.shown(&field, width, precision, key)?
+                    let field = field.ok_or_else(|| FormatError(format!("No such field: {key}")))?;
+                    code.render_value(&field, width, precision, key)?
                 }
             };
             code.pad(&shown, width, &mut out);
@@ -187,12 +187,15 @@ impl Format {
 }
 
 /// The rest of a format.
-struct Rest<'a>(&'a str);
+struct FormatParser<'a>(&'a str);
 
-impl Rest<'_> {
+impl FormatParser<'_> {
     /// The next character, which is not taken.
-    fn next(&self) -> Fits<char> {
-        self.0.chars().next().ok_or_else(|| Misfit(TRUNCATED.to_owned()))
+    fn peek(&self) -> FormatResult<char> {
+        self.0
+            .chars()
+            .next()
+            .ok_or_else(|| FormatError(TRUNCATED.to_owned()))
     }
 
     fn take(&mut self, expected: char) -> bool {
@@ -206,14 +209,14 @@ impl Rest<'_> {
     }
 
     /// A place, after its `%`.
-    fn code(&mut self) -> Fits<Code> {
-        self.next()?;
+    fn code(&mut self) -> FormatResult<FormatCode> {
+        self.peek()?;
         let key = match self.take('(') {
             true => {
                 let (key, rest) = self
                     .0
                     .split_once(')')
-                    .ok_or_else(|| Misfit(TRUNCATED.to_owned()))?;
+                    .ok_or_else(|| FormatError(TRUNCATED.to_owned()))?;
                 self.0 = rest;
                 Some(key.to_owned())
             }
@@ -221,19 +224,19 @@ impl Rest<'_> {
         };
         let flags = self.flags()?;
         let width = self.amount()?;
-        self.next()?;
+        self.peek()?;
         let precision = match self.take('.') {
             true => Some(self.amount()?),
             false => None,
         };
-        if matches!(self.next()?, 'h' | 'l' | 'L') {
-            self.take(self.next()?);
+        if matches!(self.peek()?, 'h' | 'l' | 'L') {
+            self.take(self.peek()?);
         }
-        let conversion = self.next()?;
+        let conversion = self.peek()?;
         self.take(conversion);
         match conversion {
             'd' | 'i' | 'u' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'c' | 's' | '%' => {
-                Ok(Code {
+                Ok(FormatCode {
                     key,
                     flags,
                     width,
@@ -241,14 +244,14 @@ impl Rest<'_> {
                     conversion,
                 })
             }
-            other => Err(Misfit(format!("Unrecognised conversion type: {other}"))),
+            other => Err(FormatError(format!("Unrecognised conversion type: {other}"))),
         }
     }
 
-    fn flags(&mut self) -> Fits<Flags> {
+    fn flags(&mut self) -> FormatResult<Flags> {
         let mut flags = Flags::default();
         loop {
-            let flag = match self.next()? {
+            let flag = match self.peek()? {
                 '#' => &mut flags.alternate,
                 '0' => &mut flags.zero,
                 '-' => &mut flags.left,
@@ -257,26 +260,32 @@ impl Rest<'_> {
                 _ => return Ok(flags),
             };
             *flag = true;
-            self.take(self.next()?);
+            self.take(self.peek()?);
         }
     }
 
-    fn amount(&mut self) -> Fits<Amount> {
+    fn amount(&mut self) -> FormatResult<Amount> {
         if self.take('*') {
-            return Ok(Amount::Value);
+            return Ok(Amount::FromArgument);
         }
         let mut amount = 0.0;
-        while let Some(digit) = self.next()?.to_digit(10) {
+        while let Some(digit) = self.peek()?.to_digit(10) {
             amount = amount * 10.0 + f64::from(digit);
-            self.take(self.next()?);
+            self.take(self.peek()?);
         }
-        Ok(Amount::Given(amount))
+        Ok(Amount::Literal(amount))
     }
 }
 
-impl Code {
+impl FormatCode {
     /// The text of a value, before it is padded. `place` is told where the value does not fit.
-    fn shown(&self, value: &Value, width: f64, precision: Option<f64>, place: &str) -> Fits<String> {
+    fn render_value(
+        &self,
+        value: &Value,
+        width: f64,
+        precision: Option<f64>,
+        place: &str,
+    ) -> FormatResult<String> {
         match self.conversion {
             's' => {
                 return Ok(match value {
@@ -288,10 +297,12 @@ impl Code {
             _ => {}
         }
         let Some(number) = value.as_f64() else {
-            let got = kind(value);
-            return Err(Misfit(format!("Format required number at {place}, got {got}")));
+            let got = type_name(value);
+            return Err(FormatError(format!(
+                "Format required number at {place}, got {got}"
+            )));
         };
-        let layout = Layout {
+        let layout = NumberLayout {
             width: match self.flags.zero && !self.flags.left {
                 true => width,
                 false => 0.0,
@@ -328,12 +339,17 @@ impl Code {
                     layout.decimal(number, digits - before_point, is_alternate, is_alternate)
                 }
             }
-            _ => layout.signed(number <= -1.0, &whole(number.abs().floor()), digits_min, ""),
+            _ => layout.signed(
+                number <= -1.0,
+                &decimal_digits(number.abs().floor()),
+                digits_min,
+                "",
+            ),
         })
     }
 
     fn pad(&self, shown: &str, width: f64, out: &mut String) {
-        let blanks = " ".repeat(missing(shown, width));
+        let blanks = " ".repeat(padding(shown, width));
         match self.flags.left {
             true => out.extend([shown, &blanks]),
             false => out.extend([&blanks, shown]),
@@ -341,7 +357,7 @@ impl Code {
     }
 }
 
-impl Layout {
+impl NumberLayout {
     /// Digits with a sign, filled up with zeros.
     fn signed(self, is_negative: bool, digits: &str, digits_min: f64, prefix: &str) -> String {
         let Flags { blank, plus, .. } = self.flags;
@@ -352,7 +368,7 @@ impl Layout {
             (false, false, false) => "",
         };
         let width = self.width - (sign.len() + prefix.len()) as f64;
-        let zeros = "0".repeat(missing(digits, width.max(digits_min)));
+        let zeros = "0".repeat(padding(digits, width.max(digits_min)));
         [sign, prefix, &zeros, digits].concat()
     }
 
@@ -371,14 +387,14 @@ impl Layout {
             width: self.width - digits - point,
             ..self
         };
-        let mut shown = layout.signed(number < 0.0, &whole(before), 0.0, "");
+        let mut shown = layout.signed(number < 0.0, &decimal_digits(before), 0.0, "");
         if digits == 0.0 {
             if has_point {
                 shown.push('.');
             }
         } else if has_zeros || fraction > 0.0 {
-            let fraction = whole(fraction);
-            let zeros = "0".repeat(missing(&fraction, digits));
+            let fraction = decimal_digits(fraction);
+            let zeros = "0".repeat(padding(&fraction, digits));
             let fraction = zeros + &fraction;
             shown.push('.');
             shown.push_str(match has_zeros {
@@ -401,7 +417,8 @@ impl Layout {
             is_capital: false,
         };
         // The sign counts among the three characters.
-        let power = Self { width: 3.0, ..power }.signed(exponent < 0.0, &whole(exponent.abs()), 0.0, "");
+        let power =
+            Self { width: 3.0, ..power }.signed(exponent < 0.0, &decimal_digits(exponent.abs()), 0.0, "");
         let mark = if self.is_capital { 'E' } else { 'e' };
         let mantissa = match exponent == -324.0 {
             true => number * 10.0 / math::pow(10.0, exponent + 1.0),
@@ -417,33 +434,33 @@ impl Layout {
 }
 
 /// The characters that a text lacks.
-fn missing(text: &str, width: f64) -> usize {
+fn padding(text: &str, width: f64) -> usize {
     // A width may be any number; a negative one is none.
     (width - text.chars().count() as f64).ceil() as usize
 }
 
-fn number(value: &Value) -> Fits<f64> {
-    let got = || Misfit(format!("Unexpected type {}, expected number", kind(value)));
+fn number(value: &Value) -> FormatResult<f64> {
+    let got = || FormatError(format!("Unexpected type {}, expected number", type_name(value)));
     value.as_f64().ok_or_else(got)
 }
 
-fn character(value: &Value) -> Fits<String> {
+fn character(value: &Value) -> FormatResult<String> {
     match value {
         Value::Number(number) => {
             let code = number.as_f64().unwrap_or_default();
             match char::from_u32(code as u32) {
-                _ if code < 0.0 => Err(Misfit(format!("Codepoints must be >= 0, got {code}"))),
+                _ if code < 0.0 => Err(FormatError(format!("Codepoints must be >= 0, got {code}"))),
                 Some(character) => Ok(character.to_string()),
-                None => Err(Misfit(format!("Invalid unicode codepoint, got {code}"))),
+                None => Err(FormatError(format!("Invalid unicode codepoint, got {code}"))),
             }
         }
         Value::String(text) => match text.chars().count() {
             1 => Ok(text.clone()),
-            count => Err(Misfit(format!("%c expected 1-sized string got: {count}"))),
+            count => Err(FormatError(format!("%c expected 1-sized string got: {count}"))),
         },
-        other => Err(Misfit(format!(
+        other => Err(FormatError(format!(
             "%c expected number / string, got: {}",
-            kind(other)
+            type_name(other)
         ))),
     }
 }
@@ -457,7 +474,7 @@ fn exponent(number: f64) -> f64 {
 }
 
 /// The digits of a whole number.
-fn whole(number: f64) -> String {
+fn decimal_digits(number: f64) -> String {
     digits(number, 10.0, "")
 }
 

@@ -1,7 +1,7 @@
 //! `parseJson`, `manifestJsonFromJson` and `manifestYamlFromJson`.
 
 use super::NativeError;
-use crate::jsonnet::yaml::{self, Profile};
+use crate::jsonnet::yaml::{self, GoYamlVersion};
 use serde_json::Value;
 
 /// Spaces of one level that can be asked for.
@@ -11,31 +11,31 @@ const DEPTH_MAX: usize = 128;
 
 /// Reads JSON. Of a field that is there twice the last one counts; nesting is bounded at 128.
 pub(super) fn parse(text: &str) -> Result<Value, NativeError> {
-    serde_json::from_str(text).map_err(|error| NativeError::said(format!("parseJson: {error}")))
+    serde_json::from_str(text).map_err(|error| NativeError::message(format!("parseJson: {error}")))
 }
 
 /// Returns JSON as YAML.
-pub(super) fn yaml(text: &str) -> Result<String, NativeError> {
+pub(super) fn json_to_yaml(text: &str) -> Result<String, NativeError> {
     let value: Value = serde_json::from_str(text)
-        .map_err(|error| NativeError::said(format!("manifestYamlFromJson: {error}")))?;
+        .map_err(|error| NativeError::message(format!("manifestYamlFromJson: {error}")))?;
     Ok(document(&value))
 }
 
 /// Returns the value as a YAML document. Nesting is as deep as the value, so the caller bounds it.
 pub(super) fn document(value: &Value) -> String {
-    yaml::document(Profile::V3, value)
+    yaml::document(GoYamlVersion::V3, value)
 }
 
 /// Lays JSON out over lines. Fields keep their order and numbers their digits.
 pub(super) fn indent(text: &str, spaces: f64) -> Result<String, NativeError> {
     if !(0.0..=INDENT_MAX).contains(&spaces) {
-        return Err(NativeError::said(format!(
+        return Err(NativeError::message(format!(
             "manifestJsonFromJson: indent {spaces} is not between 0 and {INDENT_MAX}"
         )));
     }
     serde_json::from_str::<&serde_json::value::RawValue>(text)
-        .map_err(|error| NativeError::said(format!("manifestJsonFromJson: {error}")))?;
-    let mut layout = Layout {
+        .map_err(|error| NativeError::message(format!("manifestJsonFromJson: {error}")))?;
+    let mut layout = JsonIndenter {
         out: String::with_capacity(text.len() * 2),
         // Whole and small: checked above.
         step: " ".repeat(spaces as usize),
@@ -47,7 +47,7 @@ pub(super) fn indent(text: &str, spaces: f64) -> Result<String, NativeError> {
     Ok(layout.out)
 }
 
-struct Layout {
+struct JsonIndenter {
     out: String,
     step: String,
     depth: usize,
@@ -55,7 +55,7 @@ struct Layout {
     opened: bool,
 }
 
-impl Layout {
+impl JsonIndenter {
     /// `text` is JSON: only its strings need a look inside.
     fn lines(&mut self, text: &str) -> Result<(), NativeError> {
         let (mut in_string, mut escaped) = (false, false);
@@ -87,7 +87,7 @@ impl Layout {
                     self.depth += 1;
                     self.opened = true;
                     if self.depth > DEPTH_MAX {
-                        return Err(NativeError::said("manifestJsonFromJson: exceeded max depth"));
+                        return Err(NativeError::message("manifestJsonFromJson: exceeded max depth"));
                     }
                 }
                 ',' => self.line(),
@@ -109,7 +109,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use super::{indent, parse, yaml};
+    use super::{indent, json_to_yaml, parse};
     use serde_json::json;
 
     #[test]
@@ -140,10 +140,10 @@ mod tests {
     fn json_becomes_yaml_as_go_writes_it() {
         let text = r#"{"b":[1,{"c":"yes"}],"a":0.5}"#;
         assert_eq!(
-            yaml(text).as_deref(),
+            json_to_yaml(text).as_deref(),
             Ok("a: 0.5\nb:\n    - 1\n    - c: \"yes\"\n")
         );
-        assert!(yaml("{").is_err());
+        assert!(json_to_yaml("{").is_err());
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn json_that_nests_too_deeply_is_refused() {
         assert!(parse(&"[".repeat(100_000)).is_err());
-        assert!(yaml(&"[".repeat(100_000)).is_err());
+        assert!(json_to_yaml(&"[".repeat(100_000)).is_err());
         assert!(indent(&"[".repeat(100_000), 2.0).is_err());
         assert!(indent(&format!("{}{}", "[".repeat(200), "]".repeat(200)), 2.0).is_err());
     }

@@ -1,19 +1,19 @@
 //! The functions of the standard library that lay a value out as a text of another format, as go-jsonnet writes it:
 //! INI, Python, XML and JSON.
 
-use super::{NativeError, kind, text};
+use super::{NativeError, text, type_name};
 use serde_json::{Map, Value};
 
-type Written = Result<String, NativeError>;
+type ManifestResult = Result<String, NativeError>;
 
 /// `std.manifestIni`, of its `main` section, if there is one, and the others.
-pub(in crate::jsonnet) fn ini(value: &Value) -> Written {
+pub(in crate::jsonnet) fn ini(value: &Value) -> ManifestResult {
     let field = |name: &str| value.get(name);
     let mut lines = Vec::new();
     if let Some(main) = field("main") {
         ini_body(main, &mut lines)?;
     }
-    let sections = field("sections").ok_or_else(|| NativeError::said("Field does not exist: sections"))?;
+    let sections = field("sections").ok_or_else(|| NativeError::message("Field does not exist: sections"))?;
     for (name, section) in fields(sections)? {
         lines.push(format!("[{name}]"));
         ini_body(section, &mut lines)?;
@@ -28,7 +28,11 @@ fn ini_body(section: &Value, lines: &mut Vec<String>) -> Result<(), NativeError>
             Value::Array(values) => values.as_slice(),
             value => std::slice::from_ref(value),
         };
-        lines.extend(values.iter().map(|value| format!("{key} = {}", shown(value))));
+        lines.extend(
+            values
+                .iter()
+                .map(|value| format!("{key} = {}", std_to_string(value))),
+        );
     }
     Ok(())
 }
@@ -54,37 +58,42 @@ pub(in crate::jsonnet) fn python(value: &Value) -> String {
 }
 
 /// `std.manifestPythonVars`.
-pub(in crate::jsonnet) fn python_variables(value: &Value) -> Written {
+pub(in crate::jsonnet) fn python_variables(value: &Value) -> ManifestResult {
     let line = |(key, value): (&String, &Value)| format!("{key} = {}\n", python(value));
     Ok(fields(value)?.into_iter().map(line).collect())
 }
 
 /// `std.manifestXmlJsonml`.
-pub(in crate::jsonnet) fn xml(value: &Value) -> Written {
+pub(in crate::jsonnet) fn xml(value: &Value) -> ManifestResult {
     match value {
         Value::Array(_) => xml_node(value),
-        other => Err(NativeError::said(format!(
+        other => Err(NativeError::message(format!(
             "Expected a JSONML value (an array), got {}",
-            kind(other)
+            type_name(other)
         ))),
     }
 }
 
-fn xml_node(value: &Value) -> Written {
+fn xml_node(value: &Value) -> ManifestResult {
     let parts = match value {
         Value::String(text) => return Ok(text.clone()),
         Value::Array(parts) => parts,
-        other => return Err(NativeError::said(format!("Value non indexable: {}", kind(other)))),
+        other => {
+            return Err(NativeError::message(format!(
+                "Value non indexable: {}",
+                type_name(other)
+            )));
+        }
     };
     let (tag, rest) = match parts.as_slice() {
         [Value::String(tag), rest @ ..] => (tag, rest),
         [other, ..] => {
-            let got = kind(other);
-            return Err(NativeError::said(format!(
+            let got = type_name(other);
+            return Err(NativeError::message(format!(
                 "Unexpected type {got}, expected string"
             )));
         }
-        [] => return Err(NativeError::said("Index 0 out of bounds, not within [0, 0)")),
+        [] => return Err(NativeError::message("Index 0 out of bounds, not within [0, 0)")),
     };
     let (attributes, children) = match rest {
         [Value::Object(attributes), children @ ..] => (sorted(attributes), children),
@@ -92,7 +101,7 @@ fn xml_node(value: &Value) -> Written {
     };
     let mut out = format!("<{tag}");
     for (name, value) in attributes {
-        out.push_str(&format!(" {name}=\"{}\"", shown(value)));
+        out.push_str(&format!(" {name}=\"{}\"", std_to_string(value)));
     }
     out.push('>');
     for child in children {
@@ -187,12 +196,12 @@ fn json_string(text: &str, out: &mut String) {
 }
 
 /// `std.escapeStringBash`.
-pub(in crate::jsonnet) fn bash(text: &str) -> String {
+pub(in crate::jsonnet) fn escape_bash(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
 /// `std.escapeStringXML`.
-pub(in crate::jsonnet) fn escaped_xml(text: &str) -> String {
+pub(in crate::jsonnet) fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for next in text.chars() {
         match next {
@@ -208,7 +217,7 @@ pub(in crate::jsonnet) fn escaped_xml(text: &str) -> String {
 }
 
 /// A text as it is, anything else as `std.toString` makes a text of it.
-pub(in crate::jsonnet) fn shown(value: &Value) -> String {
+pub(in crate::jsonnet) fn std_to_string(value: &Value) -> String {
     match value {
         Value::String(value) => value.clone(),
         value => text(value),
@@ -223,8 +232,8 @@ fn fields(value: &Value) -> Result<Vec<(&String, &Value)>, NativeError> {
     match value {
         Value::Object(fields) => Ok(sorted(fields)),
         other => {
-            let got = kind(other);
-            Err(NativeError::said(format!(
+            let got = type_name(other);
+            Err(NativeError::message(format!(
                 "Unexpected type {got}, expected object"
             )))
         }

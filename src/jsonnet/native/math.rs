@@ -27,19 +27,19 @@ const EXPONENT_MASK: u64 = 0x7ff;
 const EXPONENT_MAX: i64 = 1 << 12;
 
 /// A number as a fraction from 1/2 up to 1, and the power of two it is multiplied by.
-pub(in crate::jsonnet) fn split(number: f64) -> (f64, f64) {
+pub(in crate::jsonnet) fn frexp(number: f64) -> (f64, f64) {
     if number == 0.0 || !number.is_finite() {
         return (number, 0.0);
     }
     if number.is_subnormal() {
-        let (mantissa, exponent) = split(number * (1_u64 << FRACTION_BITS) as f64);
+        let (mantissa, exponent) = frexp(number * (1_u64 << FRACTION_BITS) as f64);
         return (mantissa, exponent - f64::from(FRACTION_BITS));
     }
-    stored(number)
+    decode_bits(number)
 }
 
 /// Returns fraction and exponent as they are stored. Wrong for numbers that are too small for all of their digits.
-fn stored(number: f64) -> (f64, f64) {
+fn decode_bits(number: f64) -> (f64, f64) {
     let bits = number.to_bits();
     let exponent = (bits >> FRACTION_BITS) & EXPONENT_MASK;
     let others = bits & !(EXPONENT_MASK << FRACTION_BITS);
@@ -56,7 +56,7 @@ pub(in crate::jsonnet) fn log(number: f64) -> f64 {
     if number < 0.0 || !number.is_finite() {
         return if number < 0.0 { f64::NAN } else { number };
     }
-    let (mut fraction, mut exponent) = stored(number);
+    let (mut fraction, mut exponent) = decode_bits(number);
     if fraction < std::f64::consts::FRAC_1_SQRT_2 {
         fraction *= 2.0;
         exponent -= 1.0;
@@ -76,7 +76,7 @@ pub(in crate::jsonnet) fn log(number: f64) -> f64 {
 }
 
 /// The logarithm to the base of another number.
-pub(in crate::jsonnet) fn log_of(base: f64, number: f64) -> f64 {
+pub(in crate::jsonnet) fn log_base(base: f64, number: f64) -> f64 {
     log(number) / log(base)
 }
 
@@ -86,7 +86,7 @@ pub(in crate::jsonnet) fn pow(base: f64, power: f64) -> f64 {
     if !is_plain || power.fract() != 0.0 {
         return base.powf(power);
     }
-    let (mut square, exponent) = split(base);
+    let (mut square, exponent) = frexp(base);
     // What is multiplied so far, and its power of two.
     let (mut product, mut twos) = (1.0, 0_i64);
     let mut exponent = exponent as i64;
@@ -130,7 +130,7 @@ mod tests {
         reason = "these are answers of Go, whatever else they are near to"
     )]
 
-    use super::{log, log_of, pow, split};
+    use super::{frexp, log, log_base, pow};
 
     /// Compares with the answers of go-jsonnet 0.22 on amd64.
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             (123456.789_f64, 16.913646648198387_f64),
             (1e+300_f64, 996.5784284662087_f64),
         ] {
-            assert_eq!(log_of(2.0, number), expected, "log2({number})");
+            assert_eq!(log_base(2.0, number), expected, "log2({number})");
         }
         for (number, expected) in [
             (3_f64, 0.4771212547196623_f64),
@@ -181,7 +181,7 @@ mod tests {
             (123456.789_f64, 5.09151497716927_f64),
             (1e+300_f64, 299.99999999999994_f64),
         ] {
-            assert_eq!(log_of(10.0, number), expected, "log10({number})");
+            assert_eq!(log_base(10.0, number), expected, "log10({number})");
         }
         for (base, power, expected) in [
             (1.1_f64, 10_f64, 2.593742460100002_f64),
@@ -213,14 +213,14 @@ mod tests {
             (5e-324, 0.5, -1073.0),
             (f64::MAX, 1.0 - f64::EPSILON / 2.0, 1024.0),
         ] {
-            assert_eq!(split(number), (mantissa, exponent), "{number}");
+            assert_eq!(frexp(number), (mantissa, exponent), "{number}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn the_parts_make_the_number(number in proptest::num::f64::NORMAL) {
-            let (mantissa, exponent) = split(number);
+            let (mantissa, exponent) = frexp(number);
             let half = 2_f64.powi((exponent / 2.0) as i32);
             let rest = 2_f64.powi(exponent as i32 - (exponent / 2.0) as i32);
             proptest::prop_assert_eq!(mantissa * half * rest, number);

@@ -1,36 +1,36 @@
 //! The native functions that Tanka adds to the language, as pure functions of JSON. The ones that need
 //! a program that is not ours ask for it, and say what is needed where there is none.
 
-mod case;
-mod foreign;
+mod word_case;
+mod external_program;
 mod format;
 mod json;
 mod manifest;
 mod math;
-mod named;
+mod name_format;
 mod regex;
-mod standard;
+mod standard_overrides;
 mod text;
 mod toml;
 mod yaml;
 mod yaml_doc;
 mod yaml_scalar;
 
-pub(super) use self::foreign::Run;
-use super::foreign::Call;
-use super::message::Failure;
-pub(super) use format::{Format, Misfit};
-pub(super) use manifest::{bash, escaped_xml, shown};
-pub(super) use math::split;
+pub(super) use self::external_program::ProgramRunner;
+use super::external_program::ProgramCall;
+use super::message::EngineFailure;
+pub(super) use format::{FormatError, FormatString};
+pub(super) use manifest::{escape_bash, escape_xml, std_to_string};
+pub(super) use math::frexp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-pub(super) use standard::{STANDARD, Standard};
+pub(super) use standard_overrides::{STANDARD_OVERRIDES, StandardOverride};
 pub(super) use text::text;
 pub(super) use yaml_doc::{KeyQuotes, ListIndent, YamlLayout, yaml_document};
 
 /// One function of `std.native`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Native {
+pub(super) enum NativeFunction {
     ParseJson,
     ParseYaml,
     ManifestJsonFromJson,
@@ -44,17 +44,17 @@ pub(super) enum Native {
 }
 
 /// Every function there is.
-pub(super) const ALL: [Native; 10] = [
-    Native::ParseJson,
-    Native::ParseYaml,
-    Native::ManifestJsonFromJson,
-    Native::ManifestYamlFromJson,
-    Native::EscapeStringRegex,
-    Native::RegexMatch,
-    Native::RegexSubst,
-    Native::Sha256,
-    Native::HelmTemplate,
-    Native::KustomizeBuild,
+pub(super) const ALL: [NativeFunction; 10] = [
+    NativeFunction::ParseJson,
+    NativeFunction::ParseYaml,
+    NativeFunction::ManifestJsonFromJson,
+    NativeFunction::ManifestYamlFromJson,
+    NativeFunction::EscapeStringRegex,
+    NativeFunction::RegexMatch,
+    NativeFunction::RegexSubst,
+    NativeFunction::Sha256,
+    NativeFunction::HelmTemplate,
+    NativeFunction::KustomizeBuild,
 ];
 
 /// The reason why a function has no answer.
@@ -62,31 +62,31 @@ pub(super) const ALL: [Native; 10] = [
 pub(super) enum NativeError {
     /// The program is told.
     #[error("{0}")]
-    Said(String),
+    Message(String),
     /// The caller of the evaluation is told, too.
     #[error("this needs a program that is not enabled")]
-    Cause(Failure),
+    Cause(EngineFailure),
 }
 
 impl NativeError {
-    pub(super) fn said(message: impl Into<String>) -> Self {
-        Self::Said(message.into())
+    pub(super) fn message(message: impl Into<String>) -> Self {
+        Self::Message(message.into())
     }
 
     /// The program is not enabled.
-    pub(super) fn off(call: &Call) -> Self {
+    pub(super) fn program_disabled(call: &ProgramCall) -> Self {
         Self::Cause(match call {
-            Call::Helm(template) => Failure::Helm {
+            ProgramCall::Helm(template) => EngineFailure::Helm {
                 chart: template.chart.clone(),
             },
-            Call::Kustomize { path } => Failure::Kustomize { path: path.clone() },
+            ProgramCall::Kustomize { path } => EngineFailure::Kustomize { path: path.clone() },
         })
     }
 
     /// Returns the failure that the caller of the evaluation must know, if there is one.
-    pub(super) fn into_cause(self) -> Option<Failure> {
+    pub(super) fn into_cause(self) -> Option<EngineFailure> {
         match self {
-            Self::Said(_) => None,
+            Self::Message(_) => None,
             Self::Cause(failure) => Some(failure),
         }
     }
@@ -100,12 +100,12 @@ pub(super) fn yaml_documents(text: &str) -> Result<Vec<Value>, NativeError> {
 }
 
 /// The function of that name.
-pub(super) fn called(name: &str) -> Result<Native, NativeError> {
+pub(super) fn find_function(name: &str) -> Result<NativeFunction, NativeError> {
     let native = ALL.into_iter().find(|native| native.name() == name);
-    native.ok_or_else(|| NativeError::said(format!("no native function `{name}`")))
+    native.ok_or_else(|| NativeError::message(format!("no native function `{name}`")))
 }
 
-impl Native {
+impl NativeFunction {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ParseJson => "parseJson",
@@ -135,37 +135,39 @@ impl Native {
     }
 
     /// Calls it. `run` has programs run that are not ours.
-    pub(super) fn call(self, arguments: &[Value], run: Run<'_>) -> Result<Value, NativeError> {
-        let text = |index: usize| self.text(arguments, index);
+    pub(super) fn call(self, arguments: &[Value], run: ProgramRunner<'_>) -> Result<Value, NativeError> {
+        let text = |index: usize| self.text_argument(arguments, index);
         match self {
             Self::ParseJson => json::parse(text(0)?),
             Self::ParseYaml => yaml::parse(text(0)?).map(Value::Array),
             Self::ManifestJsonFromJson => {
                 let indent = arguments.get(1).and_then(Value::as_f64);
                 let indent = indent
-                    .ok_or_else(|| NativeError::said("manifestJsonFromJson: indent is not a number"))?;
+                    .ok_or_else(|| NativeError::message("manifestJsonFromJson: indent is not a number"))?;
                 json::indent(text(0)?, indent).map(Value::from)
             }
-            Self::ManifestYamlFromJson => json::yaml(text(0)?).map(Value::from),
+            Self::ManifestYamlFromJson => json::json_to_yaml(text(0)?).map(Value::from),
             Self::EscapeStringRegex => Ok(regex::quote(text(0)?).into()),
             Self::RegexMatch => regex::is_match(text(0)?, text(1)?).map(Value::from),
             Self::RegexSubst => regex::replace(text(0)?, text(1)?, text(2)?).map(Value::from),
             Self::Sha256 => Ok(sha256(text(0)?).into()),
-            Self::HelmTemplate => self::foreign::helm_template(text(0)?, text(1)?, arguments.get(2), run),
-            Self::KustomizeBuild => self::foreign::kustomize_build(text(0)?, arguments.get(1), run),
+            Self::HelmTemplate => {
+                self::external_program::helm_template(text(0)?, text(1)?, arguments.get(2), run)
+            }
+            Self::KustomizeBuild => self::external_program::kustomize_build(text(0)?, arguments.get(1), run),
         }
     }
 
-    fn text(self, arguments: &[Value], index: usize) -> Result<&str, NativeError> {
+    fn text_argument(self, arguments: &[Value], index: usize) -> Result<&str, NativeError> {
         arguments.get(index).and_then(Value::as_str).ok_or_else(|| {
             let parameter = self.parameters().get(index).unwrap_or(&"argument");
-            NativeError::said(format!("{}: {parameter} is not a string", self.name()))
+            NativeError::message(format!("{}: {parameter} is not a string", self.name()))
         })
     }
 }
 
 /// The name of the type of a value.
-fn kind(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -185,27 +187,27 @@ fn sha256(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{ALL, Native, NativeError, called};
-    use crate::jsonnet::foreign::Call;
-    use crate::jsonnet::message::Failure;
+    use super::{ALL, NativeError, NativeFunction, find_function};
+    use crate::jsonnet::external_program::ProgramCall;
+    use crate::jsonnet::message::EngineFailure;
     use serde_json::{Value, json};
 
-    fn call(native: Native, arguments: &[Value]) -> Result<Value, NativeError> {
-        native.call(arguments, &|call| Err(NativeError::off(call)))
+    fn call(native: NativeFunction, arguments: &[Value]) -> Result<Value, NativeError> {
+        native.call(arguments, &|call| Err(NativeError::program_disabled(call)))
     }
 
     #[test]
     fn every_function_is_found_by_its_name() {
         for native in ALL {
-            assert_eq!(called(native.name()), Ok(native));
+            assert_eq!(find_function(native.name()), Ok(native));
         }
-        assert!(called("exec").is_err());
+        assert!(find_function("exec").is_err());
     }
 
     #[test]
     fn sha256_is_hexadecimal() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(call(Native::Sha256, &[json!("abc")]), Ok(json!(expected)));
+        assert_eq!(call(NativeFunction::Sha256, &[json!("abc")]), Ok(json!(expected)));
     }
 
     /// T50
@@ -214,17 +216,17 @@ mod tests {
         let options = json!({ "calledFrom": "environments/dev/main.jsonnet" });
         let template = |chart: &str| {
             let arguments = [json!("--post-renderer=./x"), json!(chart), options.clone()];
-            call(Native::HelmTemplate, &arguments)
+            call(NativeFunction::HelmTemplate, &arguments)
         };
         let needs = |chart: &str| {
-            Err(NativeError::Cause(Failure::Helm {
+            Err(NativeError::Cause(EngineFailure::Helm {
                 chart: chart.to_owned(),
             }))
         };
         assert_eq!(template("./charts/a"), needs("environments/dev/charts/a"));
         assert_eq!(template("../../charts/a"), needs("charts/a"));
         assert_eq!(template("../../../x"), needs("../../../x"));
-        let unset = call(Native::HelmTemplate, &[json!("n"), json!("c"), json!({})]).unwrap_err();
+        let unset = call(NativeFunction::HelmTemplate, &[json!("n"), json!("c"), json!({})]).unwrap_err();
         assert_eq!(
             unset.to_string(),
             "helmTemplate: 'opts.calledFrom' is unset or empty.\nTanka needs this to find your charts. \
@@ -233,14 +235,14 @@ mod tests {
     }
 
     /// Returns the call of helm that a template makes, and its result.
-    fn template(options: Value, output: &str) -> (Option<Call>, Result<Value, NativeError>) {
+    fn template(options: Value, output: &str) -> (Option<ProgramCall>, Result<Value, NativeError>) {
         let asked = std::cell::RefCell::new(None);
-        let run = |call: &Call| {
+        let run = |call: &ProgramCall| {
             asked.replace(Some(call.clone()));
             Ok(output.to_owned())
         };
         let arguments = [json!("web"), json!("./charts/a"), options];
-        let answer = Native::HelmTemplate.call(&arguments, &run);
+        let answer = NativeFunction::HelmTemplate.call(&arguments, &run);
         (asked.into_inner(), answer)
     }
 
@@ -250,7 +252,7 @@ mod tests {
             "calledFrom": "main.jsonnet", "values": { "replicas": 2, "size": 1000000 }, "includeCRDs": false,
             "apiVersions": ["a/v1"], "kubeVersion": "1.30", "noHooks": true, "namespace": "x", "skipTests": null,
         });
-        let Some(Call::Helm(asked)) = template(options, "").0 else {
+        let Some(ProgramCall::Helm(asked)) = template(options, "").0 else {
             panic!("helm is asked");
         };
         assert_eq!(asked.values, "replicas: 2\nsize: 1e+06\n");
@@ -263,7 +265,7 @@ mod tests {
             (asked.kube_version.as_str(), asked.namespace.as_str()),
             ("1.30", "x")
         );
-        let Some(Call::Helm(plain)) = template(json!({ "calledFrom": "main.jsonnet" }), "").0 else {
+        let Some(ProgramCall::Helm(plain)) = template(json!({ "calledFrom": "main.jsonnet" }), "").0 else {
             panic!("helm is asked");
         };
         assert_eq!((plain.values.as_str(), plain.include_crds), ("{}\n", true));
@@ -280,7 +282,7 @@ mod tests {
             let (asked, answer) = template(json!({ "calledFrom": "main.jsonnet", field: value }), "");
             assert_eq!(
                 (asked, answer),
-                (None, Err(NativeError::said(format!("helmTemplate: {why}"))))
+                (None, Err(NativeError::message(format!("helmTemplate: {why}"))))
             );
         }
     }
@@ -300,20 +302,20 @@ mod tests {
         assert_eq!(named(Some("{{ .metadata.name }}")), Ok(expected));
         assert_eq!(
             named(Some("{{ .kind }}")),
-            Err(NativeError::said(
+            Err(NativeError::message(
                 "Two resources share the same name 'ConfigMap'. Please adapt the name template '{{ .kind }}'."
             ))
         );
         let (_, list) = template(json!({ "calledFrom": "main.jsonnet" }), "- a\n");
         assert_eq!(
             list,
-            Err(NativeError::said("helmTemplate: a document is not an object"))
+            Err(NativeError::message("helmTemplate: a document is not an object"))
         );
     }
 
     #[test]
     fn an_argument_of_the_wrong_kind_is_named() {
-        let error = call(Native::RegexSubst, &[json!("a"), json!(1), json!("b")]).unwrap_err();
+        let error = call(NativeFunction::RegexSubst, &[json!("a"), json!(1), json!("b")]).unwrap_err();
         assert_eq!(error.to_string(), "regexSubst: src is not a string");
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn quote(text: &str) -> String {
 
 fn compile(function: &str, pattern: &str) -> Result<Regex, NativeError> {
     let wrong =
-        |why: &str| NativeError::said(format!("{function}: error parsing regexp: {why}: `{pattern}`"));
+        |why: &str| NativeError::message(format!("{function}: error parsing regexp: {why}: `{pattern}`"));
     let translated = translate(pattern).map_err(wrong)?;
     RegexBuilder::new(&translated)
         .size_limit(PATTERN_BYTES_MAX)

@@ -1,18 +1,18 @@
 //! `std.manifestTomlEx` as go-jsonnet 0.22 writes it.
 
 use super::manifest::{quoted, sorted};
-use super::{NativeError, kind, text};
+use super::{NativeError, text, type_name};
 use serde_json::{Map, Value};
 
-type Written = Result<String, NativeError>;
+type TomlResult = Result<String, NativeError>;
 
 /// A value as TOML, of which each level is indented by a text.
-pub(in crate::jsonnet) fn toml(value: &Value, indent: &str) -> Written {
+pub(in crate::jsonnet) fn toml(value: &Value, indent: &str) -> TomlResult {
     match value {
         Value::Object(fields) => Toml { indent }.table(fields, &[], ""),
-        other => Err(NativeError::said(format!(
+        other => Err(NativeError::message(format!(
             "TOML body must be an object. Got {}",
-            kind(other)
+            type_name(other)
         ))),
     }
 }
@@ -23,7 +23,7 @@ struct Toml<'a> {
 
 impl Toml<'_> {
     /// The fields of a table: those with values come before those that are tables.
-    fn table(&self, fields: &Map<String, Value>, path: &[&str], indent: &str) -> Written {
+    fn table(&self, fields: &Map<String, Value>, path: &[&str], indent: &str) -> TomlResult {
         let (mut lines, mut sections) = (Vec::new(), vec![String::new()]);
         for (name, value) in sorted(fields) {
             let below = [path, &[name.as_str()]].concat();
@@ -52,14 +52,14 @@ impl Toml<'_> {
         Ok([before, &lines, &sections.join("\n\n")].concat())
     }
 
-    fn section(&self, head: String, fields: &Map<String, Value>, path: &[&str], indent: &str) -> Written {
+    fn section(&self, head: String, fields: &Map<String, Value>, path: &[&str], indent: &str) -> TomlResult {
         let end = if fields.is_empty() { "" } else { "\n" };
         let body = self.table(fields, path, &format!("{indent}{}", self.indent))?;
         Ok([&head, end, &body].concat())
     }
 
     /// The value of a field. A list has a line for each of its items.
-    fn value(&self, value: &Value, path: &[&str]) -> Written {
+    fn value(&self, value: &Value, path: &[&str]) -> TomlResult {
         match value {
             Value::Array(items) if !items.is_empty() => {
                 let item = |(at, item): (usize, &Value)| {
@@ -75,11 +75,11 @@ impl Toml<'_> {
 }
 
 /// A value on one line.
-fn inline(value: &Value, path: &[&str]) -> Written {
+fn inline(value: &Value, path: &[&str]) -> TomlResult {
     Ok(match value {
         Value::Null => {
             let path = path.join(" ");
-            return Err(NativeError::said(format!(
+            return Err(NativeError::message(format!(
                 "Tried to manifest \"null\" at [{path}]"
             )));
         }

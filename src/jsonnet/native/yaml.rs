@@ -2,8 +2,8 @@
 //! `std.parseYaml` by yaml.v2.
 
 use super::NativeError;
-use super::yaml_scalar::{Read, infinite_key, key as name, scalar};
-use crate::jsonnet::yaml::Profile;
+use super::yaml_scalar::{YamlResult, infinite_key, key as name, scalar};
+use crate::jsonnet::yaml::GoYamlVersion;
 use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -22,8 +22,8 @@ const MERGE_TAG: &str = "tag:yaml.org,2002:merge";
 
 /// The documents of a stream.
 pub(super) fn parse(text: &str) -> Result<Vec<Value>, NativeError> {
-    let documents = read(Profile::V3, text, |reader| reader.stream());
-    documents.map_err(|why| NativeError::said(format!("parseYaml: yaml: {why}")))
+    let documents = read(GoYamlVersion::V3, text, |reader| reader.stream());
+    documents.map_err(|why| NativeError::message(format!("parseYaml: yaml: {why}")))
 }
 
 /// The value of `std.parseYaml`: a list where a line begins a document, otherwise the first document.
@@ -31,14 +31,14 @@ pub(super) fn parse_standard(text: &str) -> Result<Value, NativeError> {
     let (chunks, is_stream) = chunks(text);
     let documents = chunks
         .iter()
-        .map(|chunk| read(Profile::V2, chunk, |reader| reader.first()));
+        .map(|chunk| read(GoYamlVersion::V2, chunk, |reader| reader.first()));
     let documents: Result<Vec<Value>, String> = documents.collect();
     let documents = documents.map_err(|why| {
         let why = match why.starts_with("json: ") {
             true => why,
             false => format!("yaml: {why}"),
         };
-        NativeError::said(format!(
+        NativeError::message(format!(
             "failed to parse YAML: error converting YAML to JSON: {why}"
         ))
     })?;
@@ -70,17 +70,21 @@ fn chunks(text: &str) -> (Vec<String>, bool) {
     (chunks, is_stream)
 }
 
-fn read<T>(profile: Profile, text: &str, read: impl FnOnce(&mut Reader<'_, '_>) -> Read<T>) -> Read<T> {
+fn read<T>(
+    profile: GoYamlVersion,
+    text: &str,
+    read: impl FnOnce(&mut YamlReader<'_, '_>) -> YamlResult<T>,
+) -> YamlResult<T> {
     let mut input = text.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut input);
-    read(&mut Reader {
+    read(&mut YamlReader {
         parser,
         profile,
         anchors: HashMap::new(),
-        repeated: 0,
-        written: 0,
-        kept: 0,
+        alias_size: 0,
+        written_size: 0,
+        anchor_size: 0,
     })
 }
 
@@ -93,24 +97,24 @@ pub(crate) fn event<R: BufRead>(parser: &mut Parser<R>) -> Result<Event, String>
     }
 }
 
-struct Reader<'a, 'b> {
+struct YamlReader<'a, 'b> {
     parser: Parser<&'a mut &'b [u8]>,
-    profile: Profile,
-    anchors: HashMap<String, Anchored>,
-    repeated: usize,
-    written: usize,
-    kept: usize,
+    profile: GoYamlVersion,
+    anchors: HashMap<String, SizedValue>,
+    alias_size: usize,
+    written_size: usize,
+    anchor_size: usize,
 }
 
 /// A value that can be repeated, and its size with all that is in it.
 #[derive(Clone)]
-struct Anchored {
+struct SizedValue {
     value: Value,
     size: usize,
 }
 
-impl Reader<'_, '_> {
-    fn stream(&mut self) -> Read<Vec<Value>> {
+impl YamlReader<'_, '_> {
+    fn stream(&mut self) -> YamlResult<Vec<Value>> {
         let mut documents = Vec::new();
         loop {
             match self.event()?.data {
@@ -127,7 +131,7 @@ impl Reader<'_, '_> {
     }
 
     /// The first document; nothing where there is none.
-    fn first(&mut self) -> Read<Value> {
+    fn first(&mut self) -> YamlResult<Value> {
         loop {
             match self.event()?.data {
                 EventData::StreamEnd => return Ok(Value::Null),
@@ -143,11 +147,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn event(&mut self) -> Read<Event> {
+    fn event(&mut self) -> YamlResult<Event> {
         event(&mut self.parser)
     }
 
-    fn node(&mut self, event: EventData, depth: usize) -> Read<Anchored> {
+    fn node(&mut self, event: EventData, depth: usize) -> YamlResult<SizedValue> {
         if depth > DEPTH_MAX {
             return Err(format!("exceeded max depth of {DEPTH_MAX}"));
         }
@@ -165,30 +169,30 @@ impl Reader<'_, '_> {
                 let size = 1 + value.len() / TEXT_UNIT;
                 written = size;
                 let value = scalar(self.profile, tag.as_deref(), value, plain)?;
-                (anchor, Anchored { value, size })
+                (anchor, SizedValue { value, size })
             }
             EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),
             EventData::MappingStart { anchor, .. } => (anchor, self.mapping(depth)?),
             _ => return Err("did not find expected node content".to_owned()),
         };
-        self.written = self.written.saturating_add(written);
+        self.written_size = self.written_size.saturating_add(written);
         if let Some(anchor) = anchor {
-            self.keep(anchor, &node)?;
+            self.store_anchor(anchor, &node)?;
         }
         Ok(node)
     }
 
     /// A key. What is no finite number has a name in yaml.v2, where it has no value.
-    fn key(&mut self, event: EventData, depth: usize) -> Read<Anchored> {
+    fn key(&mut self, event: EventData, depth: usize) -> YamlResult<SizedValue> {
         if let EventData::Scalar {
             value,
             style: ScalarStyle::Plain,
             tag: None,
             ..
         } = &event
-            && let (Profile::V2, Some(key)) = (self.profile, infinite_key(value))
+            && let (GoYamlVersion::V2, Some(key)) = (self.profile, infinite_key(value))
         {
-            return Ok(Anchored {
+            return Ok(SizedValue {
                 value: key.into(),
                 size: 1,
             });
@@ -198,34 +202,34 @@ impl Reader<'_, '_> {
 
     /// Keeps what is anchored a second time. Anchors within each other keep the innermost value once for each
     /// of them.
-    fn keep(&mut self, anchor: String, node: &Anchored) -> Read<()> {
-        self.kept = self.kept.saturating_add(node.size);
-        if self.kept > self.written.saturating_add(REPEATED_MAX) {
+    fn store_anchor(&mut self, anchor: String, node: &SizedValue) -> YamlResult<()> {
+        self.anchor_size = self.anchor_size.saturating_add(node.size);
+        if self.anchor_size > self.written_size.saturating_add(REPEATED_MAX) {
             return Err("too many anchors within each other".to_owned());
         }
         self.anchors.insert(anchor, node.clone());
         Ok(())
     }
 
-    fn alias(&mut self, anchor: &str) -> Read<Anchored> {
+    fn alias(&mut self, anchor: &str) -> YamlResult<SizedValue> {
         let known = self.anchors.get(anchor);
         let size = known
             .map(|known| known.size)
             .ok_or_else(|| format!("unknown anchor '{anchor}' referenced"))?;
-        self.repeated = self.repeated.saturating_add(size);
-        if self.repeated > REPEATED_MAX {
+        self.alias_size = self.alias_size.saturating_add(size);
+        if self.alias_size > REPEATED_MAX {
             return Err("too many aliases".to_owned());
         }
         known.cloned().ok_or_else(|| "unknown anchor".to_owned())
     }
 
-    fn sequence(&mut self, depth: usize) -> Read<Anchored> {
+    fn sequence(&mut self, depth: usize) -> YamlResult<SizedValue> {
         let (mut items, mut size) = (Vec::new(), 1);
         loop {
             let event = self.event()?.data;
             if event == EventData::SequenceEnd {
                 let value = Value::Array(items);
-                return Ok(Anchored { value, size });
+                return Ok(SizedValue { value, size });
             }
             let item = self.node(event, depth + 1)?;
             size += item.size;
@@ -233,7 +237,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn mapping(&mut self, depth: usize) -> Read<Anchored> {
+    fn mapping(&mut self, depth: usize) -> YamlResult<SizedValue> {
         let (mut fields, mut merged, mut size) = (Map::new(), Vec::new(), 1);
         loop {
             let event = self.event()?.data;
@@ -247,19 +251,19 @@ impl Reader<'_, '_> {
             let field = self.node(event, depth + 1)?;
             size += key.size + field.size;
             match self.profile {
-                Profile::V2 if merges => merge_over(&mut fields, field.value)?,
-                Profile::V2 => {
+                GoYamlVersion::V2 if merges => merge_over(&mut fields, field.value)?,
+                GoYamlVersion::V2 => {
                     fields.insert(name(key.value)?, field.value);
                 }
-                Profile::V3 if merges => merged.push(field.value),
-                Profile::V3 => add(&mut fields, key.value, field.value)?,
+                GoYamlVersion::V3 if merges => merged.push(field.value),
+                GoYamlVersion::V3 => add(&mut fields, key.value, field.value)?,
             }
         }
         for value in merged {
             merge(&mut fields, value)?;
         }
         let value = Value::Object(fields);
-        Ok(Anchored { value, size })
+        Ok(SizedValue { value, size })
     }
 }
 
@@ -272,7 +276,7 @@ fn is_merge(style: &ScalarStyle, tag: Option<&str>) -> bool {
 }
 
 /// Adds a field; yaml.v3 takes no name twice.
-fn add(fields: &mut Map<String, Value>, key: Value, value: Value) -> Read<()> {
+fn add(fields: &mut Map<String, Value>, key: Value, value: Value) -> YamlResult<()> {
     let Value::String(key) = key else {
         return Err("a key of a mapping is not a string".to_owned());
     };
@@ -284,7 +288,7 @@ fn add(fields: &mut Map<String, Value>, key: Value, value: Value) -> Read<()> {
 }
 
 /// Puts the fields over those that are there, as yaml.v2 does; of a list, the first counts.
-fn merge_over(fields: &mut Map<String, Value>, value: Value) -> Read<()> {
+fn merge_over(fields: &mut Map<String, Value>, value: Value) -> YamlResult<()> {
     match value {
         Value::Object(more) => {
             fields.extend(more);
@@ -299,7 +303,7 @@ fn merge_over(fields: &mut Map<String, Value>, value: Value) -> Read<()> {
 }
 
 /// Adds what is not there yet.
-fn merge(fields: &mut Map<String, Value>, value: Value) -> Read<()> {
+fn merge(fields: &mut Map<String, Value>, value: Value) -> YamlResult<()> {
     match value {
         Value::Object(more) => {
             for (key, value) in more {

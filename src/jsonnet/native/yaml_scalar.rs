@@ -1,17 +1,22 @@
 //! The scalars of YAML, as Go's yaml.v2 and yaml.v3 resolve them.
 
-use crate::jsonnet::yaml::{Profile, old_boolean, short_float};
+use crate::jsonnet::yaml::{GoYamlVersion, short_float, yaml11_boolean};
 use serde_json::{Number, Value};
 
 /// The result of reading a scalar; the error says why it has no value.
-pub(super) type Read<T> = Result<T, String>;
+pub(super) type YamlResult<T> = Result<T, String>;
 
 /// The value of a scalar: what its tag says, or what a plain one looks like.
-pub(super) fn scalar(profile: Profile, tag: Option<&str>, text: String, plain: bool) -> Read<Value> {
+pub(super) fn scalar(
+    profile: GoYamlVersion,
+    tag: Option<&str>,
+    text: String,
+    plain: bool,
+) -> YamlResult<Value> {
     let tag = tag.map(|tag| tag.strip_prefix("tag:yaml.org,2002:").unwrap_or(tag));
     let resolve = |text: &str| match profile {
-        Profile::V2 => resolve_old(text),
-        Profile::V3 => Ok(resolve(text)),
+        GoYamlVersion::V2 => resolve_v2(text),
+        GoYamlVersion::V3 => Ok(resolve_v3(text)),
     };
     match tag {
         Some("str" | "!") => Ok(Value::String(text)),
@@ -21,7 +26,7 @@ pub(super) fn scalar(profile: Profile, tag: Option<&str>, text: String, plain: b
             let fits = match tag {
                 "null" => value.is_null(),
                 "bool" => value.is_boolean(),
-                "int" if profile == Profile::V2 => value.is_i64() || value.is_u64(),
+                "int" if profile == GoYamlVersion::V2 => value.is_i64() || value.is_u64(),
                 _ => value.is_number(),
             };
             match fits {
@@ -36,14 +41,14 @@ pub(super) fn scalar(profile: Profile, tag: Option<&str>, text: String, plain: b
             let moment = timestamp(&text);
             let moment = moment.ok_or_else(|| format!("cannot decode `{text}` as a !!timestamp"))?;
             Ok(match profile {
-                Profile::V2 => Value::String(text),
-                Profile::V3 => moment,
+                GoYamlVersion::V2 => Value::String(text),
+                GoYamlVersion::V3 => moment,
             })
         }
         None if plain => Ok(match (resolve(&text)?, profile) {
             (Some(value), _) => value,
-            (None, Profile::V2) => Value::String(text),
-            (None, Profile::V3) => timestamp(&text).unwrap_or(Value::String(text)),
+            (None, GoYamlVersion::V2) => Value::String(text),
+            (None, GoYamlVersion::V3) => timestamp(&text).unwrap_or(Value::String(text)),
         }),
         // Tags of one's own mean nothing here.
         Some(_) | None => Ok(Value::String(text)),
@@ -62,7 +67,7 @@ fn short_tag(value: &Value) -> &'static str {
 }
 
 /// The name of a field whose key is this value, as yaml.v2 and what makes JSON of it have it.
-pub(super) fn key(value: Value) -> Read<String> {
+pub(super) fn key(value: Value) -> YamlResult<String> {
     match value {
         Value::String(text) => Ok(text),
         Value::Bool(value) => Ok(value.to_string()),
@@ -83,11 +88,11 @@ pub(super) fn infinite_key(text: &str) -> Option<&'static str> {
     }
 }
 
-fn binary(profile: Profile, text: &str) -> Read<Value> {
+fn binary(profile: GoYamlVersion, text: &str) -> YamlResult<Value> {
     use base64::Engine as _;
     let is_left_out = |next: char| match profile {
-        Profile::V2 => matches!(next, '\r' | '\n'),
-        Profile::V3 => next.is_ascii_whitespace(),
+        GoYamlVersion::V2 => matches!(next, '\r' | '\n'),
+        GoYamlVersion::V3 => next.is_ascii_whitespace(),
     };
     let text: String = text.chars().filter(|next| !is_left_out(*next)).collect();
     let bytes = base64::engine::general_purpose::STANDARD
@@ -107,8 +112,8 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Returns the value of a plain scalar for yaml.v2 when it is not text.
-fn resolve_old(text: &str) -> Read<Option<Value>> {
-    if let Some(value) = old_boolean(text) {
+fn resolve_v2(text: &str) -> YamlResult<Option<Value>> {
+    if let Some(value) = yaml11_boolean(text) {
         return Ok(Some(value.into()));
     }
     if let Some(number) = infinite(text) {
@@ -123,7 +128,7 @@ fn resolve_old(text: &str) -> Read<Option<Value>> {
                 .or_else(|| finite_float(&plain))
                 .or_else(|| binary_number(&plain))
         }
-        _ => resolve(text),
+        _ => resolve_v3(text),
     })
 }
 
@@ -138,7 +143,7 @@ fn infinite(text: &str) -> Option<&'static str> {
 }
 
 /// Returns the value of a plain scalar for yaml.v3 when it is not text.
-fn resolve(text: &str) -> Option<Value> {
+fn resolve_v3(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Some(Value::Null),
         "true" | "True" | "TRUE" => Some(Value::Bool(true)),

@@ -52,7 +52,7 @@ struct Endless {
 }
 
 impl Tree for Endless {
-    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+    fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
         self.listed.fetch_add(1, Ordering::Relaxed);
         if directory.contains("none") {
             return Ok(Vec::new());
@@ -78,11 +78,11 @@ impl Tree for Endless {
         panic!("a hint deletes `{path}`")
     }
 
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
         panic!("a hint lists all files below `{directory}`")
     }
 
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         panic!("a hint looks at `{path}`")
     }
 

@@ -1,7 +1,7 @@
 //! The errors of a source that cannot be read.
 
-use super::deep::DEPTH_MAX;
-use super::place::{Lines, Place, PlaceRange, Span};
+use super::depth::DEPTH_MAX;
+use super::position::{LineColumn, LineIndex, SourceRange, Span};
 
 /// The reason why a source was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct SyntaxError {
     /// The reason for the refusal.
     pub kind: SyntaxErrorKind,
     /// The range of the source that is at fault.
-    pub range: PlaceRange,
+    pub range: SourceRange,
     /// The text found there, and what was expected.
     pub message: String,
 }
@@ -31,7 +31,7 @@ impl SyntaxError {
     pub(in crate::jsonnet) fn invalid(text: &str, span: Span, message: String) -> Self {
         Self {
             kind: SyntaxErrorKind::Invalid,
-            range: Lines::of(text).range(span),
+            range: LineIndex::new(text).range(span),
             message,
         }
     }
@@ -39,16 +39,16 @@ impl SyntaxError {
     pub(super) fn too_deep(text: &str, span: Span) -> Self {
         Self {
             kind: SyntaxErrorKind::TooDeep,
-            range: Lines::of(text).range(span),
+            range: LineIndex::new(text).range(span),
             message: format!("expressions are nested more than {DEPTH_MAX} levels deep"),
         }
     }
 
     pub(super) fn too_long() -> Self {
-        let start = Place { line: 1, column: 1 };
+        let start = LineColumn { line: 1, column: 1 };
         Self {
             kind: SyntaxErrorKind::TooLong,
-            range: PlaceRange {
+            range: SourceRange {
                 begin: start,
                 end: start,
             },

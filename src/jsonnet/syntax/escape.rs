@@ -90,7 +90,7 @@ pub fn escape(text: &str, quote: char) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8 + 2);
     let mut rest = text;
     // Most of a text is written as it is, in one go.
-    while let Some(found) = rest.bytes().position(|byte| !is_plain(byte)) {
+    while let Some(found) = rest.bytes().position(|byte| !needs_no_escape(byte)) {
         let Some((plain, special)) = rest.split_at_checked(found) else {
             break;
         };
@@ -107,7 +107,7 @@ pub fn escape(text: &str, quote: char) -> String {
 }
 
 /// Returns true if a byte is written as it is between any quotes. The control characters after ASCII begin with 0xc2, as some others do.
-pub(crate) fn is_plain(byte: u8) -> bool {
+pub(crate) fn needs_no_escape(byte: u8) -> bool {
     byte >= b' ' && !matches!(byte, b'\'' | b'"' | b'\\' | 0x7f | 0xc2)
 }
 

@@ -46,26 +46,26 @@ pub enum Comment<'s> {
 
 /// A line end or a comment, with the vertical space and the indentation that follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Element<'s> {
+pub struct FodderElement<'s> {
     /// The kind of the element.
     pub kind: FodderKind,
     /// True if it stands where no pass looks: its comment style and blank lines stay.
     pub untouched: bool,
     /// Blank lines after it.
-    pub blanks: u32,
+    pub blank_lines: u32,
     /// Columns before what follows.
     pub indent: u32,
     /// The comment of the element.
     pub comment: Comment<'s>,
 }
 
-impl Element<'_> {
+impl FodderElement<'_> {
     /// A line end without a comment.
     pub fn line_end(blanks: u32, indent: u32) -> Self {
         Self {
             kind: FodderKind::LineEnd,
             untouched: false,
-            blanks,
+            blank_lines: blanks,
             indent,
             comment: Comment::None,
         }
@@ -80,13 +80,13 @@ impl Element<'_> {
 /// All elements of a source.
 #[derive(Debug, Default)]
 pub struct Fodders<'s> {
-    elements: Vec<Element<'s>>,
+    elements: Vec<FodderElement<'s>>,
     lines: Vec<&'s str>,
 }
 
 impl<'s> Fodders<'s> {
     /// The elements of a range.
-    pub fn get(&self, fodder: Fodder) -> &[Element<'s>] {
+    pub fn get(&self, fodder: Fodder) -> &[FodderElement<'s>] {
         let start = fodder.start as usize;
         self.elements
             .get(start..start + fodder.len as usize)
@@ -94,7 +94,7 @@ impl<'s> Fodders<'s> {
     }
 
     /// The elements of a range, to change them.
-    pub fn get_mut(&mut self, fodder: Fodder) -> &mut [Element<'s>] {
+    pub fn get_mut(&mut self, fodder: Fodder) -> &mut [FodderElement<'s>] {
         let start = fodder.start as usize;
         self.elements
             .get_mut(start..start + fodder.len as usize)
@@ -102,7 +102,7 @@ impl<'s> Fodders<'s> {
     }
 
     /// Every element there is, in the order of the source.
-    pub fn all_mut(&mut self) -> &mut [Element<'s>] {
+    pub fn all_mut(&mut self) -> &mut [FodderElement<'s>] {
         &mut self.elements
     }
 
@@ -113,7 +113,7 @@ impl<'s> Fodders<'s> {
     }
 
     /// Keeps the lines of a comment.
-    pub(super) fn keep_lines(&mut self, lines: impl Iterator<Item = &'s str>) -> Comment<'s> {
+    pub(super) fn add_lines(&mut self, lines: impl Iterator<Item = &'s str>) -> Comment<'s> {
         let start = self.lines.len();
         self.lines.extend(lines);
         Comment::Lines {
@@ -123,7 +123,7 @@ impl<'s> Fodders<'s> {
     }
 
     /// Adds an element at the end as it is.
-    pub fn push(&mut self, fodder: &mut Fodder, element: Element<'s>) {
+    pub fn push(&mut self, fodder: &mut Fodder, element: FodderElement<'s>) {
         let end = (fodder.start + fodder.len) as usize;
         if fodder.len == 0 {
             fodder.start = self.elements.len() as u32;
@@ -138,13 +138,13 @@ impl<'s> Fodders<'s> {
 
     /// Adds an element at the end, such that no line end follows another and a paragraph has its
     /// lines for itself.
-    pub fn append(&mut self, fodder: &mut Fodder, element: Element<'s>) {
+    pub fn append(&mut self, fodder: &mut Fodder, element: FodderElement<'s>) {
         let clean = self.ends_line(*fodder);
         if clean && element.kind == FodderKind::LineEnd {
             if element.comment != Comment::None {
                 return self.push(
                     fodder,
-                    Element {
+                    FodderElement {
                         kind: FodderKind::Paragraph,
                         ..element
                     },
@@ -152,12 +152,12 @@ impl<'s> Fodders<'s> {
             }
             if let Some(last) = self.get_mut(*fodder).last_mut() {
                 last.indent = element.indent;
-                last.blanks += element.blanks;
+                last.blank_lines += element.blank_lines;
             }
             return;
         }
         if !clean && element.kind == FodderKind::Paragraph {
-            self.push(fodder, Element::line_end(0, element.indent));
+            self.push(fodder, FodderElement::line_end(0, element.indent));
         }
         self.push(fodder, element);
     }
@@ -196,7 +196,7 @@ impl<'s> Fodders<'s> {
     /// Adds a line end unless there is one.
     pub fn ensure_line_end(&mut self, fodder: &mut Fodder) {
         if !self.ends_line(*fodder) {
-            self.append(fodder, Element::line_end(0, 0));
+            self.append(fodder, FodderElement::line_end(0, 0));
         }
     }
 
@@ -213,7 +213,7 @@ impl<'s> Fodders<'s> {
     }
 
     /// Leaves out elements at the front.
-    pub fn skip_front(&self, fodder: Fodder, skip: impl Fn(&Element<'s>) -> bool) -> Fodder {
+    pub fn skip_front(&self, fodder: Fodder, skip: impl Fn(&FodderElement<'s>) -> bool) -> Fodder {
         let skipped = self
             .get(fodder)
             .iter()

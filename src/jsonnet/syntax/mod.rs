@@ -5,7 +5,7 @@
 //! error. Places and words of errors are those of go-jsonnet.
 
 mod children;
-mod deep;
+mod depth;
 mod error;
 mod escape;
 mod fodder;
@@ -14,24 +14,24 @@ mod node;
 mod operator;
 mod parser;
 mod part;
-mod place;
+mod position;
 #[cfg(test)]
 mod tests;
 mod token;
 
 pub use children::each_child;
-pub use deep::{DEPTH_MAX, depth_within, with_stack_for};
+pub use depth::{DEPTH_MAX, depth_for_stack, with_stack_for};
 pub use error::{SyntaxError, SyntaxErrorKind};
-pub(crate) use escape::is_plain;
+pub(crate) use escape::needs_no_escape;
 pub use escape::{escape, unescape};
-pub use fodder::{Comment, Element, Fodder, FodderKind, Fodders};
-pub use node::{Kind, Node, NodeId, Tree};
+pub use fodder::{Comment, Fodder, FodderElement, FodderKind, Fodders};
+pub use node::{Node, NodeId, NodeKind, SyntaxTree};
 pub use operator::{BinaryOperator, UnaryOperator};
 pub use part::{
     Apply, Bind, BlockIndent, Conditional, Field, FieldKind, FieldName, ForSpec, IfSpec, ImportKind, Item,
     NamedArgument, Parameter, Parameters, Slice, TextStyle, Visibility,
 };
-pub use place::{Lines, Place, PlaceRange, Span};
+pub use position::{LineColumn, LineIndex, SourceRange, Span};
 
 /// Longest source that is read, in bytes.
 pub const SOURCE_BYTES_MAX: usize = 64 << 20;
@@ -39,7 +39,7 @@ pub const SOURCE_BYTES_MAX: usize = 64 << 20;
 /// Reads a source into its tree.
 ///
 /// An `Err` says where the first mistake is, and nothing of what follows it.
-pub fn parse(text: &str) -> Result<Tree<'_>, SyntaxError> {
+pub fn parse(text: &str) -> Result<SyntaxTree<'_>, SyntaxError> {
     if text.len() > SOURCE_BYTES_MAX {
         return Err(SyntaxError::too_long());
     }
@@ -49,11 +49,11 @@ pub fn parse(text: &str) -> Result<Tree<'_>, SyntaxError> {
 /// Reads a source into its tree where no thread can be had, on a stack that is enough for so many levels.
 ///
 /// An `Err` says where the first mistake is, or that it is nested deeper.
-pub fn parse_within(text: &str, depth_max: usize) -> Result<Tree<'_>, SyntaxError> {
+pub fn parse_with_depth(text: &str, depth_max: usize) -> Result<SyntaxTree<'_>, SyntaxError> {
     if text.len() > SOURCE_BYTES_MAX {
         return Err(SyntaxError::too_long());
     }
-    parser::parse_within(text, lexer::lex(text)?, depth_max)
+    parser::parse_with_depth(text, lexer::lex(text)?, depth_max)
 }
 
 /// Returns true if a text can stand as a name: letters, digits and `_`, no digit first, no keyword.

@@ -7,7 +7,7 @@ use super::operator::{BinaryOperator, UnaryOperator};
 use super::part::{
     Apply, Bind, BlockIndent, Conditional, Field, ForSpec, ImportKind, Item, Parameters, Slice, TextStyle,
 };
-use super::place::Span;
+use super::position::Span;
 use std::borrow::Cow;
 
 /// The number of a node in its tree.
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub struct NodeId(pub(super) u32);
 
 impl NodeId {
-    /// Returns the index in [`Tree::nodes`].
+    /// Returns the index in [`SyntaxTree::nodes`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -23,7 +23,7 @@ impl NodeId {
 
 /// A source that was read.
 #[derive(Debug)]
-pub struct Tree<'s> {
+pub struct SyntaxTree<'s> {
     /// The source.
     pub text: &'s str,
     /// The nodes, children before parents.
@@ -38,7 +38,7 @@ pub struct Tree<'s> {
     pub depth: usize,
 }
 
-impl<'s> Tree<'s> {
+impl<'s> SyntaxTree<'s> {
     /// A node.
     #[allow(
         clippy::indexing_slicing,
@@ -50,7 +50,7 @@ impl<'s> Tree<'s> {
 
     /// The meaning of a string; `None` for any other node, and for one whose escapes mean nothing.
     pub fn literal(&self, id: NodeId) -> Option<Cow<'_, str>> {
-        let Kind::Text { style, value, .. } = &self.node(id).kind else {
+        let NodeKind::Text { style, value, .. } = &self.node(id).kind else {
             return None;
         };
         match style.keeps_escapes() {
@@ -68,7 +68,7 @@ impl<'s> Tree<'s> {
         &mut self.nodes[id.0 as usize]
     }
 
-    /// The number of a node by its place in [`Tree::nodes`].
+    /// The number of a node by its place in [`SyntaxTree::nodes`].
     pub fn id(&self, index: usize) -> NodeId {
         NodeId(index as u32)
     }
@@ -108,7 +108,7 @@ pub struct Node<'s> {
     /// The place in the source.
     pub span: Span,
     /// The kind of expression.
-    pub kind: Kind<'s>,
+    pub kind: NodeKind<'s>,
 }
 
 /// The kind of an expression.
@@ -117,7 +117,7 @@ pub struct Node<'s> {
     missing_docs,
     reason = "the parts are named as the grammar of the language names them"
 )]
-pub enum Kind<'s> {
+pub enum NodeKind<'s> {
     /// `f(x, y=z)`
     Apply(Box<Apply<'s>>),
     /// `e { }`
@@ -162,7 +162,7 @@ pub enum Kind<'s> {
         parameters: Box<Parameters<'s>>,
         body: NodeId,
     },
-    /// `import 'f'` and its kin; the file is a [`Kind::Text`].
+    /// `import 'f'` and its kin; the file is a [`NodeKind::Text`].
     Import { kind: ImportKind, file: NodeId },
     /// `e in super`
     InSuper {
@@ -236,7 +236,7 @@ pub enum Kind<'s> {
     Variable(&'s str),
 }
 
-impl Kind<'_> {
+impl NodeKind<'_> {
     /// The child that begins with the first token of this node.
     pub fn left(&self) -> Option<NodeId> {
         match self {

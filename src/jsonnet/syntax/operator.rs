@@ -63,7 +63,7 @@ impl BinaryOperator {
         self.entry().2
     }
 
-    pub(super) fn of(symbol: &str) -> Option<Self> {
+    pub(super) fn from_symbol(symbol: &str) -> Option<Self> {
         Some(match symbol.as_bytes() {
             b"*" => Self::Multiply,
             b"/" => Self::Divide,
@@ -110,7 +110,7 @@ impl UnaryOperator {
         }
     }
 
-    pub(super) fn of(symbol: &str) -> Option<Self> {
+    pub(super) fn from_symbol(symbol: &str) -> Option<Self> {
         [Self::Not, Self::BitNot, Self::Plus, Self::Minus]
             .into_iter()
             .find(|operator| operator.symbol() == symbol)
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn an_operator_is_read_as_it_is_written() {
         for (operator, symbol, precedence) in BinaryOperator::ALL {
-            assert_eq!(BinaryOperator::of(symbol), Some(operator));
+            assert_eq!(BinaryOperator::from_symbol(symbol), Some(operator));
             assert_eq!((operator.symbol(), operator.precedence()), (symbol, precedence));
         }
-        assert_eq!(BinaryOperator::of("<=>"), None);
+        assert_eq!(BinaryOperator::from_symbol("<=>"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fodder::Fodder;
 use super::node::NodeId;
-use super::place::Span;
+use super::position::Span;
 use std::borrow::Cow;
 
 /// A call.
@@ -253,7 +253,7 @@ pub enum BlockIndent<'s> {
     /// No text block.
     None,
     /// The indentation of the source: its lines, and the line of the closing `|||`.
-    Written(&'s str, &'s str),
+    FromSource(&'s str, &'s str),
     /// The indentation by spaces: of its lines, and of the line of the closing `|||`.
     Spaces(u32, u32),
 }

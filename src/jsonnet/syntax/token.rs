@@ -1,7 +1,7 @@
 //! Tokens, and how they read in an error.
 
 use super::fodder::Fodder;
-use super::place::Span;
+use super::position::Span;
 use std::borrow::Cow;
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The layout: indentation, line folding, and where a space or a break is due. It follows the state of
 //! the Go emitters exactly, oddities included, because the goal is equal bytes.
 
-use super::scalar::{Position, Shape, Style, is_break, is_printable, style};
-use super::{Profile, key};
+use super::scalar::{AllowedStyles, ScalarPosition, ScalarStyle, is_break, is_printable, style};
+use super::{GoYamlVersion, key};
 use serde_json::{Map, Value};
 
 /// Columns after which v2 folds a line at the next space.
@@ -12,7 +12,7 @@ const SIMPLE_KEY_BYTES_MAX: usize = 128;
 
 /// The parent of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Parent {
+enum ParentNode {
     Document,
     Sequence,
     Mapping,
@@ -20,7 +20,7 @@ enum Parent {
 
 /// One document being written.
 pub(super) struct Emitter {
-    profile: Profile,
+    profile: GoYamlVersion,
     number: fn(f64) -> String,
     out: String,
     column: usize,
@@ -31,7 +31,7 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    pub(super) fn new(profile: Profile, number: fn(f64) -> String) -> Self {
+    pub(super) fn new(profile: GoYamlVersion, number: fn(f64) -> String) -> Self {
         Self {
             profile,
             number,
@@ -44,20 +44,20 @@ impl Emitter {
 
     /// Writes one document.
     pub(super) fn document(mut self, value: &Value) -> String {
-        self.node(value, None, Parent::Document);
+        self.node(value, None, ParentNode::Document);
         self.break_to(0);
         self.out
     }
 
-    fn node(&mut self, value: &Value, indent: Option<usize>, parent: Parent) {
+    fn node(&mut self, value: &Value, indent: Option<usize>, parent: ParentNode) {
         match value {
             Value::Null => self.plain_word("null"),
             Value::Bool(true) => self.plain_word("true"),
             Value::Bool(false) => self.plain_word("false"),
             Value::Number(value) => self.plain_word(&(self.number)(value.as_f64().unwrap_or_default())),
             Value::String(text) => {
-                let indent = self.deeper(indent, parent).unwrap_or(self.step());
-                self.scalar(text, indent, Position::Block);
+                let indent = self.nested_indent(indent, parent).unwrap_or(self.step());
+                self.scalar(text, indent, ScalarPosition::Block);
             }
             Value::Array(items) if items.is_empty() => self.plain_word("[]"),
             Value::Array(items) => self.sequence(items, indent, parent),
@@ -66,65 +66,67 @@ impl Emitter {
         }
     }
 
-    fn sequence(&mut self, items: &[Value], indent: Option<usize>, parent: Parent) {
+    fn sequence(&mut self, items: &[Value], indent: Option<usize>, parent: ParentNode) {
         // v2 writes the items of a mapping's value right below its key.
-        let is_level = self.profile == Profile::V2 && parent == Parent::Mapping && !self.is_in_indentation;
+        let is_level =
+            self.profile == GoYamlVersion::V2 && parent == ParentNode::Mapping && !self.is_in_indentation;
         let inner = match indent {
             Some(indent) if is_level => indent,
-            outer => self.deeper(outer, parent).unwrap_or(0),
+            outer => self.nested_indent(outer, parent).unwrap_or(0),
         };
         for item in items {
             self.break_to(inner);
             self.block_indicator('-');
-            self.node(item, Some(inner), Parent::Sequence);
+            self.node(item, Some(inner), ParentNode::Sequence);
         }
     }
 
-    fn mapping(&mut self, members: &Map<String, Value>, indent: Option<usize>, parent: Parent) {
-        let inner = self.deeper(indent, parent).unwrap_or(0);
+    fn mapping(&mut self, members: &Map<String, Value>, indent: Option<usize>, parent: ParentNode) {
+        let inner = self.nested_indent(indent, parent).unwrap_or(0);
         for (key, member) in key::sorted(self.profile, members.iter()) {
             self.break_to(inner);
-            let is_simple = key.len() <= SIMPLE_KEY_BYTES_MAX && !Shape::of(self.profile, key).is_multiline;
+            let is_simple =
+                key.len() <= SIMPLE_KEY_BYTES_MAX && !AllowedStyles::for_text(self.profile, key).is_multiline;
             if is_simple {
-                self.scalar(key, inner, Position::SimpleKey);
+                self.scalar(key, inner, ScalarPosition::SimpleKey);
                 self.indicator(":");
             } else {
                 self.block_indicator('?');
-                let below = self.deeper(Some(inner), Parent::Mapping).unwrap_or(0);
-                self.scalar(key, below, Position::Block);
+                let below = self.nested_indent(Some(inner), ParentNode::Mapping).unwrap_or(0);
+                self.scalar(key, below, ScalarPosition::Block);
                 self.break_to(inner);
                 self.block_indicator(':');
             }
-            self.node(member, Some(inner), Parent::Mapping);
+            self.node(member, Some(inner), ParentNode::Mapping);
         }
     }
 
     /// The indentation inside a node; `None` in the first node of a document.
-    fn deeper(&self, indent: Option<usize>, parent: Parent) -> Option<usize> {
+    fn nested_indent(&self, indent: Option<usize>, parent: ParentNode) -> Option<usize> {
         let indent = indent?;
         let step = self.step();
         Some(match (self.profile, parent) {
-            (Profile::V2, _) => indent + step,
-            (Profile::V3, Parent::Sequence) => indent + 2,
-            (Profile::V3, Parent::Document | Parent::Mapping) => (indent + step) / step * step,
+            (GoYamlVersion::V2, _) => indent + step,
+            (GoYamlVersion::V3, ParentNode::Sequence) => indent + 2,
+            (GoYamlVersion::V3, ParentNode::Document | ParentNode::Mapping) => (indent + step) / step * step,
         })
     }
 
     fn step(&self) -> usize {
         match self.profile {
-            Profile::V2 => 2,
-            Profile::V3 => 4,
+            GoYamlVersion::V2 => 2,
+            GoYamlVersion::V3 => 4,
         }
     }
 
-    fn scalar(&mut self, text: &str, indent: usize, position: Position) {
-        let folds = self.profile == Profile::V2 && position == Position::Block;
-        let shape = Shape::of(self.profile, text);
+    fn scalar(&mut self, text: &str, indent: usize, position: ScalarPosition) {
+        let folds = self.profile == GoYamlVersion::V2 && position == ScalarPosition::Block;
+        let shape = AllowedStyles::for_text(self.profile, text);
         match style(self.profile, text, shape, position) {
-            Style::Plain => self.plain(text, indent, folds),
-            Style::SingleQuoted => self.single_quoted(text, indent, folds),
-            Style::DoubleQuoted => self.double_quoted(text, indent, folds),
-            Style::Literal => self.literal(text, indent),
+            ScalarStyle::Plain => self.plain(text, indent, folds),
+            ScalarStyle::SingleQuoted => self.single_quoted(text, indent, folds),
+            ScalarStyle::DoubleQuoted => self.double_quoted(text, indent, folds),
+            ScalarStyle::Literal => self.literal(text, indent),
         }
     }
 
@@ -239,7 +241,7 @@ impl Emitter {
         self.is_in_indentation = false;
         self.is_after_space = true;
         // v3 leaves this break to the first line, and so loses it when the text starts with one.
-        if self.profile == Profile::V2 {
+        if self.profile == GoYamlVersion::V2 {
             self.line_break('\n');
         }
         let mut after_break = true;

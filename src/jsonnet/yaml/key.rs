@@ -1,6 +1,6 @@
 //! The order of keys in a mapping: by letters, and runs of digits as numbers.
 
-use super::Profile;
+use super::GoYamlVersion;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ const INSERTION_MAX: usize = 12;
 /// Sorts entries by their keys. The relation of the Go programs is not transitive for some keys of
 /// digits and punctuation; every mapping still ends in one order, the same each time.
 pub(super) fn sorted<'a, T>(
-    profile: Profile,
+    profile: GoYamlVersion,
     entries: impl Iterator<Item = (&'a String, T)>,
 ) -> Vec<(&'a str, T)> {
     let mut entries: Vec<(&str, T)> = entries.map(|(key, value)| (key.as_str(), value)).collect();
@@ -32,7 +32,7 @@ pub(super) fn sorted<'a, T>(
     by_relation(profile, entries)
 }
 
-fn by_relation<T>(profile: Profile, entries: Vec<(&str, T)>) -> Vec<(&str, T)> {
+fn by_relation<T>(profile: GoYamlVersion, entries: Vec<(&str, T)>) -> Vec<(&str, T)> {
     let keyed = entries
         .into_iter()
         .map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key, value)));
@@ -40,23 +40,26 @@ fn by_relation<T>(profile: Profile, entries: Vec<(&str, T)>) -> Vec<(&str, T)> {
     keyed.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
     // Numbers too large for Go wrap around there. Where that leaves several orders, it is the one in
     // which they are large.
-    let unwrapped = |left: &[char], right: &[char]| is_before(profile, Numbers::Whole, left, right);
-    let wrapped = |left: &[char], right: &[char]| is_before(profile, Numbers::Wrapped, left, right);
+    let unwrapped = |left: &[char], right: &[char]| is_before(profile, IntegerOverflow::Exact, left, right);
+    let wrapped = |left: &[char], right: &[char]| is_before(profile, IntegerOverflow::Wrapping, left, right);
     let sorted = sorted_by(sorted_by(keyed, &unwrapped), &wrapped);
     sorted.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// The treatment of a number that is too large for 64 bits.
 #[derive(Clone, Copy)]
-enum Numbers {
-    Whole,
-    Wrapped,
+enum IntegerOverflow {
+    Exact,
+    Wrapping,
 }
 
-type Keyed<E> = Vec<(Vec<char>, E)>;
+type KeyedEntries<E> = Vec<(Vec<char>, E)>;
 
 /// A stable sort that, unlike the standard one, accepts a relation that is no order.
-fn sorted_by<E>(mut entries: Keyed<E>, is_before: &dyn Fn(&[char], &[char]) -> bool) -> Keyed<E> {
+fn sorted_by<E>(
+    mut entries: KeyedEntries<E>,
+    is_before: &dyn Fn(&[char], &[char]) -> bool,
+) -> KeyedEntries<E> {
     if entries.len() <= INSERTION_MAX {
         for end in 1..entries.len() {
             let mut place = end;
@@ -84,7 +87,7 @@ fn sorted_by<E>(mut entries: Keyed<E>, is_before: &dyn Fn(&[char], &[char]) -> b
     merged
 }
 
-fn is_before(profile: Profile, numbers: Numbers, left: &[char], right: &[char]) -> bool {
+fn is_before(profile: GoYamlVersion, numbers: IntegerOverflow, left: &[char], right: &[char]) -> bool {
     let Some(position) = left.iter().zip(right).position(|(left, right)| left != right) else {
         return left.len() < right.len();
     };
@@ -93,7 +96,7 @@ fn is_before(profile: Profile, numbers: Numbers, left: &[char], right: &[char]) 
         (true, true) => return one < other,
         (true, false) | (false, true) => {
             // Since v3, a number that goes on is larger than one that a letter ends.
-            let in_number = profile == Profile::V3 && position > 0 && is_digit(left[position - 1]);
+            let in_number = profile == GoYamlVersion::V3 && position > 0 && is_digit(left[position - 1]);
             return if in_number {
                 is_letter(one)
             } else {
@@ -118,15 +121,15 @@ fn follows_a_number(before: &[char]) -> bool {
 }
 
 /// The number that starts a text, on top of `seed`, and how many digits it has.
-fn number(numbers: Numbers, seed: i128, text: &[char]) -> (i128, usize) {
+fn number(numbers: IntegerOverflow, seed: i128, text: &[char]) -> (i128, usize) {
     let digits = text.iter().take_while(|character| is_digit(**character));
     digits.fold((seed, 0), |(number, count), digit| {
         let value = i128::from(u32::from(*digit)) - i128::from(u32::from('0'));
         let number = number.saturating_mul(10).saturating_add(value);
         let number = match numbers {
-            Numbers::Whole => number,
+            IntegerOverflow::Exact => number,
             #[allow(clippy::cast_possible_truncation, reason = "that is what wraps")]
-            Numbers::Wrapped => i128::from(number as i64),
+            IntegerOverflow::Wrapping => i128::from(number as i64),
         };
         (number, count + 1)
     })
@@ -149,21 +152,21 @@ fn is_digit(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{by_relation, sorted};
-    use crate::jsonnet::yaml::Profile;
+    use crate::jsonnet::yaml::GoYamlVersion;
     use proptest::prelude::*;
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn letters_alone_need_no_relation(keys in proptest::collection::hash_set("[A-Za-z]{0,4}", 0..30)) {
+        fn keys_of_letters_sort_the_same_without_the_pairwise_relation(keys in proptest::collection::hash_set("[A-Za-z]{0,4}", 0..30)) {
             let entries = || keys.iter().map(|key| (key, ()));
             let named = entries().map(|(key, ())| (key.as_str(), ())).collect();
-            prop_assert_eq!(sorted(Profile::V2, entries()), by_relation(Profile::V2, named));
+            prop_assert_eq!(sorted(GoYamlVersion::V2, entries()), by_relation(GoYamlVersion::V2, named));
         }
     }
 
-    fn order(profile: Profile, keys: &[&str]) -> Vec<String> {
+    fn order(profile: GoYamlVersion, keys: &[&str]) -> Vec<String> {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let entries = keys.iter().map(|key| (key, ()));
         sorted(profile, entries)
@@ -198,18 +201,18 @@ mod tests {
             "on",
             "with space",
         ];
-        assert_eq!(order(Profile::V2, &keys), sorted);
+        assert_eq!(order(GoYamlVersion::V2, &keys), sorted);
     }
 
     #[test]
-    fn a_number_that_wraps_has_one_place() {
+    fn a_key_with_an_overflowing_number_sorts_consistently() {
         let keys = ["name", "1:30:45", "$x", "18446744073709551615"];
         assert_eq!(
-            order(Profile::V2, &keys),
+            order(GoYamlVersion::V2, &keys),
             ["$x", "1:30:45", "18446744073709551615", "name"]
         );
         assert_eq!(
-            order(Profile::V2, &["$x", "18446744073709551615"]),
+            order(GoYamlVersion::V2, &["$x", "18446744073709551615"]),
             ["18446744073709551615", "$x"]
         );
     }
@@ -227,7 +230,7 @@ mod tests {
             })
             .collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        assert_eq!(order(Profile::V2, &keys), order(Profile::V2, &keys));
-        assert_eq!(order(Profile::V3, &keys).len(), 400);
+        assert_eq!(order(GoYamlVersion::V2, &keys), order(GoYamlVersion::V2, &keys));
+        assert_eq!(order(GoYamlVersion::V3, &keys).len(), 400);
     }
 }

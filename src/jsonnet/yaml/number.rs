@@ -13,7 +13,7 @@ pub(super) fn yaml(number: f64) -> String {
     if number == 0.0 {
         return zero(number);
     }
-    let decimal = Decimal::of(number);
+    let decimal = Decimal::from_number(number);
     if (-4..6).contains(&decimal.exponent) {
         decimal.positional()
     } else {
@@ -36,7 +36,7 @@ pub(super) fn json(number: f64) -> String {
     if number == 0.0 {
         return zero(number);
     }
-    let decimal = Decimal::of(number);
+    let decimal = Decimal::from_number(number);
     if (-6..21).contains(&decimal.exponent) {
         decimal.positional()
     } else {
@@ -49,7 +49,7 @@ fn zero(number: f64) -> String {
 }
 
 impl Decimal {
-    fn of(number: f64) -> Self {
+    fn from_number(number: f64) -> Self {
         let text = format!("{:e}", number.abs());
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         Self {

@@ -1,17 +1,17 @@
 //! The meaning of a plain scalar for a reader. A text that would not be read as a text is quoted.
 
-use super::Profile;
+use super::GoYamlVersion;
 use regex::Regex;
 use std::sync::LazyLock;
 
-const OLD_TRUE: [&str; 8] = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"];
-const OLD_FALSE: [&str; 8] = ["n", "N", "no", "No", "NO", "off", "Off", "OFF"];
-const NAMED: [&str; 23] = [
+const YAML11_TRUE: [&str; 8] = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"];
+const YAML11_FALSE: [&str; 8] = ["n", "N", "no", "No", "NO", "off", "Off", "OFF"];
+const RESERVED_WORDS: [&str; 23] = [
     "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", ".nan", ".NaN",
     ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF",
 ];
 /// The longest of them.
-const NAMED_BYTES_MAX: usize = 5;
+const RESERVED_WORD_BYTES_MAX: usize = 5;
 
 #[allow(clippy::expect_used, reason = "the pattern is a constant")]
 static FLOAT: LazyLock<Regex> = LazyLock::new(|| {
@@ -22,17 +22,19 @@ static SEXAGESIMAL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$").expect("a pattern"));
 
 /// The truth value of a word that is one in YAML 1.1 only.
-pub(in crate::jsonnet) fn old_boolean(text: &str) -> Option<bool> {
+pub(in crate::jsonnet) fn yaml11_boolean(text: &str) -> Option<bool> {
     match text {
-        _ if OLD_TRUE.contains(&text) => Some(true),
-        _ if OLD_FALSE.contains(&text) => Some(false),
+        _ if YAML11_TRUE.contains(&text) => Some(true),
+        _ if YAML11_FALSE.contains(&text) => Some(false),
         _ => None,
     }
 }
 
 /// Returns true if `text` may be written without quotes as far as its meaning goes.
-pub(super) fn is_read_as_text(profile: Profile, text: &str) -> bool {
-    if text.len() <= NAMED_BYTES_MAX && (NAMED.contains(&text) || old_boolean(text).is_some()) {
+pub(super) fn is_read_as_text(profile: GoYamlVersion, text: &str) -> bool {
+    if text.len() <= RESERVED_WORD_BYTES_MAX
+        && (RESERVED_WORDS.contains(&text) || yaml11_boolean(text).is_some())
+    {
         return false;
     }
     match text.bytes().next() {
@@ -46,7 +48,7 @@ pub(super) fn is_read_as_text(profile: Profile, text: &str) -> bool {
     }
 }
 
-fn is_number(profile: Profile, text: &str) -> bool {
+fn is_number(profile: GoYamlVersion, text: &str) -> bool {
     let plain = text.replace('_', "");
     if is_integer(&plain) || is_finite_float(&plain) {
         return true;
@@ -58,7 +60,7 @@ fn is_number(profile: Profile, text: &str) -> bool {
             fits(rest, digits)
         })
     };
-    behind("0b", b'0'..=b'1') || profile == Profile::V3 && behind("0o", b'0'..=b'7')
+    behind("0b", b'0'..=b'1') || profile == GoYamlVersion::V3 && behind("0o", b'0'..=b'7')
 }
 
 /// `strconv.ParseInt` or `ParseUint` with base 0, after underscores are gone.
@@ -184,7 +186,7 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::is_read_as_text;
-    use crate::jsonnet::yaml::Profile;
+    use crate::jsonnet::yaml::GoYamlVersion;
 
     #[test]
     fn what_would_be_read_as_something_else_is_no_text() {
@@ -218,8 +220,8 @@ mod tests {
             "190:20:30.15",
             "2000-02-29",
         ] {
-            assert!(!is_read_as_text(Profile::V2, text), "{text}");
-            assert!(!is_read_as_text(Profile::V3, text), "{text}");
+            assert!(!is_read_as_text(GoYamlVersion::V2, text), "{text}");
+            assert!(!is_read_as_text(GoYamlVersion::V3, text), "{text}");
         }
     }
 
@@ -253,8 +255,8 @@ mod tests {
             "é",
             "12:75",
         ] {
-            assert!(is_read_as_text(Profile::V2, text), "{text}");
-            assert!(is_read_as_text(Profile::V3, text), "{text}");
+            assert!(is_read_as_text(GoYamlVersion::V2, text), "{text}");
+            assert!(is_read_as_text(GoYamlVersion::V3, text), "{text}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The contents of a text, and the styles that can therefore hold it.
 
-use super::{Profile, resolve};
+use super::{GoYamlVersion, resolve};
 
 /// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ScalarStyle {
     Plain,
     SingleQuoted,
     DoubleQuoted,
@@ -13,7 +13,7 @@ pub(super) enum Style {
 
 /// The position of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Position {
+pub(super) enum ScalarPosition {
     /// A key on the line of its value: it may not break.
     SimpleKey,
     /// Anywhere else.
@@ -22,7 +22,7 @@ pub(super) enum Position {
 
 /// The styles a text allows, whatever its meaning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct AllowedStyles {
     pub(super) is_multiline: bool,
     plain: bool,
     single_quoted: bool,
@@ -31,33 +31,38 @@ pub(super) struct Shape {
 
 /// The style a text gets. One with a line feed is a literal if it can be; one that would be read as
 /// something else than a text is double-quoted; any other is as plain as it can be.
-pub(super) fn style(profile: Profile, text: &str, shape: Shape, position: Position) -> Style {
-    let is_key = position == Position::SimpleKey;
+pub(super) fn style(
+    profile: GoYamlVersion,
+    text: &str,
+    shape: AllowedStyles,
+    position: ScalarPosition,
+) -> ScalarStyle {
+    let is_key = position == ScalarPosition::SimpleKey;
     if is_key && shape.is_multiline {
-        return Style::DoubleQuoted;
+        return ScalarStyle::DoubleQuoted;
     }
     if text.contains('\n') {
         return if shape.literal && !is_key {
-            Style::Literal
+            ScalarStyle::Literal
         } else {
-            Style::DoubleQuoted
+            ScalarStyle::DoubleQuoted
         };
     }
     if !resolve::is_read_as_text(profile, text) {
-        return Style::DoubleQuoted;
+        return ScalarStyle::DoubleQuoted;
     }
     if shape.plain {
-        Style::Plain
+        ScalarStyle::Plain
     } else if shape.single_quoted {
-        Style::SingleQuoted
+        ScalarStyle::SingleQuoted
     } else {
-        Style::DoubleQuoted
+        ScalarStyle::DoubleQuoted
     }
 }
 
 /// The contents of a text that decide its style.
 #[derive(Debug, Default, PartialEq)]
-struct Contents {
+struct TextFeatures {
     indicator: bool,
     line_break: bool,
     special: bool,
@@ -69,13 +74,13 @@ struct Contents {
     break_after_space: bool,
 }
 
-impl Shape {
+impl AllowedStyles {
     /// Looks at every character once.
-    pub(super) fn of(profile: Profile, text: &str) -> Self {
-        let contents = Contents::of(text);
+    pub(super) fn for_text(profile: GoYamlVersion, text: &str) -> Self {
+        let contents = TextFeatures::from_text(text);
         // v2 takes a tab for a special character; v3 knows that a literal can hold one.
         let unquotable = contents.special || contents.tab;
-        let unliteral = contents.special || profile == Profile::V2 && contents.tab;
+        let unliteral = contents.special || profile == GoYamlVersion::V2 && contents.tab;
         let is_escaped = contents.break_after_space || unquotable;
         Self {
             is_multiline: contents.line_break,
@@ -91,8 +96,8 @@ impl Shape {
     }
 }
 
-impl Contents {
-    fn of(text: &str) -> Self {
+impl TextFeatures {
+    fn from_text(text: &str) -> Self {
         match is_word(text) {
             true => Self::default(),
             false => Self::by_character(text),
@@ -167,15 +172,15 @@ pub(super) fn is_break(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Contents, is_word};
+    use super::{TextFeatures, is_word};
     use proptest::prelude::*;
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn there_is_nothing_in_a_word(text in "[A-Za-z0-9][A-Za-z0-9/_.-]{0,12}|[ -~]{0,6}") {
-            prop_assert!(!is_word(&text) || Contents::by_character(&text) == Contents::default(), "{text}");
+        fn a_plain_word_has_no_special_contents(text in "[A-Za-z0-9][A-Za-z0-9/_.-]{0,12}|[ -~]{0,6}") {
+            prop_assert!(!is_word(&text) || TextFeatures::by_character(&text) == TextFeatures::default(), "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Profile, document, readable, stream};
+use super::{GoYamlVersion, document, readable, stream};
 use serde_json::{Value, json};
 
 /// A sample of the recorded cases; all of them are run by `cargo test conformance`.
@@ -10,8 +10,8 @@ const SAMPLE: &str = include_str!("testdata/go-yaml.jsonl");
 
 fn encode(operation: &str, value: &Value) -> String {
     match operation {
-        "v2" => document(Profile::V2, value),
-        "v3" => document(Profile::V3, value),
+        "v2" => document(GoYamlVersion::V2, value),
+        "v3" => document(GoYamlVersion::V3, value),
         "v2stream" => stream(value.as_array().unwrap()),
         other => panic!("no operation `{other}`"),
     }

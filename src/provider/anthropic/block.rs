@@ -1,7 +1,7 @@
 //! A block of a Messages answer: which may stand there, what it says, and whether it may be sent back.
 //! A block of anybody but an assistant is no answer: with one in it, every later request would be refused.
 
-use crate::model::{Block, ToolCall};
+use crate::model::{ContentBlock, ToolCall};
 use crate::provider::codec::DecodeError;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,33 +15,33 @@ const ID_CHARS_MAX: usize = 256;
 /// The fields of a block, each byte for byte and each once.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Fields(BTreeMap<String, Box<RawValue>>);
+pub(super) struct BlockFields(BTreeMap<String, Box<RawValue>>);
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for BlockFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Once;
         impl<'de> Visitor<'de> for Once {
-            type Value = Fields;
+            type Value = BlockFields;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object with each field once")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BlockFields, A::Error> {
                 let mut fields = BTreeMap::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     if fields.insert(name, value).is_some() {
                         return Err(A::Error::custom("a field twice"));
                     }
                 }
-                Ok(Fields(fields))
+                Ok(BlockFields(fields))
             }
         }
         deserializer.deserialize_map(Once)
     }
 }
 
-impl Fields {
+impl BlockFields {
     /// The text of a field, if it is there and is one.
     pub(super) fn string(&self, field: &str) -> Option<String> {
         serde_json::from_str(self.0.get(field)?.get()).ok()
@@ -78,7 +78,10 @@ pub(super) enum Replay {
 }
 
 /// Reads a block. `arguments` are those of a call as they were written, if that is not what its fields hold.
-pub(super) fn read(fields: &Fields, arguments: Option<&str>) -> Result<(Option<Block>, Replay), DecodeError> {
+pub(super) fn read(
+    fields: &BlockFields,
+    arguments: Option<&str>,
+) -> Result<(Option<ContentBlock>, Replay), DecodeError> {
     let kind = fields.string("type").ok_or(DecodeError::Malformed)?;
     let whole = |known: &[&str]| match fields.has_only(known) {
         true => Replay::AsItIs,
@@ -92,7 +95,7 @@ pub(super) fn read(fields: &Fields, arguments: Option<&str>) -> Result<(Option<B
                 true => Replay::LeaveOut,
                 false => whole(&["type", "text", "citations"]),
             };
-            (Some(Block::Text { text }), replay)
+            (Some(ContentBlock::Text { text }), replay)
         }
         "tool_use" => {
             let call = call(fields, arguments)?;
@@ -101,7 +104,7 @@ pub(super) fn read(fields: &Fields, arguments: Option<&str>) -> Result<(Option<B
                 true => whole(&["type", "id", "name", "input", "caller"]),
                 false => Replay::Nothing,
             };
-            (Some(Block::Call(call)), replay)
+            (Some(ContentBlock::Call(call)), replay)
         }
         // Without a signature it is refused when it comes back.
         "thinking" if fields.is_blank("signature") => (None, Replay::LeaveOut),
@@ -116,7 +119,7 @@ pub(super) fn read(fields: &Fields, arguments: Option<&str>) -> Result<(Option<B
     })
 }
 
-fn call(fields: &Fields, arguments: Option<&str>) -> Result<ToolCall, DecodeError> {
+fn call(fields: &BlockFields, arguments: Option<&str>) -> Result<ToolCall, DecodeError> {
     let field = |name: &str| fields.string(name).ok_or(DecodeError::Malformed);
     let (id, name) = (field("id")?, field("name")?);
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';

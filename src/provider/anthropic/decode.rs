@@ -1,7 +1,7 @@
 //! A Messages answer, delivered whole.
 
 use super::PROVIDER;
-use super::block::{Fields, Replay, check_role, read};
+use super::block::{BlockFields, Replay, check_role, read};
 use crate::model::{StopReason, Usage};
 use crate::provider::Completion;
 use crate::provider::answer::Draft;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
-struct Whole {
+struct MessageBody {
     role: Option<String>,
     #[serde(default)]
     content: Vec<Box<RawValue>>,
@@ -18,20 +18,20 @@ struct Whole {
     model: String,
     stop_reason: Option<String>,
     #[serde(default)]
-    usage: UsageBody,
-    error: Option<ErrorBody>,
+    usage: AnthropicUsage,
+    error: Option<AnthropicError>,
 }
 
 /// Counts, each absent where the provider has nothing to say.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct UsageBody {
+pub(super) struct AnthropicUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
 }
 
-impl UsageBody {
+impl AnthropicUsage {
     /// Replaces the counts that are given; they are totals of the whole answer.
     pub(super) fn update(self, usage: &mut Usage) {
         usage.input = self.input_tokens.unwrap_or(usage.input);
@@ -43,13 +43,13 @@ impl UsageBody {
 
 /// An error the provider reports inside an answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct ErrorBody {
+pub(super) struct AnthropicError {
     #[serde(default)]
     r#type: String,
 }
 
-impl From<ErrorBody> for DecodeError {
-    fn from(error: ErrorBody) -> Self {
+impl From<AnthropicError> for DecodeError {
+    fn from(error: AnthropicError) -> Self {
         let status = match error.r#type.as_str() {
             "invalid_request_error" => 400,
             "authentication_error" => 401,
@@ -71,7 +71,7 @@ impl From<ErrorBody> for DecodeError {
 
 /// Decodes an answer.
 pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
-    let whole: Whole = serde_json::from_slice(body)?;
+    let whole: MessageBody = serde_json::from_slice(body)?;
     if let Some(error) = whole.error {
         return Err(error.into());
     }
@@ -84,7 +84,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
     let mut blocks = Vec::new();
     let mut raw = Some(Vec::new());
     for block in whole.content {
-        let fields: Fields = serde_json::from_str(block.get())?;
+        let fields: BlockFields = serde_json::from_str(block.get())?;
         let (canonical, replay) = read(&fields, None)?;
         blocks.extend(canonical);
         match replay {

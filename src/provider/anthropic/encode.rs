@@ -2,10 +2,10 @@
 //! moves, so each request begins with the bytes of the one before it.
 
 use super::PROVIDER;
-use crate::model::{Assistant, Block, Step, ToolCall, ToolResult};
+use crate::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
 use crate::provider::TurnRequest;
 use crate::provider::answer::{RequestIds, object_or_empty};
-use crate::provider::codec::Delivery;
+use crate::provider::codec::AnswerMode;
 use crate::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -88,7 +88,7 @@ struct Cached {
 const EPHEMERAL: Cached = Cached { r#type: "ephemeral" };
 
 /// Encodes a request.
-pub(super) fn encode(request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode(request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error> {
     let system = Text {
         r#type: "text",
         text: request.system,
@@ -97,7 +97,7 @@ pub(super) fn encode(request: &TurnRequest<'_>, delivery: Delivery) -> Result<Ve
     request.written(&Body {
         model: request.model,
         max_tokens: request.answer_tokens_max.max(1),
-        stream: delivery == Delivery::Streamed,
+        stream: delivery == AnswerMode::Streamed,
         system: if request.system.trim().is_empty() {
             Vec::new()
         } else {
@@ -173,9 +173,9 @@ fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Vec<Content<'a>> 
     let mut content: Vec<Content<'a>> = Vec::new();
     for block in &assistant.blocks {
         match block {
-            Block::Text { text: words } if words.trim().is_empty() => {}
-            Block::Text { text: words } => content.push(text(words)),
-            Block::Call(call) => content.extend(sent.next().map(|id| tool_use(call, id.clone()))),
+            ContentBlock::Text { text: words } if words.trim().is_empty() => {}
+            ContentBlock::Text { text: words } => content.push(text(words)),
+            ContentBlock::Call(call) => content.extend(sent.next().map(|id| tool_use(call, id.clone()))),
         }
     }
     if content.is_empty() {

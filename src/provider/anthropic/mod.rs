@@ -5,7 +5,7 @@ mod decode;
 mod encode;
 mod stream;
 
-use super::codec::{Codec, DecodeError, Decoder, Delivery, secret_header};
+use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, secret_header};
 use super::{Completion, TurnRequest};
 use crate::model::Secret;
 use http::{HeaderName, HeaderValue};
@@ -36,7 +36,7 @@ impl Codec for AnthropicMessages {
         Some(vec![version, key])
     }
 
-    fn encode(&self, request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error> {
+    fn encode(&self, request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error> {
         encode::encode(request, delivery)
     }
 
@@ -44,7 +44,7 @@ impl Codec for AnthropicMessages {
         decode::decode(body)
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(stream::StreamDecoder::default())
+    fn decoder(&self) -> Box<dyn AnswerDecoder> {
+        Box::new(stream::AnthropicStreamDecoder::default())
     }
 }

@@ -2,11 +2,11 @@
 //! `message_stop`.
 
 use super::PROVIDER;
-use super::block::{Fields, Replay, check_role, read};
-use super::decode::{ErrorBody, UsageBody, stop_reason};
+use super::block::{BlockFields, Replay, check_role, read};
+use super::decode::{AnthropicError, AnthropicUsage, stop_reason};
 use crate::model::{StopReason, Usage};
 use crate::provider::answer::{Draft, object_or_empty};
-use crate::provider::codec::{DecodeError, Decoder};
+use crate::provider::codec::{AnswerDecoder, DecodeError};
 use crate::provider::sse::SseParser;
 use crate::provider::{Completion, StreamEvent};
 use serde::Deserialize;
@@ -19,10 +19,10 @@ struct Event {
     r#type: String,
     index: Option<u64>,
     message: Option<MessageStart>,
-    content_block: Option<Fields>,
+    content_block: Option<BlockFields>,
     delta: Option<Delta>,
-    usage: Option<UsageBody>,
-    error: Option<ErrorBody>,
+    usage: Option<AnthropicUsage>,
+    error: Option<AnthropicError>,
 }
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct MessageStart {
     #[serde(default)]
     model: String,
     #[serde(default)]
-    usage: UsageBody,
+    usage: AnthropicUsage,
 }
 
 #[derive(Deserialize)]
@@ -47,8 +47,8 @@ struct Delta {
 
 /// A block while it is written.
 #[derive(Debug, Default)]
-struct Growing {
-    fields: Fields,
+struct PartialBlock {
+    fields: BlockFields,
     text: String,
     json: String,
     thinking: String,
@@ -59,9 +59,9 @@ struct Growing {
 
 /// Reads one answer.
 #[derive(Debug, Default)]
-pub(super) struct StreamDecoder {
+pub(super) struct AnthropicStreamDecoder {
     events: SseParser,
-    blocks: BTreeMap<u64, Growing>,
+    blocks: BTreeMap<u64, PartialBlock>,
     model: Option<String>,
     usage: Usage,
     stop: Option<StopReason>,
@@ -69,7 +69,7 @@ pub(super) struct StreamDecoder {
     has_unknown_parts: bool,
 }
 
-impl Decoder for StreamDecoder {
+impl AnswerDecoder for AnthropicStreamDecoder {
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError> {
         let mut told = Vec::new();
         for data in self.events.push(bytes)? {
@@ -116,7 +116,7 @@ impl Decoder for StreamDecoder {
     }
 }
 
-impl StreamDecoder {
+impl AnthropicStreamDecoder {
     fn read(&mut self, event: Event) -> Result<Option<StreamEvent>, DecodeError> {
         match event.r#type.as_str() {
             "message_start" => {
@@ -132,7 +132,7 @@ impl StreamDecoder {
             }
             "content_block_delta" => {
                 let delta = event.delta.ok_or(DecodeError::Malformed)?;
-                return self.grow(event.index, delta);
+                return self.apply_delta(event.index, delta);
             }
             "content_block_stop" => self.block(event.index)?.is_ended = true,
             "message_delta" => {
@@ -151,13 +151,13 @@ impl StreamDecoder {
         Ok(None)
     }
 
-    fn start(&mut self, index: u64, fields: Fields) -> Result<Option<StreamEvent>, DecodeError> {
+    fn start(&mut self, index: u64, fields: BlockFields) -> Result<Option<StreamEvent>, DecodeError> {
         if self.model.is_none() || self.blocks.contains_key(&index) {
             return Err(DecodeError::Malformed);
         }
-        let mut block = Growing {
+        let mut block = PartialBlock {
             fields,
-            ..Growing::default()
+            ..PartialBlock::default()
         };
         block.text = block.fields.string("text").unwrap_or_default();
         let told = match block.fields.string("type").as_deref() {
@@ -171,7 +171,7 @@ impl StreamDecoder {
         Ok(told)
     }
 
-    fn grow(&mut self, index: Option<u64>, delta: Delta) -> Result<Option<StreamEvent>, DecodeError> {
+    fn apply_delta(&mut self, index: Option<u64>, delta: Delta) -> Result<Option<StreamEvent>, DecodeError> {
         let block = self.block(index)?;
         if block.is_ended {
             return Err(DecodeError::Malformed);
@@ -192,16 +192,16 @@ impl StreamDecoder {
         Ok(None)
     }
 
-    fn block(&mut self, index: Option<u64>) -> Result<&mut Growing, DecodeError> {
+    fn block(&mut self, index: Option<u64>) -> Result<&mut PartialBlock, DecodeError> {
         index
             .and_then(|index| self.blocks.get_mut(&index))
             .ok_or(DecodeError::Malformed)
     }
 }
 
-impl Growing {
+impl PartialBlock {
     /// The block as the API delivers it whole, with what the deltas added.
-    fn into_fields(mut self) -> Result<Fields, DecodeError> {
+    fn into_fields(mut self) -> Result<BlockFields, DecodeError> {
         let grown = [
             ("text", &self.text),
             ("thinking", &self.thinking),

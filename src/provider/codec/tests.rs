@@ -5,7 +5,7 @@
 mod forged;
 
 use super::{Codec, DecodeError};
-use crate::model::{Block, StopReason, ToolCall, Usage};
+use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::provider::anthropic::AnthropicMessages;
 use crate::provider::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
 use crate::provider::{Completion, StreamEvent};
@@ -17,16 +17,16 @@ const OPENAI: OpenaiChat = OpenaiChat {
     key: KeyHeader::Bearer,
 };
 
-fn call(id: &str, name: &str, arguments: &str) -> Block {
-    Block::Call(ToolCall {
+fn call(id: &str, name: &str, arguments: &str) -> ContentBlock {
+    ContentBlock::Call(ToolCall {
         id: id.into(),
         name: name.into(),
         arguments: arguments.into(),
     })
 }
 
-fn text(text: &str) -> Block {
-    Block::Text { text: text.into() }
+fn text(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.into() }
 }
 
 fn anthropic_answer() -> String {

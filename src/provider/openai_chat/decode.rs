@@ -1,6 +1,6 @@
 //! A chat completion, delivered whole.
 
-use crate::model::{Block, StopReason, ToolCall, Usage};
+use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::provider::Completion;
 use crate::provider::answer::{Draft, object_or_empty};
 use crate::provider::codec::DecodeError;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 const ID_CHARS_MAX: usize = 256;
 
 #[derive(Deserialize)]
-struct Whole {
+struct CompletionBody {
     #[serde(default)]
     choices: Vec<Choice>,
     #[serde(default)]
     model: String,
-    usage: Option<UsageBody>,
-    error: Option<ErrorBody>,
+    usage: Option<OpenaiUsage>,
+    error: Option<OpenaiError>,
 }
 
 #[derive(Deserialize)]
@@ -34,23 +34,23 @@ struct Message {
     content: Value,
     refusal: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<Called>>,
+    tool_calls: Option<Vec<CalledFunction>>,
     #[serde(flatten)]
     others: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Called {
+struct CalledFunction {
     id: Option<String>,
     #[serde(default)]
-    function: Function,
+    function: FunctionPart,
     #[serde(flatten)]
     others: Map<String, Value>,
 }
 
 /// The name and arguments of a call, or a part of them.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Function {
+pub(super) struct FunctionPart {
     /// The tool's name.
     pub(super) name: Option<String>,
     /// JSON as text; some servers send the object itself.
@@ -60,7 +60,7 @@ pub(super) struct Function {
 
 /// Counts, absent on some servers.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct UsageBody {
+pub(super) struct OpenaiUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
@@ -71,8 +71,8 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
-impl From<UsageBody> for Usage {
-    fn from(body: UsageBody) -> Self {
+impl From<OpenaiUsage> for Usage {
+    fn from(body: OpenaiUsage) -> Self {
         let prompt = body.prompt_tokens.unwrap_or_default();
         let cached = body
             .prompt_tokens_details
@@ -89,13 +89,13 @@ impl From<UsageBody> for Usage {
 
 /// An error the provider reports inside an answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct ErrorBody {
+pub(super) struct OpenaiError {
     code: Option<Value>,
     r#type: Option<String>,
 }
 
-impl From<ErrorBody> for DecodeError {
-    fn from(error: ErrorBody) -> Self {
+impl From<OpenaiError> for DecodeError {
+    fn from(error: OpenaiError) -> Self {
         let code = error.code.unwrap_or_default();
         let kind = code
             .as_str()
@@ -116,7 +116,7 @@ impl From<ErrorBody> for DecodeError {
 
 /// Decodes an answer.
 pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeError> {
-    let whole: Whole = serde_json::from_slice(body)?;
+    let whole: CompletionBody = serde_json::from_slice(body)?;
     if let Some(error) = whole.error {
         return Err(error.into());
     }
@@ -133,7 +133,7 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
         && calls
             .iter()
             .all(|call| is_object(&arguments_text(&call.function.arguments)));
-    let answer = Answer {
+    let answer = ChatAnswer {
         text: text_of(&message.content)?,
         refusal: message.refusal.unwrap_or_default(),
         calls: calls
@@ -153,7 +153,7 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
 }
 
 /// An answer, however it was delivered.
-pub(super) struct Answer {
+pub(super) struct ChatAnswer {
     pub(super) text: String,
     pub(super) refusal: String,
     pub(super) calls: Vec<ToolCall>,
@@ -163,7 +163,7 @@ pub(super) struct Answer {
     pub(super) model: String,
 }
 
-impl Answer {
+impl ChatAnswer {
     /// The completion of `provider`. Text comes before calls, which is the order models write in.
     pub(super) fn finish(self, provider: &str) -> Result<Completion, DecodeError> {
         // Servers choose ids of many kinds, or none; what no request could carry is none of them.
@@ -178,13 +178,13 @@ impl Answer {
             _ if !self.refusal.is_empty() => StopReason::Refusal,
             _ => StopReason::EndTurn,
         };
-        let texts = [self.text, self.refusal].map(|text| Block::Text { text });
+        let texts = [self.text, self.refusal].map(|text| ContentBlock::Text { text });
         let calls = self.calls.into_iter().map(|mut call| {
             // A call without arguments is what some servers make of an empty object.
             if call.arguments.trim().is_empty() && stop != StopReason::MaxTokens {
                 call.arguments = "{}".to_owned();
             }
-            Block::Call(call)
+            ContentBlock::Call(call)
         });
         Draft {
             blocks: texts.into_iter().chain(calls).collect(),

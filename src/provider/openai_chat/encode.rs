@@ -5,7 +5,7 @@ use super::{AnswerBound, OpenaiChat};
 use crate::model::{Assistant, Step, ToolCall, ToolResult};
 use crate::provider::TurnRequest;
 use crate::provider::answer::{RequestIds, object_or_empty};
-use crate::provider::codec::Delivery;
+use crate::provider::codec::AnswerMode;
 use crate::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -48,20 +48,20 @@ struct Function<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Message<'a> {
-    Said(Said<'a>),
-    Answered(Answered<'a>),
+    Text(TextMessage<'a>),
+    Assistant(AssistantMessage<'a>),
     Result(Outcome<'a>),
     Raw(&'a RawValue),
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct TextMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
 
 #[derive(Serialize)]
-struct Answered<'a> {
+struct AssistantMessage<'a> {
     role: &'static str,
     content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -72,11 +72,11 @@ struct Answered<'a> {
 struct Call<'a> {
     id: String,
     r#type: &'static str,
-    function: Called<'a>,
+    function: WireFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct WireFunction<'a> {
     name: Cow<'a, str>,
     arguments: &'a str,
 }
@@ -92,14 +92,14 @@ struct Outcome<'a> {
 pub(super) fn encode(
     wire: &OpenaiChat,
     request: &TurnRequest<'_>,
-    delivery: Delivery,
+    delivery: AnswerMode,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let bound = Some(request.answer_tokens_max.max(1));
     let (max_completion_tokens, max_tokens) = match wire.bound {
         AnswerBound::MaxCompletionTokens => (bound, None),
         AnswerBound::MaxTokens => (None, bound),
     };
-    let is_streamed = delivery == Delivery::Streamed;
+    let is_streamed = delivery == AnswerMode::Streamed;
     request.written(&Body {
         model: request.model,
         max_completion_tokens,
@@ -125,7 +125,7 @@ pub(super) fn encode(
 fn messages<'a>(provider: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     if !request.system.trim().is_empty() {
-        messages.push(Message::Said(Said {
+        messages.push(Message::Text(TextMessage {
             role: "system",
             content: request.system,
         }));
@@ -133,7 +133,7 @@ fn messages<'a>(provider: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     let mut ids = RequestIds::new(|char| char.is_ascii_graphic());
     for turn in request.turns {
         let content = or_if_blank(turn.user(), NO_MESSAGE);
-        messages.push(Message::Said(Said {
+        messages.push(Message::Text(TextMessage {
             role: "user",
             content,
         }));
@@ -159,7 +159,7 @@ fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, provider:
     let results = step.results().iter().zip(sent);
     messages.extend(results.map(|(result, id)| outcome(result, id)));
     messages.extend(step.remark().map(|content| {
-        Message::Said(Said {
+        Message::Text(TextMessage {
             role: "user",
             content,
         })
@@ -178,7 +178,7 @@ fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Message<'a> {
         (true, true) => Some(NO_ANSWER.to_owned()),
         (true, false) => None,
     };
-    Message::Answered(Answered {
+    Message::Assistant(AssistantMessage {
         role: "assistant",
         content,
         tool_calls,
@@ -191,7 +191,7 @@ fn tool_call(call: &ToolCall, id: String) -> Call<'_> {
     Call {
         id,
         r#type: "function",
-        function: Called { name, arguments },
+        function: WireFunction { name, arguments },
     }
 }
 

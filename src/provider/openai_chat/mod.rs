@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod stream;
 
-use super::codec::{Codec, DecodeError, Decoder, Delivery, secret_header};
+use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, secret_header};
 use super::{Completion, TurnRequest};
 use crate::model::Secret;
 use http::header::AUTHORIZATION;
@@ -61,7 +61,7 @@ impl Codec for OpenaiChat {
         }])
     }
 
-    fn encode(&self, request: &TurnRequest<'_>, delivery: Delivery) -> Result<Vec<u8>, serde_json::Error> {
+    fn encode(&self, request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error> {
         encode::encode(self, request, delivery)
     }
 
@@ -69,7 +69,7 @@ impl Codec for OpenaiChat {
         decode::decode(&self.provider, body)
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(stream::StreamDecoder::new(self.provider.clone()))
+    fn decoder(&self) -> Box<dyn AnswerDecoder> {
+        Box::new(stream::OpenaiStreamDecoder::new(self.provider.clone()))
     }
 }

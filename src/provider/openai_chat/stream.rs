@@ -2,11 +2,11 @@
 //! `[DONE]`.
 
 use super::decode::{
-    Answer, ErrorBody, Function, UsageBody, arguments_text, check_fields, check_kind, is_object, says_more,
-    text_of,
+    ChatAnswer, FunctionPart, OpenaiError, OpenaiUsage, arguments_text, check_fields, check_kind, is_object,
+    says_more, text_of,
 };
 use crate::model::{ToolCall, Usage};
-use crate::provider::codec::{DecodeError, Decoder};
+use crate::provider::codec::{AnswerDecoder, DecodeError};
 use crate::provider::sse::SseParser;
 use crate::provider::{Completion, StreamEvent};
 use serde::Deserialize;
@@ -19,8 +19,8 @@ struct Chunk {
     #[serde(default)]
     choices: Vec<Choice>,
     model: Option<String>,
-    usage: Option<UsageBody>,
-    error: Option<ErrorBody>,
+    usage: Option<OpenaiUsage>,
+    error: Option<OpenaiError>,
 }
 
 #[derive(Deserialize)]
@@ -46,14 +46,14 @@ struct CallDelta {
     index: Option<u64>,
     id: Option<String>,
     #[serde(default)]
-    function: Function,
+    function: FunctionPart,
     #[serde(flatten)]
     others: Map<String, Value>,
 }
 
 /// A call while it is written.
 #[derive(Debug)]
-struct Growing {
+struct PartialCall {
     index: Option<u64>,
     call: ToolCall,
     others: Map<String, Value>,
@@ -61,12 +61,12 @@ struct Growing {
 
 /// Reads one answer.
 #[derive(Debug)]
-pub(super) struct StreamDecoder {
+pub(super) struct OpenaiStreamDecoder {
     provider: Cow<'static, str>,
     events: SseParser,
     text: String,
     refusal: String,
-    calls: Vec<Growing>,
+    calls: Vec<PartialCall>,
     others: Map<String, Value>,
     reason: Option<String>,
     usage: Usage,
@@ -74,7 +74,7 @@ pub(super) struct StreamDecoder {
     is_done: bool,
 }
 
-impl Decoder for StreamDecoder {
+impl AnswerDecoder for OpenaiStreamDecoder {
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError> {
         let mut told = Vec::new();
         for data in self.events.push(bytes)? {
@@ -96,7 +96,7 @@ impl Decoder for StreamDecoder {
         let (Some(reason), true) = (self.reason.take(), self.is_done) else {
             return Err(DecodeError::Incomplete);
         };
-        let answer = Answer {
+        let answer = ChatAnswer {
             raw: self.raw()?,
             text: self.text,
             refusal: self.refusal,
@@ -109,7 +109,7 @@ impl Decoder for StreamDecoder {
     }
 }
 
-impl StreamDecoder {
+impl OpenaiStreamDecoder {
     /// Makes a decoder that has read nothing yet.
     pub(super) fn new(provider: Cow<'static, str>) -> Self {
         Self {
@@ -140,13 +140,13 @@ impl StreamDecoder {
             return Ok(());
         };
         if let Some(delta) = choice.delta {
-            self.grow(delta, told)?;
+            self.apply_delta(delta, told)?;
         }
         self.reason = choice.finish_reason.or(self.reason.take());
         Ok(())
     }
 
-    fn grow(&mut self, delta: Delta, told: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
+    fn apply_delta(&mut self, delta: Delta, told: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
         check_fields(&delta.others)?;
         let text = text_of(&delta.content)?;
         if !text.is_empty() {
@@ -157,12 +157,12 @@ impl StreamDecoder {
         merge(&mut self.others, delta.others);
         for call in delta.tool_calls.unwrap_or_default() {
             check_kind(&call.others)?;
-            told.extend(self.grow_call(call));
+            told.extend(self.apply_call_delta(call));
         }
         Ok(())
     }
 
-    fn grow_call(&mut self, delta: CallDelta) -> Option<StreamEvent> {
+    fn apply_call_delta(&mut self, delta: CallDelta) -> Option<StreamEvent> {
         let arguments = arguments_text(&delta.function.arguments);
         if let Some(growing) = self.continued(&delta) {
             growing.call.arguments.push_str(&arguments);
@@ -171,7 +171,7 @@ impl StreamDecoder {
         }
         let name = delta.function.name.unwrap_or_default();
         let id = delta.id.unwrap_or_default();
-        self.calls.push(Growing {
+        self.calls.push(PartialCall {
             index: delta.index,
             call: ToolCall {
                 id,
@@ -185,7 +185,7 @@ impl StreamDecoder {
 
     /// The call a delta continues. Servers leave the index out, or give every call index 0, so a new
     /// id, or a name without an index, begins a call too.
-    fn continued(&mut self, delta: &CallDelta) -> Option<&mut Growing> {
+    fn continued(&mut self, delta: &CallDelta) -> Option<&mut PartialCall> {
         let growing = match delta.index {
             Some(_) => self
                 .calls
@@ -218,14 +218,14 @@ impl StreamDecoder {
         let content = Some(self.text.as_str()).filter(|text| !text.is_empty());
         message.insert("content".to_owned(), content.into());
         if !self.calls.is_empty() {
-            let calls: Vec<Value> = self.calls.iter().map(Growing::to_json).collect();
+            let calls: Vec<Value> = self.calls.iter().map(PartialCall::to_json).collect();
             message.insert("tool_calls".to_owned(), calls.into());
         }
         Ok(Some(to_raw_value(&message)?))
     }
 }
 
-impl Growing {
+impl PartialCall {
     fn to_json(&self) -> Value {
         let mut json = self.others.clone();
         let ToolCall { id, name, arguments } = &self.call;

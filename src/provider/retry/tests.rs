@@ -2,12 +2,12 @@
 
 #![allow(clippy::expect_used)]
 
-use super::{Ask, Attempts, Decision, ask_until_answered, decide, jitter};
+use super::{AttemptCounts, RetryDecision, RetryableCall, call_with_retries, decide, jitter};
 use crate::model::{Assistant, StopReason, Usage};
-use crate::provider::failure::Failure;
-use crate::provider::gate::Gate;
-use crate::provider::trouble::Trouble;
-use crate::provider::{Completion, ProviderError, Sink, StreamEvent};
+use crate::provider::failure::ProviderFailure;
+use crate::provider::failure_kind::ProviderFailureKind;
+use crate::provider::gate::ProviderGate;
+use crate::provider::{Completion, EventSink, ProviderError, StreamEvent};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use tokio::time::Instant;
 struct Scripted {
     begun: Instant,
     asked: Mutex<Vec<Duration>>,
-    answers: Mutex<VecDeque<Result<Completion, Failure>>>,
+    answers: Mutex<VecDeque<Result<Completion, ProviderFailure>>>,
 }
 
 impl Scripted {
-    fn new(answers: impl IntoIterator<Item = Result<Completion, Failure>>) -> Self {
+    fn new(answers: impl IntoIterator<Item = Result<Completion, ProviderFailure>>) -> Self {
         Self {
             begun: Instant::now(),
             asked: Mutex::default(),
@@ -37,8 +37,8 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Ask for Scripted {
-    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+impl RetryableCall for Scripted {
+    async fn attempt(&self, _: EventSink<'_>) -> Result<Completion, ProviderFailure> {
         self.asked.lock().expect("lock").push(self.begun.elapsed());
         self.answers
             .lock()
@@ -63,17 +63,21 @@ fn answer(text: &str) -> Completion {
     }
 }
 
-fn failed(trouble: Trouble, retry_after: Option<u64>) -> Failure {
-    Failure {
+fn failed(trouble: ProviderFailureKind, retry_after: Option<u64>) -> ProviderFailure {
+    ProviderFailure {
         retry_after: retry_after.map(Duration::from_secs),
-        ..Failure::new(trouble, "why")
+        ..ProviderFailure::new(trouble, "why")
     }
 }
 
-async fn run(scripted: &Scripted, gate: &Gate, seed: u64) -> (Result<String, String>, Vec<StreamEvent>) {
+async fn run(
+    scripted: &Scripted,
+    gate: &ProviderGate,
+    seed: u64,
+) -> (Result<String, String>, Vec<StreamEvent>) {
     let mut told = Vec::new();
     let mut sink = |event| told.push(event);
-    let outcome = ask_until_answered(scripted, gate, 5, seed, &mut sink).await;
+    let outcome = call_with_retries(scripted, gate, 5, seed, &mut sink).await;
     let outcome = outcome.map(|completion| completion.assistant.text());
     (outcome.map_err(|error| error.to_string()), told)
 }
@@ -81,8 +85,11 @@ async fn run(scripted: &Scripted, gate: &Gate, seed: u64) -> (Result<String, Str
 /// R8
 #[tokio::test(start_paused = true)]
 async fn a_limited_request_waits_as_long_as_it_was_told_and_says_so() {
-    let scripted = Scripted::new([Err(failed(Trouble::RateLimiting, Some(7))), Ok(answer("hi"))]);
-    let (outcome, told) = run(&scripted, &Gate::default(), 7).await;
+    let scripted = Scripted::new([
+        Err(failed(ProviderFailureKind::RateLimiting, Some(7))),
+        Ok(answer("hi")),
+    ]);
+    let (outcome, told) = run(&scripted, &ProviderGate::default(), 7).await;
     assert_eq!(outcome, Ok("hi".to_owned()));
     let waited = scripted.asked()[1];
     assert!(
@@ -104,12 +111,12 @@ struct LimitedUntil {
 }
 
 #[async_trait]
-impl Ask for LimitedUntil {
-    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+impl RetryableCall for LimitedUntil {
+    async fn attempt(&self, _: EventSink<'_>) -> Result<Completion, ProviderFailure> {
         let at = self.begun.elapsed();
         self.asked.lock().expect("lock").push(at);
         if at < self.until {
-            return Err(failed(Trouble::RateLimiting, Some(1)));
+            return Err(failed(ProviderFailureKind::RateLimiting, Some(1)));
         }
         Ok(answer("hi"))
     }
@@ -118,7 +125,7 @@ impl Ask for LimitedUntil {
 /// R8
 #[tokio::test(start_paused = true)]
 async fn nobody_stampedes_after_a_limit() {
-    let gate = Gate::default();
+    let gate = ProviderGate::default();
     let until = Duration::from_secs(20);
     let limited = LimitedUntil {
         begun: Instant::now(),
@@ -129,7 +136,7 @@ async fn nobody_stampedes_after_a_limit() {
         let (gate, limited) = (&gate, &limited);
         async move {
             tokio::time::sleep(Duration::from_millis(seed)).await;
-            ask_until_answered(limited, gate, 30, seed, &mut |_| ())
+            call_with_retries(limited, gate, 30, seed, &mut |_| ())
                 .await
                 .is_ok()
         }
@@ -148,20 +155,24 @@ async fn nobody_stampedes_after_a_limit() {
 /// R8
 #[tokio::test(start_paused = true)]
 async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
-    let gate = Gate::default();
+    let gate = ProviderGate::default();
     let begun = Instant::now();
-    let (before, refused) = (gate.pass().await, gate.pass().await);
-    gate.limited(&refused, Trouble::RateLimiting, Duration::from_secs(7));
+    let (before, refused) = (gate.acquire().await, gate.acquire().await);
+    gate.close_for(
+        &refused,
+        ProviderFailureKind::RateLimiting,
+        Duration::from_secs(7),
+    );
     // An answer to a request from before the limit says nothing about it.
-    gate.answered(before);
+    gate.record_answer(before);
     for second in 7..10 {
-        gate.pass().await;
+        gate.acquire().await;
         assert_eq!(begun.elapsed().as_secs(), second);
     }
-    let probe = gate.pass().await;
-    gate.answered(probe);
+    let probe = gate.acquire().await;
+    gate.record_answer(probe);
     for _ in 0..100 {
-        gate.pass().await;
+        gate.acquire().await;
     }
     assert_eq!(begun.elapsed().as_secs(), 10);
 }
@@ -169,9 +180,9 @@ async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
 /// R9
 #[tokio::test(start_paused = true)]
 async fn what_an_operator_has_to_solve_is_asked_once() {
-    for kind in [Trouble::Refused, Trouble::Rejected] {
+    for kind in [ProviderFailureKind::Refused, ProviderFailureKind::Rejected] {
         let scripted = Scripted::new([Err(failed(kind, Some(1)))]);
-        let (outcome, told) = run(&scripted, &Gate::default(), 1).await;
+        let (outcome, told) = run(&scripted, &ProviderGate::default(), 1).await;
         assert!(outcome.is_err_and(|text| text.ends_with(": why")));
         assert_eq!((scripted.asked().len(), told.len()), (1, 0));
     }
@@ -181,19 +192,19 @@ async fn what_an_operator_has_to_solve_is_asked_once() {
 #[tokio::test(start_paused = true)]
 async fn faults_are_retried_with_growing_waits_and_a_bound() {
     for kind in [
-        Trouble::Overloaded,
-        Trouble::Faulty,
-        Trouble::Unreached,
-        Trouble::Silent,
+        ProviderFailureKind::Overloaded,
+        ProviderFailureKind::Faulty,
+        ProviderFailureKind::Unreached,
+        ProviderFailureKind::Silent,
     ] {
         for failures in [1, 3] {
             let faults = (0..failures).map(|_| Err(failed(kind, None)));
             let scripted = Scripted::new(faults.chain([Ok(answer("hi"))]));
-            let (outcome, told) = run(&scripted, &Gate::default(), 5).await;
+            let (outcome, told) = run(&scripted, &ProviderGate::default(), 5).await;
             assert_eq!((outcome, told.len()), (Ok("hi".to_owned()), failures), "{kind:?}");
         }
         let scripted = Scripted::new((0..10).map(|_| Err(failed(kind, None))));
-        let (outcome, told) = run(&scripted, &Gate::default(), 5).await;
+        let (outcome, told) = run(&scripted, &ProviderGate::default(), 5).await;
         assert!(outcome.is_err());
         assert_eq!((scripted.asked().len(), told.len()), (5, 4));
         let asked = scripted.asked();
@@ -210,11 +221,14 @@ async fn faults_are_retried_with_growing_waits_and_a_bound() {
 /// R11
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_is_asked_for_once_more() {
-    let broken = || Err(failed(Trouble::Broken, None));
+    let broken = || Err(failed(ProviderFailureKind::Broken, None));
     let scripted = Scripted::new([broken(), Ok(answer("hi"))]);
-    assert_eq!(run(&scripted, &Gate::default(), 1).await.0, Ok("hi".to_owned()));
+    assert_eq!(
+        run(&scripted, &ProviderGate::default(), 1).await.0,
+        Ok("hi".to_owned())
+    );
     let scripted = Scripted::new([broken(), broken()]);
-    let (outcome, told) = run(&scripted, &Gate::default(), 1).await;
+    let (outcome, told) = run(&scripted, &ProviderGate::default(), 1).await;
     assert_eq!(
         outcome,
         Err("the answer of the model provider broke off: why".to_owned())
@@ -227,7 +241,7 @@ async fn a_broken_answer_is_asked_for_once_more() {
 async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
     for second in ["hi", ""] {
         let scripted = Scripted::new([Ok(answer("")), Ok(answer(second))]);
-        let completion = ask_until_answered(&scripted, &Gate::default(), 5, 1, &mut |_| ())
+        let completion = call_with_retries(&scripted, &ProviderGate::default(), 5, 1, &mut |_| ())
             .await
             .expect("answer");
         assert_eq!(completion.assistant.text(), second);
@@ -246,9 +260,9 @@ async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiting() {
     for asked in [61, 3_600, 31_536_000] {
-        let gate = Gate::default();
-        let scripted = Scripted::new([Err(failed(Trouble::RateLimiting, Some(asked)))]);
-        let outcome = ask_until_answered(&scripted, &gate, 5, 1, &mut |_| ()).await;
+        let gate = ProviderGate::default();
+        let scripted = Scripted::new([Err(failed(ProviderFailureKind::RateLimiting, Some(asked)))]);
+        let outcome = call_with_retries(&scripted, &gate, 5, 1, &mut |_| ()).await;
         let wait = Some(Duration::from_secs(asked));
         assert!(
             matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == wait),
@@ -263,10 +277,10 @@ async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiti
 /// R8: who waits behind others is told why the provider makes them wait.
 #[tokio::test(start_paused = true)]
 async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
-    for trouble in [Trouble::Overloaded, Trouble::RateLimiting] {
-        let gate = Gate::default();
-        let refused = gate.pass().await;
-        gate.limited(&refused, trouble, Duration::from_secs(7));
+    for trouble in [ProviderFailureKind::Overloaded, ProviderFailureKind::RateLimiting] {
+        let gate = ProviderGate::default();
+        let refused = gate.acquire().await;
+        gate.close_for(&refused, trouble, Duration::from_secs(7));
         let (outcome, told) = run(&Scripted::new([Ok(answer("hi"))]), &gate, 2).await;
         assert_eq!(outcome, Ok("hi".to_owned()));
         let why = trouble.to_string();
@@ -276,25 +290,25 @@ async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
 }
 
 /// Limits one conversation for ever.
-struct Angry {
+struct AlwaysLimited {
     asked: Mutex<u32>,
     retry_after: Option<u64>,
 }
 
 #[async_trait]
-impl Ask for Angry {
-    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+impl RetryableCall for AlwaysLimited {
+    async fn attempt(&self, _: EventSink<'_>) -> Result<Completion, ProviderFailure> {
         *self.asked.lock().expect("lock") += 1;
-        Err(failed(Trouble::RateLimiting, self.retry_after))
+        Err(failed(ProviderFailureKind::RateLimiting, self.retry_after))
     }
 }
 
 /// R8: the answers take a while, as those of models do.
-struct Calm;
+struct SlowAnswer;
 
 #[async_trait]
-impl Ask for Calm {
-    async fn ask(&self, _: Sink<'_>) -> Result<Completion, Failure> {
+impl RetryableCall for SlowAnswer {
+    async fn attempt(&self, _: EventSink<'_>) -> Result<Completion, ProviderFailure> {
         tokio::time::sleep(Duration::from_secs(3)).await;
         Ok(answer("hi"))
     }
@@ -312,16 +326,16 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
         Some(61),
         Some(31_536_000),
     ] {
-        let gate = Gate::default();
+        let gate = ProviderGate::default();
         let (gate, begun) = (&gate, Instant::now());
-        let angry = Angry {
+        let angry = AlwaysLimited {
             asked: Mutex::default(),
             retry_after,
         };
         // One asks again and again for five minutes, each time with all of its attempts.
         let angry = async {
             while begun.elapsed() < Duration::from_secs(300) {
-                assert!(ask_until_answered(&angry, gate, 5, 0, &mut |_| ()).await.is_err());
+                assert!(call_with_retries(&angry, gate, 5, 0, &mut |_| ()).await.is_err());
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
@@ -330,7 +344,7 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
             while begun.elapsed() < Duration::from_secs(300) {
                 let asked = Instant::now();
                 assert!(
-                    ask_until_answered(&Calm, gate, 5, seed, &mut |_| ())
+                    call_with_retries(&SlowAnswer, gate, 5, seed, &mut |_| ())
                         .await
                         .is_ok()
                 );
@@ -354,15 +368,23 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
 /// R8
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_fails_does_not_make_the_answer_to_an_earlier_one_worthless() {
-    let gate = Gate::default();
-    let refused = gate.pass().await;
-    gate.limited(&refused, Trouble::RateLimiting, Duration::from_secs(7));
-    let (slow, failing) = (gate.pass().await, gate.pass().await);
-    gate.limited(&failing, Trouble::RateLimiting, Duration::from_secs(60));
-    let (_, closed_until) = gate.closed().expect("closed");
+    let gate = ProviderGate::default();
+    let refused = gate.acquire().await;
+    gate.close_for(
+        &refused,
+        ProviderFailureKind::RateLimiting,
+        Duration::from_secs(7),
+    );
+    let (slow, failing) = (gate.acquire().await, gate.acquire().await);
+    gate.close_for(
+        &failing,
+        ProviderFailureKind::RateLimiting,
+        Duration::from_secs(60),
+    );
+    let (_, closed_until) = gate.closed_until().expect("closed");
     assert_eq!(closed_until - Instant::now(), Duration::from_secs(1));
-    gate.answered(slow);
-    assert_eq!(gate.closed(), None);
+    gate.record_answer(slow);
+    assert_eq!(gate.closed_until(), None);
 }
 
 proptest! {
@@ -372,15 +394,15 @@ proptest! {
         made in 1u32..40, broken in 0u32..3, elapsed in 0u64..200, asked in proptest::option::of(0u64..200),
         seed in any::<u64>(),
     ) {
-        let attempts = Attempts { made, broken, elapsed: Duration::from_secs(elapsed) };
-        let failure = failed(Trouble::RateLimiting, asked);
+        let attempts = AttemptCounts { made, broken, elapsed: Duration::from_secs(elapsed) };
+        let failure = failed(ProviderFailureKind::RateLimiting, asked);
         match decide(&failure, attempts, 10, jitter(seed, made)) {
-            Decision::Wait(wait) => {
+            RetryDecision::Wait(wait) => {
                 prop_assert!(made < 10);
                 prop_assert!(wait >= Duration::from_secs(asked.unwrap_or_default()));
                 prop_assert!(attempts.elapsed + wait <= Duration::from_secs(90));
             }
-            Decision::GiveUp => prop_assert!(
+            RetryDecision::GiveUp => prop_assert!(
                 made >= 10 || elapsed + asked.unwrap_or(20) + 1 >= 90 || asked > Some(60)
             ),
         }

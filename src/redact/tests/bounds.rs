@@ -1,7 +1,7 @@
 //! The bounds of what is learnt, remembered and looked for, whatever somebody writes into files.
 
 use super::*;
-use crate::redact::files::FILES_BYTES_MAX;
+use crate::redact::file_secrets::FILES_BYTES_MAX;
 use std::time::{Duration, Instant};
 
 /// Opaque, and of its own for each number.
@@ -20,7 +20,7 @@ fn secret(number: usize, bytes: usize) -> String {
 }
 
 fn bytes_remembered(redactor: &Redactor) -> usize {
-    let files = redactor.common.files();
+    let files = redactor.shared.files();
     let known = files.recent.values().chain(files.before.values());
     known.map(|found| found.bytes()).sum()
 }
@@ -46,10 +46,10 @@ fn repetitions_cost_no_more_than_other_text() {
 }
 
 #[test]
-fn what_is_remembered_of_files_has_a_bound_in_bytes() {
+fn the_memo_of_scanned_files_is_bounded_in_bytes() {
     let redactor = redactor(&[]);
     for number in 0..20 {
-        redactor.in_file(None, format!("token: {}\n", secret(number, 1 << 20)).as_bytes());
+        redactor.secrets_in_file(None, format!("token: {}\n", secret(number, 1 << 20)).as_bytes());
     }
     let bytes = bytes_remembered(&redactor);
     assert!(bytes > 0 && bytes <= FILES_BYTES_MAX + (2 << 20), "{bytes}");
@@ -57,14 +57,14 @@ fn what_is_remembered_of_files_has_a_bound_in_bytes() {
 
 /// A redactor that learns more than it can look for hides everything, and takes no more memory.
 #[test]
-fn whoever_learns_too_much_shows_nothing() {
+fn a_redactor_with_too_many_secrets_hides_everything() {
     let redactor = redactor(&[]);
     for number in 0..8 {
         redactor.learn_file(None, format!("token: {}\n", secret(number, 512 << 10)).as_bytes());
     }
     assert_eq!(redactor.redact("replicas: 2"), "⟦secret:1⟧");
-    assert!(redactor.has_learnt());
-    let learnt = redactor.learnt.lock().unwrap();
+    assert!(redactor.has_learned_secrets());
+    let learnt = redactor.learned.lock().unwrap();
     assert!(learnt.texts.is_empty() && learnt.known.is_empty());
 }
 
@@ -88,15 +88,15 @@ fn a_large_secret_takes_no_encoding_from_others() {
 
 /// A file that changes while it is looked at says nothing of what it was.
 #[test]
-fn what_is_read_is_remembered_by_its_own_hash() {
+fn scan_results_are_memoized_by_the_hash_of_the_content_read() {
     let redactor = redactor(&[]);
     let (plain, held) = ("level: 1\n", format!("token: {}\n", secret(1, 24)));
     let read =
         |text: &str, blob: &str| Some((bytes::Bytes::copy_from_slice(text.as_bytes()), blob.to_owned()));
-    let meanwhile = redactor.in_file_at("a", || read(plain, "b")).unwrap();
+    let meanwhile = redactor.secrets_in_blob("a", || read(plain, "b")).unwrap();
     assert!(meanwhile.secrets.is_empty());
-    let found = redactor.in_file_at("a", || read(&held, "a")).unwrap();
+    let found = redactor.secrets_in_blob("a", || read(&held, "a")).unwrap();
     assert_eq!(found.secrets.len(), 1);
-    let known = redactor.in_file_at("b", || None).unwrap();
+    let known = redactor.secrets_in_blob("b", || None).unwrap();
     assert!(known.secrets.is_empty());
 }

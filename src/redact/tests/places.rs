@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn learnt(text: &str) -> Redactor {
+fn learned(text: &str) -> Redactor {
     let redactor = redactor(&[]);
     redactor.learn_file(None, text.as_bytes());
     redactor
@@ -22,7 +22,7 @@ fn a_value_below_its_name_is_behind_it() {
         format!("{{ password: |||\n    {secret}\n  ||| }}"),
     ] {
         assert_eq!(
-            learnt(&text).redact(&format!("<{secret}>")),
+            learned(&text).redact(&format!("<{secret}>")),
             "<⟦secret:1⟧>",
             "{text}"
         );
@@ -32,7 +32,7 @@ fn a_value_below_its_name_is_behind_it() {
         "tokens:\n  - first-of-all-1\n",
         "secret: |\n  See the page about how secrets are made here.\n",
     ] {
-        assert_eq!(learnt(text).redact(text), text);
+        assert_eq!(learned(text).redact(text), text);
     }
 }
 
@@ -49,9 +49,9 @@ fn a_file_is_a_secret_where_configuration_reads_it_as_one() {
         "token = { file = \"../keys/colour\" }",
         "password_file: keys/colour\n",
     ] {
-        let redactor = learnt(text);
-        assert!(redactor.is_named(&path("a/keys/colour")), "{text}");
-        assert!(!redactor.is_named(&path("a/keys/other")), "{text}");
+        let redactor = learned(text);
+        assert!(redactor.is_secret_file(&path("a/keys/colour")), "{text}");
+        assert!(!redactor.is_secret_file(&path("a/keys/other")), "{text}");
     }
     for text in [
         "{ level: importstr 'keys/colour' }",
@@ -59,7 +59,7 @@ fn a_file_is_a_secret_where_configuration_reads_it_as_one() {
         "configMapGenerator:\n- name: a\n  files: [keys/colour]\n",
         "kind: ConfigMap\ndata:\n  x: {{ .Files.Get \"keys/colour\" }}\n",
     ] {
-        assert!(!learnt(text).is_named(&path("keys/colour")), "{text}");
+        assert!(!learned(text).is_secret_file(&path("keys/colour")), "{text}");
     }
     for (name, is_one) in [
         ("a/db-password", true),
@@ -68,7 +68,7 @@ fn a_file_is_a_secret_where_configuration_reads_it_as_one() {
         ("secret.md", false),
         ("tokens", false),
     ] {
-        assert_eq!(redactor(&[]).is_named(&path(name)), is_one, "{name}");
+        assert_eq!(redactor(&[]).is_secret_file(&path(name)), is_one, "{name}");
     }
 }
 

@@ -76,7 +76,7 @@ fn ordinary_code_with_names_of_secrets_is_shown_as_it_is() {
 
 /// T87
 #[test]
-fn what_somebody_made_up_is_hidden_without_quotes_too() {
+fn an_invented_secret_is_hidden_without_quotes_too() {
     let mut seen = Vec::new();
     for (line, secret) in [
         // Words that programs have as operators.
@@ -162,7 +162,7 @@ fn a_value_in_brackets_is_hidden_with_and_without_them() {
 
 /// T93: lines made to be slow to look at. Quadratic work would take hours here.
 #[test]
-fn hostile_lines_are_looked_at_as_fast_as_others() {
+fn hostile_lines_are_scanned_as_fast_as_others() {
     use crate::redact::{patterns, unquoted};
     for part in [
         "f(",

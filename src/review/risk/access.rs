@@ -1,6 +1,6 @@
 //! Rules about access: subjects that may do more than before.
 
-use super::rule::{Finds, Rule, Severity, few, field, items, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, field, items, list_few, text};
 use crate::review::pair::Pair;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -14,26 +14,26 @@ pub(super) const RULES: [Rule; 3] = [
     Rule {
         id: "DD030",
         title: "Role allows more",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A Role or ClusterRole is new or allows a verb on a resource that it did not allow before. \
                       Everyone it is bound to gets it, also through bindings outside this repository.",
-        finds: Finds::InChange(allows_more),
+        check: RuleCheck::InChange(allows_more),
     },
     Rule {
         id: "DD031",
         title: "Wildcard in a role",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A Role or ClusterRole allows `*` where it did not: every verb, resource, group or address, \
                       also those that do not exist yet.",
-        finds: Finds::InChange(wildcards),
+        check: RuleCheck::InChange(wildcards),
     },
     Rule {
         id: "DD032",
         title: "Role bound to more subjects",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A RoleBinding or ClusterRoleBinding has a subject that it did not have, and which now may do \
                       whatever its role allows.",
-        finds: Finds::InChange(subjects),
+        check: RuleCheck::InChange(subjects),
     },
 ];
 
@@ -124,7 +124,7 @@ fn allows_more(pair: &Pair<'_>) -> Vec<String> {
     let new: Vec<String> = new.into_iter().collect();
     match new.as_slice() {
         [] => Vec::new(),
-        new => vec![format!("now allows {}", few(new))],
+        new => vec![format!("now allows {}", list_few(new))],
     }
 }
 
@@ -171,7 +171,7 @@ fn subjects(pair: &Pair<'_>) -> Vec<String> {
     let new: Vec<String> = after.difference(&before).cloned().collect();
     match new.as_slice() {
         [] => Vec::new(),
-        new => vec![format!("binds `{role}` to {}", few(new))],
+        new => vec![format!("binds `{role}` to {}", list_few(new))],
     }
 }
 
@@ -184,8 +184,8 @@ fn subject(subject: &Value) -> String {
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object};
     use serde_json::json;
     let role = |rules: Value| object("rbac.authorization.k8s.io/v1", "Role", json!({ "rules": rules }));
     let rule = |verbs: &[&str], resources: &[&str]| json!({ "apiGroups": [""], "verbs": verbs, "resources": resources });
@@ -201,7 +201,7 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     let ann = json!({ "kind": "User", "name": "ann" });
     let bot = json!({ "kind": "ServiceAccount", "name": "bot", "namespace": "ci" });
     let case = |rule, before: &Value, after: &Value, details: &[&str]| {
-        Case::new(
+        RuleCase::new(
             rule,
             std::slice::from_ref(before),
             std::slice::from_ref(after),
@@ -219,7 +219,7 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
             &addresses("/healthz/ready"),
             &[],
         ),
-        Case::new(
+        RuleCase::new(
             "DD030",
             &[],
             std::slice::from_ref(&reads),

@@ -1,38 +1,38 @@
 //! Objects that are gone, and what goes with them.
 
-use super::rule::{Finds, Rule, Severity};
+use super::rule::{RiskSeverity, Rule, RuleCheck};
 use crate::review::pair::Pair;
 
 pub(super) const RULES: [Rule; 4] = [
     Rule {
         id: "DD020",
         title: "Volume claim removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "Deleting a PersistentVolumeClaim deletes its data, unless its volume is retained. Tanka deletes \
                       what is gone only on `tk prune`.",
-        finds: Finds::InChange(volume_claim),
+        check: RuleCheck::InChange(volume_claim),
     },
     Rule {
         id: "DD021",
         title: "Namespace removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "Deleting a Namespace deletes everything in it, also what this repository does not know.",
-        finds: Finds::InChange(namespace),
+        check: RuleCheck::InChange(namespace),
     },
     Rule {
         id: "DD022",
         title: "Custom resource definition removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "Deleting a CustomResourceDefinition deletes every object of its kind in the whole cluster.",
-        finds: Finds::InChange(definition),
+        check: RuleCheck::InChange(definition),
     },
     Rule {
         id: "DD023",
         title: "Workload removed",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "A Deployment, StatefulSet, DaemonSet or CronJob is gone. A new name is a removal and an \
                       addition: until the old one is pruned both run.",
-        finds: Finds::InChange(workload),
+        check: RuleCheck::InChange(workload),
     },
 ];
 
@@ -62,8 +62,8 @@ fn workload(pair: &Pair<'_>) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object};
     use serde_json::json;
     let kinds = [
         ("DD020", "v1", "PersistentVolumeClaim"),
@@ -76,9 +76,9 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
         let other = object(version, kind, json!({ "spec": 2 }));
         let foreign = object("example.com/v1", kind, json!({}));
         [
-            Case::new(rule, std::slice::from_ref(&one), &[], &["it is removed"]),
-            Case::new(rule, &[one], &[other], &[]),
-            Case::new(rule, &[foreign], &[], &[]),
+            RuleCase::new(rule, std::slice::from_ref(&one), &[], &["it is removed"]),
+            RuleCase::new(rule, &[one], &[other], &[]),
+            RuleCase::new(rule, &[foreign], &[], &[]),
         ]
     });
     cases.collect()

@@ -1,7 +1,7 @@
 //! Fields that rules read and that nobody sees: their text is that of a secret. A rule that finds nothing there has seen
 //! nothing.
 
-use super::rule::{Finds, Rule, Severity, few};
+use super::rule::{RiskSeverity, Rule, RuleCheck, list_few};
 use crate::redact::contains_placeholder;
 use crate::review::pair::Pair;
 use serde_json::Value;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 pub(super) const RULES: [Rule; 1] = [Rule {
     id: "DD082",
     title: "Field is hidden from the rules",
-    severity: Severity::High,
+    severity: RiskSeverity::High,
     explanation: "What a field is set to is hidden because the same text is a secret elsewhere, in a Secret for instance. \
                   An image, a role or a capability is no secret: rules that look at it saw nothing of it, and a \
                   risk may be hidden with it. Look at the field in the file.",
-    finds: Finds::InChange(hidden),
+    check: RuleCheck::InChange(hidden),
 }];
 
 /// Fields that rules read, by their own name. What a program is given in its arguments, its environment and its files
@@ -74,7 +74,7 @@ fn hidden(pair: &Pair<'_>) -> Vec<String> {
     let paths: Vec<String> = new.into_keys().collect();
     match paths.as_slice() {
         [] => Vec::new(),
-        paths => vec![format!("nobody sees {}", few(paths))],
+        paths => vec![format!("nobody sees {}", list_few(paths))],
     }
 }
 
@@ -103,8 +103,8 @@ fn collect(value: &Value, path: &str, name: &str, found: &mut BTreeMap<String, S
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object, workload};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object, workload};
     use serde_json::json;
     let runs = |image: &str, word: &str| {
         let container = json!({
@@ -129,18 +129,18 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     );
     let image = "nobody sees `spec.template.spec.containers[0].image`";
     vec![
-        Case::new("DD082", &plain, &one, &[image]),
-        Case::new("DD082", &[], &one, &[image]),
-        Case::new("DD082", &one, &two, &[image]),
-        Case::new("DD082", &one, &runs("⟦secret:1⟧", "y"), &[]),
-        Case::new("DD082", &plain, &runs("web:1", "⟦secret:1⟧"), &[]),
-        Case::new("DD082", &one, &plain, &[]),
-        Case::new(
+        RuleCase::new("DD082", &plain, &one, &[image]),
+        RuleCase::new("DD082", &[], &one, &[image]),
+        RuleCase::new("DD082", &one, &two, &[image]),
+        RuleCase::new("DD082", &one, &runs("⟦secret:1⟧", "y"), &[]),
+        RuleCase::new("DD082", &plain, &runs("web:1", "⟦secret:1⟧"), &[]),
+        RuleCase::new("DD082", &one, &plain, &[]),
+        RuleCase::new(
             "DD082",
             &role("list"),
             &role("⟦secret:1⟧"),
             &["nobody sees `rules[0].verbs[1]`"],
         ),
-        Case::new("DD082", &secret("a"), &secret("⟦secret:1⟧"), &[]),
+        RuleCase::new("DD082", &secret("a"), &secret("⟦secret:1⟧"), &[]),
     ]
 }

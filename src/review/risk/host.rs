@@ -1,7 +1,7 @@
 //! Pods that reach further into their node than before.
 
 use super::pod::{self, Container};
-use super::rule::{Finds, Rule, Severity, few, field, items, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, field, items, list_few, text};
 use crate::review::pair::Pair;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -10,38 +10,38 @@ pub(super) const RULES: [Rule; 5] = [
     Rule {
         id: "DD040",
         title: "Host namespace",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A pod shares the network, the processes or the IPC of its node, and sees what others there do.",
-        finds: Finds::InChange(namespaces),
+        check: RuleCheck::InChange(namespaces),
     },
     Rule {
         id: "DD041",
         title: "Host path",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A pod mounts a directory of its node. What it reads and writes there belongs to the node.",
-        finds: Finds::InChange(paths),
+        check: RuleCheck::InChange(paths),
     },
     Rule {
         id: "DD042",
         title: "Privileged container",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A container is privileged, or may gain privileges that it was not started with. A privileged \
                       one is root on its node.",
-        finds: Finds::InChange(privileged),
+        check: RuleCheck::InChange(privileged),
     },
     Rule {
         id: "DD043",
         title: "Capability added",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A container gets a Linux capability that it did not have.",
-        finds: Finds::InChange(capabilities),
+        check: RuleCheck::InChange(capabilities),
     },
     Rule {
         id: "DD044",
         title: "Runs as root",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "A container runs as user 0, or is not held to a user other than root any more.",
-        finds: Finds::InChange(root),
+        check: RuleCheck::InChange(root),
     },
 ];
 
@@ -69,7 +69,7 @@ fn paths(pair: &Pair<'_>) -> Vec<String> {
     let new: Vec<String> = of(pair.after).difference(&of(pair.before)).cloned().collect();
     match new.as_slice() {
         [] => Vec::new(),
-        new => vec![format!("mounts {} of its node", few(new))],
+        new => vec![format!("mounts {} of its node", list_few(new))],
     }
 }
 
@@ -96,7 +96,7 @@ fn capabilities(pair: &Pair<'_>) -> Vec<String> {
         let new: Vec<String> = added(after).difference(&before).cloned().collect();
         match new.as_slice() {
             [] => Vec::new(),
-            new => vec![format!("adds {}", few(new))],
+            new => vec![format!("adds {}", list_few(new))],
         }
     })
 }
@@ -139,8 +139,8 @@ fn per_container(
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, workload};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, workload};
     use serde_json::json;
     use std::slice::from_ref;
     let pods = |spec: Value| workload(json!({ "template": { "spec": spec } }));
@@ -180,25 +180,30 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
         ),
     ];
     let mut cases = vec![
-        Case::new("DD042", from_ref(&plain), from_ref(&held), &[]),
-        Case::new(
+        RuleCase::new("DD042", from_ref(&plain), from_ref(&held), &[]),
+        RuleCase::new(
             "DD044",
             from_ref(&plain),
             &[contained(json!({ "runAsUser": 0 }))],
             &["container `web` runs as user 0"],
         ),
-        Case::new(
+        RuleCase::new(
             "DD044",
             &[held],
             &[contained(json!({ "runAsNonRoot": true, "runAsUser": 7 }))],
             &[],
         ),
-        Case::new("DD040", &[], &[with("hostPID", json!(true))], &["sets `hostPID`"]),
+        RuleCase::new("DD040", &[], &[with("hostPID", json!(true))], &["sets `hostPID`"]),
     ];
     for (rule, (before, after, detail)) in both.into_iter().zip(found) {
-        cases.push(Case::new(rule, from_ref(&before), from_ref(&after), &[detail]));
+        cases.push(RuleCase::new(
+            rule,
+            from_ref(&before),
+            from_ref(&after),
+            &[detail],
+        ));
         // The way back is no risk.
-        cases.push(Case::new(rule, &[after], &[before], &[]));
+        cases.push(RuleCase::new(rule, &[after], &[before], &[]));
     }
     cases
 }

@@ -1,32 +1,32 @@
 //! Images that may become others without a change in the repository.
 
 use super::pod;
-use super::rule::{Finds, Rule, Severity, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, text};
 use crate::review::pair::Pair;
 
 pub(super) const RULES: [Rule; 3] = [
     Rule {
         id: "DD060",
         title: "Image without a version",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "A new image has the tag `latest` or none. What runs depends on when a node last pulled it, and \
                       there is no version to go back to.",
-        finds: Finds::InChange(unversioned),
+        check: RuleCheck::InChange(unversioned),
     },
     Rule {
         id: "DD061",
         title: "Image tag that moves",
-        severity: Severity::Low,
+        severity: RiskSeverity::Low,
         explanation: "A new image has a tag that is usually moved, such as `main`, `v1` or `1.2`, and no digest. \
                       Full versions and commits are taken for fixed.",
-        finds: Finds::InChange(movable),
+        check: RuleCheck::InChange(movable),
     },
     Rule {
         id: "DD062",
         title: "Image digest dropped",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "An image was named by its digest and is now named by a tag: what runs is not fixed any more.",
-        finds: Finds::InChange(unpinned),
+        check: RuleCheck::InChange(unpinned),
     },
 ];
 
@@ -110,8 +110,8 @@ fn changed(pair: &Pair<'_>, is_risk: fn(Option<Image<'_>>, &Image<'_>) -> bool) 
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, workload};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, workload};
     use serde_json::json;
     let runs = |image: &str| {
         let containers = json!([{ "name": "web", "image": image }]);
@@ -136,7 +136,7 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     let cases = steps.into_iter().map(|(rule, before, after, is_found)| {
         let detail = format!("container `web` uses `{after}`");
         let details: &[&str] = if is_found { &[&detail] } else { &[] };
-        Case::new(rule, &runs(before), &runs(after), details)
+        RuleCase::new(rule, &runs(before), &runs(after), details)
     });
     cases.collect()
 }

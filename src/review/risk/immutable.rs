@@ -1,7 +1,7 @@
 //! Fields a cluster refuses to change: the object must be deleted and made anew.
 
 use super::quantity;
-use super::rule::{Finds, Rule, Severity, few, field, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, field, list_few, text};
 use crate::review::pair::Pair;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ const fn rule(
     Rule {
         id,
         title,
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation,
-        finds: Finds::InChange(find),
+        check: RuleCheck::InChange(find),
     }
 }
 
@@ -97,7 +97,7 @@ fn fixed(pair: &Pair<'_>, paths: &[&str]) -> Vec<String> {
 fn refused(paths: Vec<String>) -> Vec<String> {
     match paths.as_slice() {
         [] => Vec::new(),
-        paths => vec![format!("the cluster refuses a change of {}", few(paths))],
+        paths => vec![format!("the cluster refuses a change of {}", list_few(paths))],
     }
 }
 
@@ -194,7 +194,7 @@ fn volume_claim(pair: &Pair<'_>) -> Vec<String> {
     ));
     let size = |side| field(side, "spec.resources.requests.storage");
     if let (Some(old), Some(new)) = (size(before), size(after))
-        && let (Some(old_bytes), Some(new_bytes)) = (quantity::parsed(old), quantity::parsed(new))
+        && let (Some(old_bytes), Some(new_bytes)) = (quantity::parse(old), quantity::parse(new))
         && new_bytes < old_bytes
     {
         let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -230,8 +230,8 @@ fn role_ref(pair: &Pair<'_>) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object};
     use serde_json::json;
     // Each: rule, object, the field that is refused, one before and after, and a change that is allowed.
     let refused = [
@@ -359,17 +359,17 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
         )
     };
     let mut cases = vec![
-        Case::new(
+        RuleCase::new(
             "DD014",
             &[claim("10Gi")],
             &[claim("5G")],
             &["storage shrinks from 10Gi to 5G"],
         ),
-        Case::new("DD014", &[claim("10Gi")], &[claim("1Ti")], &[]),
+        RuleCase::new("DD014", &[claim("10Gi")], &[claim("1Ti")], &[]),
     ];
     cases.extend(refused.map(|(rule, version, kind, before, after, path)| {
         let detail = format!("the cluster refuses a change of `{path}`");
-        Case::new(
+        RuleCase::new(
             rule,
             &[object(version, kind, before)],
             &[object(version, kind, after)],
@@ -377,7 +377,7 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
         )
     }));
     cases.extend(allowed.map(|(rule, version, kind, before, after)| {
-        Case::new(
+        RuleCase::new(
             rule,
             &[object(version, kind, before)],
             &[object(version, kind, after)],

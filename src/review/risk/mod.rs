@@ -19,8 +19,8 @@ mod secret;
 mod selector;
 mod workload;
 
-pub(super) use rule::Finding;
-pub use rule::{Rule, Severity};
+pub(super) use rule::RuleFinding;
+pub use rule::{RiskSeverity, Rule};
 
 use super::pair::Pair;
 use super::settings::SettingsChange;
@@ -54,13 +54,13 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 }
 
 /// Returns the findings of all rules in one environment, in the order of the rules.
-pub(super) fn findings(pairs: &[Pair<'_>]) -> Vec<(&'static Rule, Finding)> {
+pub(super) fn findings(pairs: &[Pair<'_>]) -> Vec<(&'static Rule, RuleFinding)> {
     let found = rules().flat_map(|rule| rule.apply(pairs).into_iter().map(move |finding| (rule, finding)));
     found.collect()
 }
 
 /// Returns the findings of all rules in the settings of one environment, in the order of the rules.
-pub(super) fn of_settings(change: &SettingsChange) -> Vec<(&'static Rule, String)> {
+pub(super) fn settings_findings(change: &SettingsChange) -> Vec<(&'static Rule, String)> {
     let found = rules().filter_map(|rule| Some((rule, rule.of_settings(change)?)));
     found.collect()
 }
@@ -68,7 +68,8 @@ pub(super) fn of_settings(change: &SettingsChange) -> Vec<(&'static Rule, String
 /// The table of all rules as Markdown: `docs/risks.md`.
 pub fn documentation() -> String {
     let mut out = String::from(
-        "# Risks\n\nWhat Drydock looks for in the rendered objects of a change. The rules are deterministic: the same \
+        "# Risks\n\nAfter reading this you know what each risk code in an answer means and what it was read from.\n\n\
+         What Drydock looks for in the rendered objects of a change. The rules are deterministic: the same \
          objects give the same risks, and a model can explain them but neither add nor remove one. An id keeps its \
          meaning. This file is made from the rules themselves.\n",
     );

@@ -1,7 +1,7 @@
 //! Rules about the network: services and hosts that can no longer be reached, or no longer over TLS.
 
 use super::pod;
-use super::rule::{Finding, Finds, Rule, Severity, State, few, field, items, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, RuleFinding, SideObjects, field, items, list_few, text};
 use super::selector;
 use crate::review::key::ObjectKey;
 use crate::review::pair::Pair;
@@ -12,35 +12,35 @@ pub(super) const RULES: [Rule; 3] = [
     Rule {
         id: "DD050",
         title: "Service selects no pods",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "The selector of a Service matches the labels of no pod template of its environment, and either \
                       it did before or the Service is new: it has no endpoints. Pods that an operator makes are not \
                       seen here.",
-        finds: Finds::InState(orphans),
+        check: RuleCheck::InState(orphans),
     },
     Rule {
         id: "DD051",
         title: "Ingress host removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "An Ingress does not serve a host any more that it served before.",
-        finds: Finds::InChange(hosts_removed),
+        check: RuleCheck::InChange(hosts_removed),
     },
     Rule {
         id: "DD052",
         title: "Ingress TLS removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "An Ingress still serves a host but has no certificate for it any more: its visitors lose HTTPS.",
-        finds: Finds::InChange(tls_removed),
+        check: RuleCheck::InChange(tls_removed),
     },
 ];
 
-fn orphans(state: &State<'_>) -> Vec<Finding> {
+fn orphans(state: &SideObjects<'_>) -> Vec<RuleFinding> {
     let services = state.of_kind("", "Service");
     let orphaned = services.filter_map(|(key, service)| {
         let wanted = field(service, "spec.selector")
             .filter(|wanted| wanted.as_object().is_some_and(|map| !map.is_empty()))?;
         let is_orphan = text(service, "spec.type") != "ExternalName" && !is_served(state, key, wanted);
-        is_orphan.then(|| Finding {
+        is_orphan.then(|| RuleFinding {
             object: key.clone(),
             detail: "its selector matches no pod template".to_owned(),
         })
@@ -48,7 +48,7 @@ fn orphans(state: &State<'_>) -> Vec<Finding> {
     orphaned.collect()
 }
 
-fn is_served(state: &State<'_>, service: &ObjectKey, wanted: &Value) -> bool {
+fn is_served(state: &SideObjects<'_>, service: &ObjectKey, wanted: &Value) -> bool {
     state.objects.iter().any(|(key, object)| {
         let labels = pod::template(object).and_then(|template| field(template, "metadata.labels"));
         key.namespace == service.namespace && labels.is_some_and(|labels| selector::has_all(wanted, labels))
@@ -79,7 +79,7 @@ fn hosts_removed(pair: &Pair<'_>) -> Vec<String> {
         .collect();
     match gone.as_slice() {
         [] => Vec::new(),
-        gone => vec![format!("does not serve {} any more", few(gone))],
+        gone => vec![format!("does not serve {} any more", list_few(gone))],
     }
 }
 
@@ -94,7 +94,7 @@ fn tls_removed(pair: &Pair<'_>) -> Vec<String> {
     let lost: Vec<String> = lost.collect();
     match lost.as_slice() {
         [] => Vec::new(),
-        lost => vec![format!("has no certificate for {} any more", few(lost))],
+        lost => vec![format!("has no certificate for {} any more", list_few(lost))],
     }
 }
 
@@ -112,8 +112,8 @@ fn certified(side: Option<&Value>) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object, workload};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object, workload};
     use serde_json::json;
     let service = || {
         object(
@@ -137,39 +137,39 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     };
     let tls = || json!([{ "hosts": ["a.example"] }]);
     vec![
-        Case::new(
+        RuleCase::new(
             "DD050",
             &[service(), pods("web")],
             &[service(), pods("api")],
             &["its selector matches no pod template"],
         ),
-        Case::new("DD050", &[service(), pods("api")], &[service(), pods("job")], &[]),
-        Case::new("DD050", &[], &[service(), pods("web")], &[]),
-        Case::new(
+        RuleCase::new("DD050", &[service(), pods("api")], &[service(), pods("job")], &[]),
+        RuleCase::new("DD050", &[], &[service(), pods("web")], &[]),
+        RuleCase::new(
             "DD051",
             &[ingress(&["a.example", "b.example"], json!([]))],
             &[ingress(&["b.example"], json!([]))],
             &["does not serve `a.example` any more"],
         ),
-        Case::new(
+        RuleCase::new(
             "DD051",
             &[ingress(&["a.example"], json!([]))],
             &[],
             &["does not serve `a.example` any more"],
         ),
-        Case::new("DD051", &[], &[ingress(&["a.example"], json!([]))], &[]),
-        Case::new(
+        RuleCase::new("DD051", &[], &[ingress(&["a.example"], json!([]))], &[]),
+        RuleCase::new(
             "DD052",
             &[ingress(&["a.example"], tls())],
             &[ingress(&["a.example"], json!([]))],
             &["has no certificate for `a.example` any more"],
         ),
-        Case::new(
+        RuleCase::new(
             "DD052",
             &[ingress(&["a.example"], tls())],
             &[ingress(&["a.example"], json!([{}]))],
             &[],
         ),
-        Case::new("DD052", &[ingress(&["a.example"], tls())], &[], &[]),
+        RuleCase::new("DD052", &[ingress(&["a.example"], tls())], &[], &[]),
     ]
 }

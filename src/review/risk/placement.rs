@@ -1,97 +1,97 @@
 //! Environments that go elsewhere, or whose objects get other things than they did.
 
-use super::rule::{Finds, Rule, Severity};
+use super::rule::{RiskSeverity, Rule, RuleCheck};
 use crate::review::settings::SettingsChange;
 
 pub(super) const RULES: [Rule; 3] = [
     Rule {
         id: "DD101",
         title: "Environment moves to another cluster or namespace",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "The settings of an environment name another cluster or namespace, come, or go. Whoever applies it \
                       next writes somewhere else, over what is there, and what it had is left behind. The objects \
                       may be the same to the last byte. It takes a grant for every environment that lives where it \
                       goes.",
-        finds: Finds::OfSettings(SettingsChange::moves),
+        check: RuleCheck::OfSettings(SettingsChange::describe_move),
     },
     Rule {
         id: "DD102",
         title: "Place of an environment not known",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "The program that says where an environment lives could not be evaluated or was not, so nobody \
                       knows whether it moves.",
-        finds: Finds::OfSettings(SettingsChange::not_compared),
+        check: RuleCheck::OfSettings(SettingsChange::not_compared),
     },
     Rule {
         id: "DD103",
         title: "Settings of an environment change",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "The labels, defaults or strategies of an environment differ. They may change every object, what is \
                       pruned, and how it is applied.",
-        finds: Finds::OfSettings(SettingsChange::otherwise),
+        check: RuleCheck::OfSettings(SettingsChange::describe_others),
     },
 ];
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::Case;
-    use crate::review::settings::{SettingChange, SettingsHappen};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::RuleCase;
+    use crate::review::settings::{SettingChange, SettingsChangeKind};
     use serde_json::json;
     let setting = |path: &str, before: &str, after: &str| SettingChange {
         path: path.to_owned(),
         before: Some(json!(before)).filter(|_| !before.is_empty()),
         after: Some(json!(after)).filter(|_| !after.is_empty()),
     };
-    let change = |happens: SettingsHappen, reaches: &[&str]| SettingsChange {
+    let change = |happens: SettingsChangeKind, reaches: &[&str]| SettingsChange {
         environment: "environments/dev".to_owned(),
-        happens,
+        kind: happens,
         reaches: reaches.iter().map(|name| (*name).to_owned()).collect(),
     };
     let moved = || vec![setting("spec.namespace", "dev", "prod")];
     let labelled = || vec![setting("metadata.labels.team", "a", "b")];
     let added = || vec![setting("spec.namespace", "", "prod")];
     let why = || "it does not render".to_owned();
-    let is = |settings: Vec<SettingChange>| SettingsHappen::Changed { settings };
-    let new = |settings: Vec<SettingChange>| SettingsHappen::Added { settings };
+    let is = |settings: Vec<SettingChange>| SettingsChangeKind::Changed { settings };
+    let new = |settings: Vec<SettingChange>| SettingsChangeKind::Added { settings };
     vec![
-        Case::of_settings(
+        RuleCase::of_settings(
             "DD101",
             change(is(moved()), &[]),
             &["`spec.namespace` dev -> prod"],
         ),
-        Case::of_settings(
+        RuleCase::of_settings(
             "DD101",
             change(is(moved()), &["environments/prod"]),
             &["`spec.namespace` dev -> prod; it reaches `environments/prod`"],
         ),
-        Case::of_settings(
+        RuleCase::of_settings(
             "DD101",
             change(new(added()), &["environments/prod"]),
             &["it is new: `spec.namespace` nothing -> prod; it reaches `environments/prod`"],
         ),
-        Case::of_settings(
+        RuleCase::of_settings(
             "DD101",
-            change(SettingsHappen::Removed { settings: Vec::new() }, &[]),
+            change(SettingsChangeKind::Removed { settings: Vec::new() }, &[]),
             &["its settings are gone"],
         ),
-        Case::of_settings("DD101", change(is(labelled()), &[]), &[]),
-        Case::of_settings("DD101", change(new(added()), &[]), &[]),
-        Case::of_settings(
+        RuleCase::of_settings("DD101", change(is(labelled()), &[]), &[]),
+        RuleCase::of_settings("DD101", change(new(added()), &[]), &[]),
+        RuleCase::of_settings(
             "DD102",
-            change(SettingsHappen::NotCompared { why: why() }, &[]),
+            change(SettingsChangeKind::NotCompared { why: why() }, &[]),
             &["it does not render"],
         ),
-        Case::of_settings("DD102", change(is(moved()), &[]), &[]),
-        Case::of_settings(
+        RuleCase::of_settings("DD102", change(is(moved()), &[]), &[]),
+        RuleCase::of_settings(
             "DD103",
             change(is(labelled()), &[]),
             &["`metadata.labels.team` a -> b"],
         ),
-        Case::of_settings(
+        RuleCase::of_settings(
             "DD103",
             change(new(added()), &[]),
             &["it is new: `spec.namespace` nothing -> prod"],
         ),
-        Case::of_settings("DD103", change(is(moved()), &[]), &[]),
+        RuleCase::of_settings("DD103", change(is(moved()), &[]), &[]),
     ]
 }

@@ -1,6 +1,6 @@
 //! Network policies that let more through than before.
 
-use super::rule::{Finds, Rule, Severity, field, items};
+use super::rule::{RiskSeverity, Rule, RuleCheck, field, items};
 use crate::review::pair::Pair;
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ pub(super) const RULES: [Rule; 2] = [
     Rule {
         id: "DD054",
         title: "Network policy removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A NetworkPolicy is gone. Pods that no other policy selects accept and open every connection.",
-        finds: Finds::InChange(removed),
+        check: RuleCheck::InChange(removed),
     },
     Rule {
         id: "DD055",
         title: "Network policy allows more",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A NetworkPolicy selects other pods, does not govern a direction any more, or has a rule that lets \
                       through what none of its rules did before.",
-        finds: Finds::InChange(widened),
+        check: RuleCheck::InChange(widened),
     },
 ];
 
@@ -88,8 +88,8 @@ fn covers_list(old: &[Value], new: &[Value]) -> bool {
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object};
     use serde_json::json;
     let policy = |spec: Value| {
         [object(
@@ -107,13 +107,13 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     };
     let more = ["allows more ingress"];
     vec![
-        Case::new("DD054", &from(&["a"]), &[], &["it is removed"]),
-        Case::new("DD054", &from(&["a"]), &from(&["b"]), &[]),
-        Case::new("DD055", &from(&["a"]), &from(&["a", "b"]), &more),
-        Case::new("DD055", &from(&["a"]), &from(&[]), &more),
-        Case::new("DD055", &from(&["a", "b"]), &from(&["b"]), &[]),
-        Case::new("DD055", &from(&[]), &from(&["b"]), &[]),
-        Case::new(
+        RuleCase::new("DD054", &from(&["a"]), &[], &["it is removed"]),
+        RuleCase::new("DD054", &from(&["a"]), &from(&["b"]), &[]),
+        RuleCase::new("DD055", &from(&["a"]), &from(&["a", "b"]), &more),
+        RuleCase::new("DD055", &from(&["a"]), &from(&[]), &more),
+        RuleCase::new("DD055", &from(&["a", "b"]), &from(&["b"]), &[]),
+        RuleCase::new("DD055", &from(&[]), &from(&["b"]), &[]),
+        RuleCase::new(
             "DD055",
             &policy(json!({ "policyTypes": ["Ingress", "Egress"] })),
             &policy(json!({ "policyTypes": ["Ingress"], "podSelector": { "matchLabels": { "app": "a" } } })),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The quantity as a number, or nothing when it is none.
-pub(super) fn parsed(value: &Value) -> Option<f64> {
+pub(super) fn parse(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => from_text(text),
@@ -42,7 +42,7 @@ fn from_text(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parsed;
+    use super::parse;
     use serde_json::json;
 
     #[test]
@@ -58,7 +58,7 @@ mod tests {
             (json!("much"), None),
             (json!(null), None),
         ] {
-            assert_eq!(parsed(&written), expected, "{written}");
+            assert_eq!(parse(&written), expected, "{written}");
         }
     }
 }

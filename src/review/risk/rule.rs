@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The severity of a risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum RiskSeverity {
     /// Data, access or service may be lost.
     High,
     /// Pods or requests stop, restart or are refused.
@@ -18,7 +18,7 @@ pub enum Severity {
     Low,
 }
 
-impl Severity {
+impl RiskSeverity {
     /// `high`.
     pub fn name(self) -> &'static str {
         match self {
@@ -37,36 +37,36 @@ pub struct Rule {
     /// The finding, in a few words.
     pub title: &'static str,
     /// The severity.
-    pub severity: Severity,
+    pub severity: RiskSeverity,
     /// The reason it matters and what to look at, in a few sentences.
     pub explanation: &'static str,
-    pub(super) finds: Finds,
+    pub(super) check: RuleCheck,
 }
 
 /// The way a rule looks.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Finds {
+pub(super) enum RuleCheck {
     /// Looks at one object that differs; each text is one finding.
     InChange(fn(&Pair<'_>) -> Vec<String>),
     /// Looks at all objects of one side. What was so before is no finding.
-    InState(fn(&State<'_>) -> Vec<Finding>),
+    InState(fn(&SideObjects<'_>) -> Vec<RuleFinding>),
     /// Looks at the settings of one environment that differ.
     OfSettings(fn(&SettingsChange) -> Option<String>),
 }
 
 /// A finding of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct RuleFinding {
     pub(crate) object: ObjectKey,
     pub(crate) detail: String,
 }
 
 /// All objects of one side of an environment.
-pub(super) struct State<'a> {
+pub(super) struct SideObjects<'a> {
     pub(super) objects: Vec<(&'a ObjectKey, &'a Value)>,
 }
 
-impl<'a> State<'a> {
+impl<'a> SideObjects<'a> {
     pub(super) fn of_kind(
         &self,
         group: &str,
@@ -79,13 +79,14 @@ impl<'a> State<'a> {
 
 impl Rule {
     /// Returns the findings in one environment.
-    pub(super) fn apply(&self, pairs: &[Pair<'_>]) -> Vec<Finding> {
-        match self.finds {
-            Finds::InChange(find) => in_changes(find, pairs),
-            Finds::OfSettings(_) => Vec::new(),
-            Finds::InState(find) => {
+    pub(super) fn apply(&self, pairs: &[Pair<'_>]) -> Vec<RuleFinding> {
+        match self.check {
+            RuleCheck::InChange(find) => in_changes(find, pairs),
+            RuleCheck::OfSettings(_) => Vec::new(),
+            RuleCheck::InState(find) => {
                 let before = find(&side(pairs, |pair| pair.before));
-                let is_new = |finding: &Finding| before.iter().all(|known| known.object != finding.object);
+                let is_new =
+                    |finding: &RuleFinding| before.iter().all(|known| known.object != finding.object);
                 let mut found = find(&side(pairs, |pair| pair.after));
                 found.retain(is_new);
                 found
@@ -97,18 +98,18 @@ impl Rule {
 impl Rule {
     /// Returns the finding in the settings of one environment.
     pub(super) fn of_settings(&self, change: &SettingsChange) -> Option<String> {
-        match self.finds {
-            Finds::OfSettings(find) => find(change),
-            Finds::InChange(_) | Finds::InState(_) => None,
+        match self.check {
+            RuleCheck::OfSettings(find) => find(change),
+            RuleCheck::InChange(_) | RuleCheck::InState(_) => None,
         }
     }
 }
 
-fn in_changes(find: fn(&Pair<'_>) -> Vec<String>, pairs: &[Pair<'_>]) -> Vec<Finding> {
+fn in_changes(find: fn(&Pair<'_>) -> Vec<String>, pairs: &[Pair<'_>]) -> Vec<RuleFinding> {
     let changed = pairs.iter().filter(|pair| pair.is_changed);
     let found = changed.flat_map(|pair| {
         let details = find(pair).into_iter();
-        details.map(|detail| Finding {
+        details.map(|detail| RuleFinding {
             object: pair.key.clone(),
             detail,
         })
@@ -116,17 +117,17 @@ fn in_changes(find: fn(&Pair<'_>) -> Vec<String>, pairs: &[Pair<'_>]) -> Vec<Fin
     found.collect()
 }
 
-fn side<'a>(pairs: &'a [Pair<'a>], of: fn(&Pair<'a>) -> Option<&'a Value>) -> State<'a> {
+fn side<'a>(pairs: &'a [Pair<'a>], of: fn(&Pair<'a>) -> Option<&'a Value>) -> SideObjects<'a> {
     let objects = pairs
         .iter()
         .filter_map(|pair| of(pair).map(|value| (&pair.key, value)));
-    State {
+    SideObjects {
         objects: objects.collect(),
     }
 }
 
 /// Lists up to three of many, and how many more there are: "`a`, `b`, `c` and 4 more".
-pub(super) fn few(names: &[String]) -> String {
+pub(super) fn list_few(names: &[String]) -> String {
     const SHOWN_MAX: usize = 3;
     let shown: Vec<String> = names
         .iter()

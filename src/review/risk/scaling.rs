@@ -1,7 +1,7 @@
 //! Objects that work against each other when pods are scaled or moved.
 
 use super::pod;
-use super::rule::{Finding, Finds, Rule, Severity, State, field, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, RuleFinding, SideObjects, field, text};
 use super::selector;
 use crate::review::key::ObjectKey;
 use serde_json::Value;
@@ -10,31 +10,31 @@ pub(super) const RULES: [Rule; 3] = [
     Rule {
         id: "DD070",
         title: "Disruption budget allows no disruption",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "A PodDisruptionBudget needs as many pods as there are replicas, or allows none to be away. Nodes \
                       with such a pod cannot be drained.",
-        finds: Finds::InState(blocked_budgets),
+        check: RuleCheck::InState(blocked_budgets),
     },
     Rule {
         id: "DD071",
         title: "Replicas set beside an autoscaler",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "A workload says how many replicas it has while a HorizontalPodAutoscaler scales it. Every apply \
                       puts the number back, and pods start or stop until the autoscaler corrects it.",
-        finds: Finds::InState(contested_replicas),
+        check: RuleCheck::InState(contested_replicas),
     },
     Rule {
         id: "DD072",
         title: "Autoscaler bounds below what is set",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "The `maxReplicas` of a HorizontalPodAutoscaler is below the replicas of its workload or below its \
                       own `minReplicas`: pods are stopped, or the autoscaler is refused.",
-        finds: Finds::InState(low_bounds),
+        check: RuleCheck::InState(low_bounds),
     },
 ];
 
-fn finding(object: &ObjectKey, detail: String) -> Finding {
-    Finding {
+fn finding(object: &ObjectKey, detail: String) -> RuleFinding {
+    RuleFinding {
         object: object.clone(),
         detail,
     }
@@ -45,7 +45,7 @@ fn replicas(workload: &Value) -> Option<u64> {
     field(workload, "spec.replicas").and_then(Value::as_u64)
 }
 
-fn blocked_budgets(state: &State<'_>) -> Vec<Finding> {
+fn blocked_budgets(state: &SideObjects<'_>) -> Vec<RuleFinding> {
     let budgets = state.of_kind("policy", "PodDisruptionBudget");
     let found = budgets.flat_map(|(key, budget)| {
         let guarded = guarded(state, key, budget).into_iter();
@@ -57,7 +57,7 @@ fn blocked_budgets(state: &State<'_>) -> Vec<Finding> {
 }
 
 /// The workloads whose pods a budget selects, with their replicas, which are 1 when nothing is said.
-fn guarded<'a>(state: &State<'a>, budget_key: &ObjectKey, budget: &Value) -> Vec<(&'a ObjectKey, u64)> {
+fn guarded<'a>(state: &SideObjects<'a>, budget_key: &ObjectKey, budget: &Value) -> Vec<(&'a ObjectKey, u64)> {
     let kinds = ["Deployment", "StatefulSet"];
     let workloads = kinds.into_iter().flat_map(|kind| state.of_kind("apps", kind));
     let selected = workloads.filter(|(key, workload)| {
@@ -96,7 +96,11 @@ fn shown(value: &Value) -> String {
 }
 
 /// The workload an autoscaler scales.
-fn target<'a>(state: &State<'a>, key: &ObjectKey, autoscaler: &Value) -> Option<(&'a ObjectKey, &'a Value)> {
+fn target<'a>(
+    state: &SideObjects<'a>,
+    key: &ObjectKey,
+    autoscaler: &Value,
+) -> Option<(&'a ObjectKey, &'a Value)> {
     let reference = field(autoscaler, "spec.scaleTargetRef")?;
     let group = text(reference, "apiVersion")
         .split_once('/')
@@ -106,7 +110,7 @@ fn target<'a>(state: &State<'a>, key: &ObjectKey, autoscaler: &Value) -> Option<
         .find(|(workload, _)| workload.namespace == key.namespace && workload.name == text(reference, "name"))
 }
 
-fn contested_replicas(state: &State<'_>) -> Vec<Finding> {
+fn contested_replicas(state: &SideObjects<'_>) -> Vec<RuleFinding> {
     let autoscalers = state.of_kind("autoscaling", "HorizontalPodAutoscaler");
     let found = autoscalers.filter_map(|(key, autoscaler)| {
         let (workload, value) = target(state, key, autoscaler)?;
@@ -119,7 +123,7 @@ fn contested_replicas(state: &State<'_>) -> Vec<Finding> {
     found.collect()
 }
 
-fn low_bounds(state: &State<'_>) -> Vec<Finding> {
+fn low_bounds(state: &SideObjects<'_>) -> Vec<RuleFinding> {
     let autoscalers = state.of_kind("autoscaling", "HorizontalPodAutoscaler");
     let found = autoscalers.filter_map(|(key, autoscaler)| {
         let most = field(autoscaler, "spec.maxReplicas").and_then(Value::as_u64)?;
@@ -144,8 +148,8 @@ fn low_bounds(state: &State<'_>) -> Vec<Finding> {
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object, workload};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object, workload};
     use serde_json::json;
     let web = |replicas: Value| {
         let template = json!({ "metadata": { "labels": { "app": "web" } }, "spec": { "containers": [] } });
@@ -167,51 +171,51 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     let two = || budget("minAvailable", json!(2));
     let both = "apps/Deployment web";
     vec![
-        Case::new(
+        RuleCase::new(
             "DD070",
             &[web(json!(3)), two()],
             &[web(json!(2)), two()],
             &[&format!("needs 2 of the 2 pods of {both}")],
         ),
-        Case::new("DD070", &[web(json!(2)), two()], &[web(json!(1)), two()], &[]),
-        Case::new("DD070", &[], &[web(json!(3)), two()], &[]),
-        Case::new(
+        RuleCase::new("DD070", &[web(json!(2)), two()], &[web(json!(1)), two()], &[]),
+        RuleCase::new("DD070", &[], &[web(json!(3)), two()], &[]),
+        RuleCase::new(
             "DD070",
             &[web(json!(3))],
             &[web(json!(3)), budget("maxUnavailable", json!("0%"))],
             &[&format!("allows 0% to be away of the 3 pods of {both}")],
         ),
-        Case::new(
+        RuleCase::new(
             "DD070",
             &[web(json!(3))],
             &[web(json!(3)), budget("minAvailable", json!("51%"))],
             &[],
         ),
-        Case::new(
+        RuleCase::new(
             "DD071",
             &[web(json!(null)), scaler(1, 5)],
             &[web(json!(3)), scaler(1, 5)],
             &["sets 3 replicas and is scaled by autoscaling/HorizontalPodAutoscaler web"],
         ),
-        Case::new(
+        RuleCase::new(
             "DD071",
             &[web(json!(3)), scaler(1, 5)],
             &[web(json!(null)), scaler(1, 6)],
             &[],
         ),
-        Case::new(
+        RuleCase::new(
             "DD072",
             &[web(json!(4)), scaler(1, 5)],
             &[web(json!(4)), scaler(1, 3)],
             &[&format!("`maxReplicas` 3 is below the 4 replicas of {both}")],
         ),
-        Case::new(
+        RuleCase::new(
             "DD072",
             &[],
             &[scaler(4, 3)],
             &["`maxReplicas` 3 is below `minReplicas` 4"],
         ),
-        Case::new(
+        RuleCase::new(
             "DD072",
             &[web(json!(4)), scaler(1, 5)],
             &[web(json!(4)), scaler(1, 4)],

@@ -1,6 +1,6 @@
 //! Secrets that are gone or have other values. The values themselves are never seen here.
 
-use super::rule::{Finds, Rule, Severity, few, field};
+use super::rule::{RiskSeverity, Rule, RuleCheck, field, list_few};
 use crate::review::pair::Pair;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,17 +9,17 @@ pub(super) const RULES: [Rule; 2] = [
     Rule {
         id: "DD080",
         title: "Secret removed",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "A Secret, or one of its entries, is gone. Pods that name it do not start any more.",
-        finds: Finds::InChange(removed),
+        check: RuleCheck::InChange(removed),
     },
     Rule {
         id: "DD081",
         title: "Secret changes",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "An entry of a Secret has another value. Pods that read it from their environment see it only \
                       after a restart. The values are compared by a keyed hash and shown nowhere.",
-        finds: Finds::InChange(changed),
+        check: RuleCheck::InChange(changed),
     },
 ];
 
@@ -46,7 +46,7 @@ fn removed(pair: &Pair<'_>) -> Vec<String> {
     let gone: Vec<String> = gone.cloned().collect();
     match gone.as_slice() {
         [] => Vec::new(),
-        gone => vec![format!("loses {}", few(gone))],
+        gone => vec![format!("loses {}", list_few(gone))],
     }
 }
 
@@ -65,13 +65,13 @@ fn changed(pair: &Pair<'_>) -> Vec<String> {
     let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
     match changed.as_slice() {
         [] => Vec::new(),
-        changed => vec![format!("{} has another value", few(changed))],
+        changed => vec![format!("{} has another value", list_few(changed))],
     }
 }
 
 #[cfg(test)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, object};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, object};
     use serde_json::json;
     let secret = |fields: Value| [object("v1", "Secret", fields)];
     let one = secret(json!({ "data": { "password": "b25l" } }));
@@ -79,11 +79,11 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
     let moved = secret(json!({ "stringData": { "password": "one" } }));
     let empty = secret(json!({ "data": {} }));
     vec![
-        Case::new("DD080", &one, &[], &["it is removed"]),
-        Case::new("DD080", &one, &empty, &["loses `password`"]),
-        Case::new("DD080", &one, &moved, &[]),
-        Case::new("DD081", &one, &other, &["`password` has another value"]),
-        Case::new("DD081", &one, &moved, &[]),
-        Case::new("DD081", &empty, &one, &[]),
+        RuleCase::new("DD080", &one, &[], &["it is removed"]),
+        RuleCase::new("DD080", &one, &empty, &["loses `password`"]),
+        RuleCase::new("DD080", &one, &moved, &[]),
+        RuleCase::new("DD081", &one, &other, &["`password` has another value"]),
+        RuleCase::new("DD081", &one, &moved, &[]),
+        RuleCase::new("DD081", &empty, &one, &[]),
     ]
 }

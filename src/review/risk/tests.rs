@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Both sides of an environment, and what one rule finds there.
-pub(super) struct Case {
+pub(super) struct RuleCase {
     rule: &'static str,
     before: Vec<Value>,
     after: Vec<Value>,
@@ -17,7 +17,7 @@ pub(super) struct Case {
     details: Vec<String>,
 }
 
-impl Case {
+impl RuleCase {
     pub(super) fn new(rule: &'static str, before: &[Value], after: &[Value], details: &[&str]) -> Self {
         Self {
             rule,
@@ -69,7 +69,7 @@ pub(super) fn workload(spec: Value) -> Value {
     object("apps/v1", "Deployment", json!({ "spec": spec }))
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<RuleCase> {
     [
         super::workload::cases(),
         super::immutable::cases(),
@@ -120,7 +120,7 @@ fn every_rule_has_a_case_it_finds_and_one_it_does_not() {
 #[test]
 fn no_rule_finds_anything_where_nothing_changes() {
     for case in cases() {
-        let same = Case::new(case.rule, &case.after, &case.after, &[]);
+        let same = RuleCase::new(case.rule, &case.after, &case.after, &[]);
         assert_eq!(same.found(), same.details, "{}", case.rule);
     }
 }

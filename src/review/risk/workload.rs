@@ -1,7 +1,7 @@
 //! Rules about running pods.
 
 use super::pod;
-use super::rule::{Finds, Rule, Severity, few, field, text};
+use super::rule::{RiskSeverity, Rule, RuleCheck, field, list_few, text};
 use crate::review::fields;
 use crate::review::pair::Pair;
 use serde_json::Value;
@@ -10,33 +10,33 @@ pub(super) const RULES: [Rule; 4] = [
     Rule {
         id: "DD001",
         title: "Pods are replaced",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "The pod template of a Deployment, StatefulSet or DaemonSet changes, so all its pods are \
                       replaced, by its update strategy. A paused Deployment and the strategy `OnDelete` wait.",
-        finds: Finds::InChange(restarts),
+        check: RuleCheck::InChange(restarts),
     },
     Rule {
         id: "DD002",
         title: "Scaled to zero",
-        severity: Severity::High,
+        severity: RiskSeverity::High,
         explanation: "`spec.replicas` becomes 0: all pods stop, and whatever they serve with them.",
-        finds: Finds::InChange(scaled_to_zero),
+        check: RuleCheck::InChange(scaled_to_zero),
     },
     Rule {
         id: "DD003",
         title: "Probe removed",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "A container loses a liveness, readiness or startup probe. Without a readiness probe it gets \
                       traffic as soon as it starts; without a liveness probe it is not restarted when it hangs.",
-        finds: Finds::InChange(probes_removed),
+        check: RuleCheck::InChange(probes_removed),
     },
     Rule {
         id: "DD004",
         title: "Resource request or limit removed",
-        severity: Severity::Medium,
+        severity: RiskSeverity::Medium,
         explanation: "Without a request a pod may be placed where there is no room and is evicted first; without a \
                       limit it may take what others on its node need.",
-        finds: Finds::InChange(resources_removed),
+        check: RuleCheck::InChange(resources_removed),
     },
 ];
 
@@ -53,7 +53,7 @@ fn restarts(pair: &Pair<'_>) -> Vec<String> {
     paths.dedup();
     match paths.as_slice() {
         [] => Vec::new(),
-        paths => vec![format!("its pods are replaced for {}", few(paths))],
+        paths => vec![format!("its pods are replaced for {}", list_few(paths))],
     }
 }
 
@@ -119,8 +119,8 @@ fn few_all(names: &[String]) -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) fn cases() -> Vec<super::tests::Case> {
-    use super::tests::{Case, workload};
+pub(super) fn cases() -> Vec<super::tests::RuleCase> {
+    use super::tests::{RuleCase, workload};
     use serde_json::json;
     let web = |image: &str| json!({ "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } });
     let paused = |image: &str| {
@@ -142,8 +142,9 @@ pub(super) fn cases() -> Vec<super::tests::Case> {
         container(json!({ "resources": { "limits": { "memory": "1Gi" }, "requests": { "cpu": "1" } } }));
     let requested = container(json!({ "resources": { "requests": { "cpu": "2" } } }));
     let both = |before: &serde_json::Value, after: &serde_json::Value| ([before.clone()], [after.clone()]);
-    let case =
-        |rule, (before, after): ([_; 1], [_; 1]), details: &[&str]| Case::new(rule, &before, &after, details);
+    let case = |rule, (before, after): ([_; 1], [_; 1]), details: &[&str]| {
+        RuleCase::new(rule, &before, &after, details)
+    };
     vec![
         case(
             "DD001",

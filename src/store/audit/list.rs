@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Lines that are looked at for one question.
-const LOOKED_AT_MAX: usize = 500_000;
+const LINES_READ_MAX: usize = 500_000;
 
 /// Every kind of line.
 pub const AUDIT_KINDS: [&str; 19] = [
@@ -75,7 +75,7 @@ pub struct AuditLine {
 
 /// The lines that were found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AuditFound {
+pub struct AuditPage {
     /// The newest first.
     pub lines: Vec<AuditLine>,
     /// True if there may be older ones that fit.
@@ -84,19 +84,19 @@ pub struct AuditFound {
 
 impl Store {
     /// The newest lines that fit.
-    pub async fn search_audit(&self, search: AuditSearch) -> Result<AuditFound, StoreError> {
+    pub async fn search_audit(&self, search: AuditSearch) -> Result<AuditPage, StoreError> {
         self.read(move |tx| found(tx, &search)).await
     }
 }
 
-fn found(tx: &Transaction<'_>, search: &AuditSearch) -> Result<AuditFound, StoreError> {
+fn found(tx: &Transaction<'_>, search: &AuditSearch) -> Result<AuditPage, StoreError> {
     let mut statement = tx.prepare_cached("SELECT id, line FROM audit ORDER BY id DESC")?;
     let mut rows = statement.query([])?;
     let mut lines = Vec::new();
     let mut looked_at = 0;
     while let Some(row) = rows.next()? {
-        if lines.len() >= search.limit || looked_at >= LOOKED_AT_MAX {
-            return Ok(AuditFound {
+        if lines.len() >= search.limit || looked_at >= LINES_READ_MAX {
+            return Ok(AuditPage {
                 lines,
                 has_more: true,
             });
@@ -112,7 +112,7 @@ fn found(tx: &Transaction<'_>, search: &AuditSearch) -> Result<AuditFound, Store
             lines.push(line);
         }
     }
-    Ok(AuditFound {
+    Ok(AuditPage {
         lines,
         has_more: false,
     })

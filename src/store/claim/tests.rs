@@ -4,13 +4,15 @@ use crate::model::{Inbound, Platform, UserId};
 use crate::store::fixture::{
     accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says, worker,
 };
-use crate::store::{Accepted, Claimable, End, Finish, Lane, Store, StoreError, TakenUp};
+use crate::store::{
+    AcceptOutcome, Claimable, DirectClaim, QueueKind, Store, StoreError, TurnAnswer, TurnEnd,
+};
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
 /// R20: no clock decides who works, so none that jumps gives the same message to two.
 #[tokio::test]
-async fn a_conversation_is_claimed_by_one_worker_until_it_is_given_back() {
+async fn a_conversation_is_claimed_by_one_worker_until_it_is_released() {
     let (_directory, store) = fresh();
     accept(&store, &says("U1", "x", &["1"]), 0).await;
     let first = claim(&store, "w1").await.unwrap();
@@ -20,7 +22,7 @@ async fn a_conversation_is_claimed_by_one_worker_until_it_is_given_back() {
     // Long after, and long before: somebody works on it still.
     for second in [1_000_000, -1_000_000] {
         let next = says("U1", "y", &[&second.to_string()]);
-        assert!(taken_up(&store, &next, Lane::Turn, second).await.is_none());
+        assert!(taken_up(&store, &next, QueueKind::Turn, second).await.is_none());
         assert_eq!(claim(&store, "w2").await, None);
     }
     store.release(&first).await.unwrap();
@@ -65,7 +67,7 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
 
 /// The person with the fewest conversations in work comes first, and nobody has more than their part.
 #[tokio::test]
-async fn who_has_the_fewest_in_work_comes_first_and_nobody_has_more_than_their_part() {
+async fn people_with_the_fewest_running_turns_go_first_and_nobody_exceeds_their_share() {
     let (_directory, store) = fresh();
     let said = |user: &str, number: usize| {
         let mut said = says(user, "x", &[&format!("{user} {number}")]);
@@ -87,14 +89,18 @@ async fn who_has_the_fewest_in_work_comes_first_and_nobody_has_more_than_their_p
     assert_eq!(order, [["U1", "U2", "U1", "U2"].as_slice(), &all_of_one].concat());
     let more = [said("U1", 10), says("U1", "x", &["elsewhere"])];
     for more in &more {
-        assert!(taken_up(&store, more, Lane::Turn, 2).await.is_none());
+        assert!(taken_up(&store, more, QueueKind::Turn, 2).await.is_none());
     }
-    assert!(taken_up(&store, &said("U3", 0), Lane::Turn, 2).await.is_some());
+    assert!(
+        taken_up(&store, &said("U3", 0), QueueKind::Turn, 2)
+            .await
+            .is_some()
+    );
 }
 
 /// A person with two accounts has the part of one person.
 #[tokio::test]
-async fn a_person_with_two_accounts_has_one_part() {
+async fn a_person_with_two_accounts_has_one_share() {
     let (_directory, store) = fresh();
     let said = |user: &str, number: usize| {
         let mut said = says(user, "x", &[&format!("{user} {number}")]);
@@ -133,9 +139,13 @@ async fn a_person_with_two_accounts_has_one_part() {
     assert_eq!(order.len(), 9, "{order:?}");
     assert_eq!((order[0].as_str(), order[1].as_str()), ("U1", "U3"));
     for more in [said("U1", 10), said("U2", 10)] {
-        assert!(taken_up(&store, &more, Lane::Turn, 2).await.is_none());
+        assert!(taken_up(&store, &more, QueueKind::Turn, 2).await.is_none());
     }
-    assert!(taken_up(&store, &said("U3", 1), Lane::Turn, 2).await.is_some());
+    assert!(
+        taken_up(&store, &said("U3", 1), QueueKind::Turn, 2)
+            .await
+            .is_some()
+    );
 }
 
 /// A command that changes the workspace was said before the message, and is carried out before it.
@@ -147,7 +157,7 @@ async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_fro
     store.release(&old).await.unwrap();
     let discard = command(&store, "discard", "c", 2).await;
     let next = says("U1", "again", &["2"]);
-    assert!(taken_up(&store, &next, Lane::Turn, 3).await.is_none());
+    assert!(taken_up(&store, &next, QueueKind::Turn, 3).await.is_none());
     assert_eq!(claim(&store, "w").await, None);
     store
         .discard(old.conversation, discard, None, at(4))
@@ -159,7 +169,7 @@ async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_fro
 
 /// Events of hooks leave room for people, and so do messages that may have ended the process.
 #[tokio::test]
-async fn a_claim_takes_neither_a_hooks_event_nor_a_suspect_where_there_is_no_room_for_them() {
+async fn a_claim_skips_hook_events_and_suspects_without_a_free_slot_for_them() {
     let (_directory, store) = fresh();
     let mut event = says("release", "x", &["e1"]);
     event.sender.platform = Platform::Hook;
@@ -183,22 +193,25 @@ async fn a_claim_takes_neither_a_hooks_event_nor_a_suspect_where_there_is_no_roo
 }
 
 /// Accepts a message for an idle worker, and returns the claim it is given with it.
-async fn taken_up(store: &Store, inbound: &Inbound, lane: Lane, second: i64) -> Option<TakenUp> {
+async fn taken_up(store: &Store, inbound: &Inbound, lane: QueueKind, second: i64) -> Option<DirectClaim> {
     let (idle, at) = (worker("idle"), at(second));
     match store
         .accept(inbound, lane, room(20), Some(&idle), at)
         .await
         .unwrap()
     {
-        Accepted::Stored { taken_up, .. } => taken_up,
+        AcceptOutcome::Stored {
+            direct_claim: taken_up,
+            ..
+        } => taken_up,
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_find() {
+async fn an_arriving_message_is_claimed_at_once_by_one_worker_with_the_same_work() {
     let (_directory, store) = fresh();
-    let first = taken_up(&store, &says("U1", "hello", &["1"]), Lane::Turn, 0)
+    let first = taken_up(&store, &says("U1", "hello", &["1"]), QueueKind::Turn, 0)
         .await
         .unwrap();
     assert_eq!(claim(&store, "w").await, None);
@@ -207,12 +220,12 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
     assert_eq!(format!("{told:?}"), format!("{found:?}"));
     // Somebody works on it: what comes now waits.
     assert!(
-        taken_up(&store, &says("U1", "more", &["2"]), Lane::Turn, 1)
+        taken_up(&store, &says("U1", "more", &["2"]), QueueKind::Turn, 1)
             .await
             .is_none()
     );
     assert!(
-        taken_up(&store, &says("U2", "help", &["3"]), Lane::Command, 1)
+        taken_up(&store, &says("U2", "help", &["3"]), QueueKind::Command, 1)
             .await
             .is_none()
     );
@@ -227,14 +240,14 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
         .await
         .unwrap();
     assert!(
-        taken_up(&store, &says("U1", "third", &["4"]), Lane::Turn, 3)
+        taken_up(&store, &says("U1", "third", &["4"]), QueueKind::Turn, 3)
             .await
             .is_none()
     );
     store.release(&first.claim).await.unwrap();
     // It waits for a claim already, and what comes behind it does not overtake it.
     assert!(
-        taken_up(&store, &says("U1", "fourth", &["5"]), Lane::Turn, 5)
+        taken_up(&store, &says("U1", "fourth", &["5"]), QueueKind::Turn, 5)
             .await
             .is_none()
     );
@@ -243,12 +256,12 @@ async fn a_message_is_taken_up_as_it_arrives_by_one_and_with_what_a_claim_would_
 }
 
 #[tokio::test]
-async fn a_later_message_of_an_idle_conversation_is_taken_up_under_a_new_fence() {
+async fn a_later_message_of_an_idle_conversation_is_claimed_under_a_new_fence() {
     let (_directory, store) = fresh();
     let (old, inbox, _) = begin(&store, "U1", 0).await;
     store.dismiss(&old, inbox, Vec::new(), at(1)).await.unwrap();
     store.release(&old).await.unwrap();
-    let taken = taken_up(&store, &says("U1", "again", &["2"]), Lane::Turn, 2)
+    let taken = taken_up(&store, &says("U1", "again", &["2"]), QueueKind::Turn, 2)
         .await
         .unwrap();
     assert_eq!(
@@ -263,8 +276,8 @@ async fn a_later_message_of_an_idle_conversation_is_taken_up_under_a_new_fence()
 
 /// A message that goes on with what was said before is taken up with that, if it is little.
 #[tokio::test]
-async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edited() {
-    let long = "x".repeat(super::AT_HAND_BYTES_MAX);
+async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
+    let long = "x".repeat(super::INLINE_HISTORY_BYTES_MAX);
     let edited = edits(&[("a", Some(b"x"))]);
     let cases = [
         ("short", None, true),
@@ -278,7 +291,7 @@ async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edit
             .record_step(&claim, turn, &answer(said), &cost(1), edited.as_ref(), at(1))
             .await
             .unwrap();
-        let finish = Finish {
+        let finish = TurnAnswer {
             answer: None,
             ..ends(None)
         };
@@ -287,13 +300,13 @@ async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edit
                 &claim,
                 turn,
                 UserId(1),
-                move |_| End::Answered(Box::new(finish)),
+                move |_| TurnEnd::Answered(Box::new(finish)),
                 at(1),
             )
             .await
             .unwrap();
         store.release(&claim).await.unwrap();
-        let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2)
+        let next = taken_up(&store, &says("U1", "and now?", &["2"]), QueueKind::Turn, 2)
             .await
             .unwrap();
         let found = store.work(&next.claim, 40, usize::MAX).await.unwrap().unwrap();
@@ -304,7 +317,7 @@ async fn what_a_message_goes_on_with_is_told_with_it_unless_that_is_much_or_edit
 }
 
 #[tokio::test]
-async fn a_message_is_taken_whatever_cannot_be_read_of_what_was_said_before() {
+async fn a_message_is_claimed_even_if_its_history_is_unreadable() {
     let (_directory, store) = fresh();
     let (claim, inbox, turn) = begin(&store, "U1", 0).await;
     store
@@ -315,8 +328,8 @@ async fn a_message_is_taken_whatever_cannot_be_read_of_what_was_said_before() {
     store.release(&claim).await.unwrap();
     let damage = |tx: &Transaction<'_>| Ok(tx.execute("UPDATE step SET step = '{'", [])?);
     store.write(damage).await.unwrap();
-    let next = taken_up(&store, &says("U1", "and now?", &["2"]), Lane::Turn, 2).await;
-    let TakenUp { claim, work } = next.unwrap();
+    let next = taken_up(&store, &says("U1", "and now?", &["2"]), QueueKind::Turn, 2).await;
+    let DirectClaim { claim, work } = next.unwrap();
     assert!(work.is_none());
     let told = store.work(&claim, 40, usize::MAX).await.unwrap_err();
     assert!(
@@ -327,7 +340,7 @@ async fn a_message_is_taken_whatever_cannot_be_read_of_what_was_said_before() {
 
 /// R20: who has waited longest is told by what came first, and not by a clock that was ahead then.
 #[tokio::test]
-async fn a_message_of_a_clock_that_was_ahead_is_not_passed_over() {
+async fn a_message_with_a_future_timestamp_is_claimed_in_order_of_arrival() {
     let (_directory, store) = fresh();
     let day = 24 * 60 * 60;
     let (_, ahead, _) = accept(&store, &says("U1", "x", &["1"]), day).await;

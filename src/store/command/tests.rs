@@ -1,18 +1,18 @@
 //! Tests of commands: each takes effect once, whatever ends between the effect, its record and the answer.
 
-use super::{Cleared, Discarded, Left, Rest, Stopped, Undone};
+use super::{ClearOutcome, DiscardOutcome, RemainderOutcome, StopOutcome, UndoOutcome, UndoRemainder};
 use crate::model::{ConversationId, InboxId, Op, UserId};
 use crate::store::fixture::{
     accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, post, says, turn,
 };
-use crate::store::{Begin, End, NewChange, Store};
+use crate::store::{NewChange, Store, TurnEnd, TurnStart};
 
 async fn conversation(store: &Store) -> ConversationId {
     find(store, &says("U1", "", &[])).await.unwrap()
 }
 
 /// Carries out an undo under a command of its own; the edits it left.
-async fn undo(store: &Store, second: i64) -> Undone {
+async fn undo(store: &Store, second: i64) -> UndoOutcome {
     let inbox = command(store, "undo", &format!("undo-{second}"), second).await;
     store
         .undo(conversation(store).await, inbox, at(second))
@@ -20,8 +20,8 @@ async fn undo(store: &Store, second: i64) -> Undone {
         .unwrap()
 }
 
-fn rest(snapshot: &str, change: impl Into<Option<NewChange>>) -> Rest {
-    Rest {
+fn rest(snapshot: &str, change: impl Into<Option<NewChange>>) -> UndoRemainder {
+    UndoRemainder {
         snapshot: snapshot.to_owned(),
         change: change.into(),
         user: UserId(1),
@@ -29,12 +29,12 @@ fn rest(snapshot: &str, change: impl Into<Option<NewChange>>) -> Rest {
     }
 }
 
-fn announced(left: Left<'_>) -> Vec<Op> {
+fn announced(left: RemainderOutcome<'_>) -> Vec<Op> {
     let text = match left {
-        Left::Prepared(change) => change.to_string(),
-        Left::Withheld(why) => why.to_owned(),
-        Left::AsBase => "as the base".to_owned(),
-        Left::Overtaken => "nothing".to_owned(),
+        RemainderOutcome::Prepared(change) => change.to_string(),
+        RemainderOutcome::Withheld(why) => why.to_owned(),
+        RemainderOutcome::AsBase => "as the base".to_owned(),
+        RemainderOutcome::Overtaken => "nothing".to_owned(),
     };
     vec![post("answer", Some("2.0"), &text)]
 }
@@ -48,18 +48,18 @@ async fn undo_brings_back_the_same_bytes_message_by_message() {
     turn(&store, 1, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
     // A turn that changes nothing is not one to take back.
     turn(&store, 2, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
-    let Undone::Newest { snapshot } = undo(&store, 3).await else {
+    let UndoOutcome::Newest { snapshot } = undo(&store, 3).await else {
         panic!("nothing undone")
     };
     assert_eq!(store.edits_of_snapshot(&snapshot).await, Ok(edits(first)));
     let id = conversation(&store).await;
     assert_eq!(store.edits(id).await, Ok(edits(first)));
-    assert_eq!(undo(&store, 4).await, Undone::Everything);
+    assert_eq!(undo(&store, 4).await, UndoOutcome::Everything);
     assert_eq!(store.edits(id).await, Ok(edits(&[])));
-    assert_eq!(undo(&store, 5).await, Undone::Nothing);
+    assert_eq!(undo(&store, 5).await, UndoOutcome::Nothing);
     turn(&store, 6, &[("new", Some(b"x"))], None).await;
-    assert_eq!(undo(&store, 7).await, Undone::Everything);
-    assert_eq!(undo(&store, 8).await, Undone::Nothing);
+    assert_eq!(undo(&store, 7).await, UndoOutcome::Everything);
+    assert_eq!(undo(&store, 8).await, UndoOutcome::Nothing);
 }
 
 /// P4: the process ended between an effect and "the command is answered".
@@ -77,23 +77,23 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     assert!(store.unanswered().await.unwrap()[0].has_effect);
     assert_eq!(store.undo(id, inbox, at(4)).await, Ok(undone.clone()));
     assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"two"))])));
-    let Undone::Newest { snapshot } = undone else {
+    let UndoOutcome::Newest { snapshot } = undone else {
         panic!("{undone:?}")
     };
     let left = patch("two").unwrap();
     for second in [5, 6] {
         store
-            .undo_done(inbox, id, rest(&snapshot, left.clone()), announced, at(second))
+            .finish_undo(inbox, id, rest(&snapshot, left.clone()), announced, at(second))
             .await
             .unwrap();
     }
-    let due = store.due("slack", at(9), 10).await.unwrap();
+    let due = store.lease_due("slack", at(9), 10).await.unwrap();
     let answers: Vec<_> = due.iter().filter(|due| due.op.id == "answer").collect();
     assert_eq!(answers[0].op, post("answer", Some("2.0"), "CHG-1 rev 4"));
     assert_eq!(answers.len(), 1);
 
     let inbox = command(&store, "discard", "d", 7).await;
-    let discarded = Discarded::Change {
+    let discarded = DiscardOutcome::Change {
         name: Some("CHG-1 rev 4".to_owned()),
     };
     for second in [7, 8] {
@@ -102,29 +102,29 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
             Ok(discarded.clone())
         );
     }
-    store.command_done(inbox, Vec::new(), at(8)).await.unwrap();
+    store.finish_command(inbox, Vec::new(), at(8)).await.unwrap();
     assert_eq!(store.unanswered().await, Ok(Vec::new()));
 }
 
 /// Edits that a person may not have any more are no revision, and the reason is on record until something is prepared
 /// again.
 #[tokio::test]
-async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
+async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
     let (_directory, store) = fresh();
     turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
     turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
     let id = conversation(&store).await;
     let inbox = command(&store, "undo", "u", 2).await;
-    let Undone::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
+    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
         panic!("nothing undone")
     };
-    let refused = Rest {
+    let refused = UndoRemainder {
         // Nobody is admitted in this store.
         decide: Box::new(|grants, _| grants.map(|_| ()).ok_or_else(|| "nobody".to_owned())),
         ..rest(&snapshot, patch("one").unwrap())
     };
     store
-        .undo_done(inbox, id, refused, announced, at(3))
+        .finish_undo(inbox, id, refused, announced, at(3))
         .await
         .unwrap();
     assert_eq!(store.withheld(id).await, Ok(Some("nobody".to_owned())));
@@ -138,11 +138,11 @@ async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
         })
         .await
         .unwrap();
-    let Undone::Newest { .. } = store.undo(id, inbox, at(5)).await.unwrap() else {
+    let UndoOutcome::Newest { .. } = store.undo(id, inbox, at(5)).await.unwrap() else {
         panic!("nothing undone")
     };
     assert_eq!(store.withheld(id).await, Ok(None));
-    store.command_done(inbox, Vec::new(), at(5)).await.unwrap();
+    store.finish_command(inbox, Vec::new(), at(5)).await.unwrap();
     assert_eq!(
         store.current_change(id).await.unwrap().unwrap().to_string(),
         "CHG-1 rev 3"
@@ -154,18 +154,18 @@ async fn what_an_undo_left_is_withheld_from_who_may_not_have_it() {
 
 /// A change that a message prepared while an undo was rendered is newer than the edits that the undo left.
 #[tokio::test]
-async fn what_an_undo_left_is_no_revision_once_something_newer_was_prepared() {
+async fn edits_left_by_an_undo_make_no_revision_after_a_newer_change() {
     let (_directory, store) = fresh();
     turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
     turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
     let id = conversation(&store).await;
     let inbox = command(&store, "undo", "u", 2).await;
-    let Undone::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
+    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
         panic!("nothing undone")
     };
     let next = turn(&store, 3, &[("a", Some(b"one")), ("b", Some(b""))], patch("more")).await;
     store
-        .undo_done(
+        .finish_undo(
             inbox,
             id,
             rest(&snapshot, patch("one").unwrap()),
@@ -175,7 +175,7 @@ async fn what_an_undo_left_is_no_revision_once_something_newer_was_prepared() {
         .await
         .unwrap();
     assert_eq!(store.current_change(id).await, Ok(next));
-    let due = store.due("slack", at(9), 10).await.unwrap();
+    let due = store.lease_due("slack", at(9), 10).await.unwrap();
     assert!(
         due.iter()
             .any(|due| due.op == post("answer", Some("2.0"), "nothing"))
@@ -199,7 +199,7 @@ async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
     let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == inbox && work.has_edited);
     let begun = store
-        .begin_turn(&resumed, inbox, Begin::quiet("please"), at(2))
+        .begin_turn(&resumed, inbox, TurnStart::quiet("please"), at(2))
         .await
         .unwrap();
     let whole = edits(&[("a", Some(b"half")), ("b", Some(b"whole"))]);
@@ -213,16 +213,16 @@ async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
             &resumed,
             begun.turn,
             UserId(1),
-            move |_| End::Answered(Box::new(finish)),
+            move |_| TurnEnd::Answered(Box::new(finish)),
             at(3),
         )
         .await
         .unwrap();
     store.release(&resumed).await.unwrap();
-    assert!(matches!(undo(&store, 4).await, Undone::Newest { .. }));
+    assert!(matches!(undo(&store, 4).await, UndoOutcome::Newest { .. }));
     let id = conversation(&store).await;
     assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"before"))])));
-    assert_eq!(undo(&store, 5).await, Undone::Everything);
+    assert_eq!(undo(&store, 5).await, UndoOutcome::Everything);
 }
 
 /// A message that ends the same as it began was cut short in between: it is nothing to take back.
@@ -237,7 +237,7 @@ async fn undo_passes_over_a_message_whose_turns_took_each_other_back() {
         .await
         .unwrap();
     let second = store
-        .begin_turn(&claimed, inbox, Begin::quiet("please"), at(2))
+        .begin_turn(&claimed, inbox, TurnStart::quiet("please"), at(2))
         .await
         .unwrap();
     let same = edits(&[("a", Some(b"1"))]);
@@ -251,13 +251,13 @@ async fn undo_passes_over_a_message_whose_turns_took_each_other_back() {
             &claimed,
             second.turn,
             UserId(1),
-            move |_| End::Answered(Box::new(finish)),
+            move |_| TurnEnd::Answered(Box::new(finish)),
             at(3),
         )
         .await
         .unwrap();
     store.release(&claimed).await.unwrap();
-    assert_eq!(undo(&store, 4).await, Undone::Everything);
+    assert_eq!(undo(&store, 4).await, UndoOutcome::Everything);
 }
 
 #[tokio::test]
@@ -273,11 +273,11 @@ async fn nothing_is_changed_while_a_turn_runs_or_waits_to_be_resumed() {
     let refused = async |store: &Store, second: i64| {
         let id = conversation(store).await;
         let inbox = async |verb: &str| command(store, verb, &format!("{verb}-{second}"), second).await;
-        assert_eq!(undo(store, second).await, Undone::Busy);
+        assert_eq!(undo(store, second).await, UndoOutcome::Busy);
         let discarded = store.discard(id, inbox("discard").await, None, at(second)).await;
-        assert_eq!(discarded, Ok(Discarded::Busy));
+        assert_eq!(discarded, Ok(DiscardOutcome::Busy));
         let cleared = store.clear(id, inbox("clear").await).await;
-        assert_eq!(cleared, Ok(Cleared::Busy));
+        assert_eq!(cleared, Ok(ClearOutcome::Busy));
         assert_eq!(store.edits(id).await, Ok(half.clone()));
     };
     refused(&store, 2).await;
@@ -289,7 +289,7 @@ async fn nothing_is_changed_while_a_turn_runs_or_waits_to_be_resumed() {
     let inbox = store.next_message(&resumed).await.unwrap().unwrap();
     store.dismiss(&resumed, inbox, Vec::new(), at(4)).await.unwrap();
     // It is answered, though the claim was not given back yet.
-    assert_eq!(undo(&store, 5).await, Undone::Everything);
+    assert_eq!(undo(&store, 5).await, UndoOutcome::Everything);
 }
 
 /// A message that is given up leaves nothing of its own behind.
@@ -311,7 +311,7 @@ async fn what_a_message_edited_is_taken_back_when_it_is_answered_without_a_turn(
     let id = conversation(&store).await;
     assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"one"))])));
     // Nor is it anything to undo.
-    assert_eq!(undo(&store, 3).await, Undone::Everything);
+    assert_eq!(undo(&store, 3).await, UndoOutcome::Everything);
     assert_eq!(store.turns(id, 1).await.unwrap()[0].finished_at, Some(at(2)));
 }
 
@@ -322,7 +322,7 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     let (_, running, _) = begin(&store, "U1", 0).await;
     let stop = command(&store, "stop", "s", 1).await;
     let (later, id, _) = accept(&store, &says("U1", "later", &["later"]), 2).await;
-    let stopped = Stopped {
+    let stopped = StopOutcome {
         message: Some(running),
         waiting: 1,
     };
@@ -341,7 +341,7 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     let stop = command(&store, "stop", "t", 4).await;
     store.stop(id, stop, Some(later)).await.unwrap();
     let begun = store
-        .begin_turn(&resumed, later, Begin::quiet("later"), at(5))
+        .begin_turn(&resumed, later, TurnStart::quiet("later"), at(5))
         .await
         .unwrap();
     assert!(begun.is_stopped);

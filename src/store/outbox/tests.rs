@@ -2,7 +2,7 @@
 
 use crate::model::{Action, MessageRef, Op, Reply};
 use crate::store::fixture::{at, fill, fresh, place, placeholder, post};
-use crate::store::{Again, Attempt, Due, Letters, Postponed, Store};
+use crate::store::{AttemptWeight, DeadLetterFilter, DueOperation, Postponement, RetryMode, Store};
 use jiff::Timestamp;
 
 fn message(id: &str) -> MessageRef {
@@ -12,40 +12,40 @@ fn message(id: &str) -> MessageRef {
     }
 }
 
-fn only(due: Vec<Due>) -> Due {
+fn only(due: Vec<DueOperation>) -> DueOperation {
     let [due] = due.try_into().unwrap();
     due
 }
 
 async fn due_ids(store: &Store, second: i64) -> Vec<String> {
-    let due = store.due("slack", at(second), 10).await.unwrap();
+    let due = store.lease_due("slack", at(second), 10).await.unwrap();
     due.into_iter().map(|due| due.op.id).collect()
 }
 
-async fn postpone(store: &Store, op: &str, again: Again, due_at: Timestamp, why: &str) {
-    let postponed = Postponed {
-        again,
+async fn postpone(store: &Store, op: &str, again: RetryMode, due_at: Timestamp, why: &str) {
+    let postponed = Postponement {
+        retry_mode: again,
         due_at,
         why: why.to_owned(),
-        attempt: Attempt::Counted,
+        attempt: AttemptWeight::Counted,
     };
     store.postpone(op, postponed).await.unwrap();
 }
 
 /// Returns the operations that are due, each with true if it may have been sent before.
 async fn doubts(store: &Store, second: i64) -> Vec<(&'static str, bool)> {
-    let due = store.due("slack", at(second), 10).await.unwrap();
+    let due = store.lease_due("slack", at(second), 10).await.unwrap();
     let known = ["p", "f", "e", "next"];
-    let doubt = |due: Due| {
+    let doubt = |due: DueOperation| {
         let op = known.into_iter().find(|op| *op == due.op.id).unwrap();
-        (op, due.doubtful_since.is_some())
+        (op, due.ambiguous_since.is_some())
     };
     due.into_iter().map(doubt).collect()
 }
 
 /// R9
 #[tokio::test]
-async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twice() {
+async fn a_delivery_leases_the_next_operation_of_its_thread_and_nothing_twice() {
     let (_directory, store) = fresh();
     let (one, two) = (Some("1.0"), Some("2.0"));
     let ops = vec![
@@ -55,11 +55,11 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
         post("b1", two, "x"),
     ];
     store.enqueue(ops, at(0)).await.unwrap();
-    let due = store.due("slack", at(1), 10).await.unwrap();
+    let due = store.lease_due("slack", at(1), 10).await.unwrap();
     let ids: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
     assert_eq!(ids, ["a1", "b1"]);
     let sent = vec![(due[0].op.clone(), Some(message("m1")))];
-    let next = only(store.delivered_and_next(sent, at(1)).await.unwrap());
+    let next = only(store.record_delivered_and_lease(sent, at(1)).await.unwrap());
     assert_eq!(
         (next.op.id.as_str(), &next.op.action),
         (
@@ -73,24 +73,29 @@ async fn what_was_delivered_hands_out_what_follows_in_its_thread_and_nothing_twi
     // It is on its way: nobody else gets it, with or without a write.
     assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
     // A post too, and it is durable by now that it is being sent.
-    let next = store.delivered_and_next(vec![(next.op, None)], at(2)).await;
+    let next = store
+        .record_delivered_and_lease(vec![(next.op, None)], at(2))
+        .await;
     assert_eq!(only(next.unwrap()).op.id, "a2");
     assert!(store.inner.writer.is_durable());
     assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
     let last = store
-        .delivered_and_next(vec![(due[1].op.clone(), None)], at(2))
+        .record_delivered_and_lease(vec![(due[1].op.clone(), None)], at(2))
         .await;
     assert_eq!(last.unwrap(), Vec::new());
 }
 
 /// R9
 #[tokio::test]
-async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
+async fn edits_of_one_thread_are_leased_together_and_a_post_alone() {
     let (_directory, store) = fresh();
     let thread = Some("1.0");
     let failed = vec![post("never", thread, "x")];
     store.enqueue(failed, at(0)).await.unwrap();
-    store.failed("never", "refused", None, at(0)).await.unwrap();
+    store
+        .record_failed("never", "refused", None, at(0))
+        .await
+        .unwrap();
     let ops = vec![
         post("a", thread, "x"),
         post("b", thread, "x"),
@@ -101,7 +106,7 @@ async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
         fill("a/last", "a", "z"),
     ];
     store.enqueue(ops, at(0)).await.unwrap();
-    let mut due = store.due("slack", at(1), 10).await.unwrap();
+    let mut due = store.lease_due("slack", at(1), 10).await.unwrap();
     let mut told = Vec::new();
     while !due.is_empty() {
         told.push(
@@ -116,20 +121,23 @@ async fn edits_of_one_thread_are_handed_out_together_and_a_post_alone() {
             let message = message(&due.op.id);
             (due.op, Some(message))
         });
-        due = store.delivered_and_next(sent.collect(), at(2)).await.unwrap();
+        due = store
+            .record_delivered_and_lease(sent.collect(), at(2))
+            .await
+            .unwrap();
     }
     // The fill of a post that failed is a post of its own, and that of one nobody enqueued is nothing.
     assert_eq!(told, ["a", "b", "a/fill b/fill", "elsewhere", "a/last"]);
-    assert_eq!(store.unsent("slack").await, Ok(0));
+    assert_eq!(store.unsent_count("slack").await, Ok(0));
 }
 
 #[tokio::test]
-async fn what_became_of_a_delivery_outlives_the_process() {
+async fn the_outcome_of_a_delivery_survives_a_restart() {
     let (directory, store) = fresh();
     store.enqueue(vec![post("a", None, "x")], at(0)).await.unwrap();
-    let due = store.due("slack", at(1), 10).await.unwrap().remove(0);
+    let due = store.lease_due("slack", at(1), 10).await.unwrap().remove(0);
     let sent = vec![(due.op, Some(message("m")))];
-    store.delivered_and_next(sent, at(1)).await.unwrap();
+    store.record_delivered_and_lease(sent, at(1)).await.unwrap();
     // Another process sees it at once.
     let file = directory.path().join("drydock.db");
     let state: String = rusqlite::Connection::open(file)
@@ -144,9 +152,11 @@ async fn what_follows_waits_until_it_is_due() {
     let (_directory, store) = fresh();
     let ops = vec![post("a", None, "x"), post("later", None, "x")];
     store.enqueue(ops, at(0)).await.unwrap();
-    postpone(&store, "later", Again::Sent, at(50), "slow down").await;
-    let first = store.due("slack", at(1), 10).await.unwrap().remove(0);
-    let next = store.delivered_and_next(vec![(first.op, None)], at(1)).await;
+    postpone(&store, "later", RetryMode::Send, at(50), "slow down").await;
+    let first = store.lease_due("slack", at(1), 10).await.unwrap().remove(0);
+    let next = store
+        .record_delivered_and_lease(vec![(first.op, None)], at(1))
+        .await;
     assert_eq!(next.unwrap(), Vec::new());
     assert_eq!(due_ids(&store, 50).await, ["later"]);
 }
@@ -167,19 +177,25 @@ async fn each_thread_goes_out_in_order_and_none_waits_for_another() {
     // Nothing is handed out twice at a time, and its thread waits for it.
     assert_eq!(due_ids(&store, 0).await, [""; 0]);
     assert_eq!(store.next_due("slack").await, Ok(None));
-    postpone(&store, "a1", Again::Sent, at(30), "rate limit").await;
+    postpone(&store, "a1", RetryMode::Send, at(30), "rate limit").await;
     assert_eq!(due_ids(&store, 29).await, [""; 0]);
     assert_eq!(store.next_due("slack").await, Ok(Some(at(30))));
-    let again = store.due("slack", at(30), 10).await.unwrap();
+    let again = store.lease_due("slack", at(30), 10).await.unwrap();
     assert_eq!((again[0].op.id.as_str(), again[0].attempts), ("a1", 1));
-    store.delivered("a1", Some(message("1.1")), at(31)).await.unwrap();
+    store
+        .record_delivered("a1", Some(message("1.1")), at(31))
+        .await
+        .unwrap();
     assert_eq!(store.message_of("a1").await, Ok(Some(message("1.1"))));
     assert_eq!(due_ids(&store, 31).await, ["a2"]);
-    store.failed("a2", "no such channel", None, at(32)).await.unwrap();
-    assert_eq!(store.given_up("slack").await, Ok(1));
-    store.ambiguous("b1", "reset", None, at(32)).await.unwrap();
+    store
+        .record_failed("a2", "no such channel", None, at(32))
+        .await
+        .unwrap();
+    assert_eq!(store.given_up_count("slack").await, Ok(1));
+    store.record_ambiguous("b1", "reset", None, at(32)).await.unwrap();
     assert_eq!(due_ids(&store, 99).await, [""; 0]);
-    assert_eq!(store.unsent("slack").await, Ok(0));
+    assert_eq!(store.unsent_count("slack").await, Ok(0));
     assert_eq!(due_ids(&store, 99).await, [""; 0]);
 }
 
@@ -192,8 +208,11 @@ async fn a_fill_edits_the_message_its_post_became() {
         .await
         .unwrap();
     assert_eq!(due_ids(&store, 0).await, ["p"]);
-    store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
-    let due = store.due("slack", at(1), 10).await.unwrap();
+    store
+        .record_delivered("p", Some(message("1.1")), at(1))
+        .await
+        .unwrap();
+    let due = store.lease_due("slack", at(1), 10).await.unwrap();
     let edit = Action::Edit {
         message: message("1.1"),
         reply: Reply::text("done"),
@@ -217,8 +236,8 @@ async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
     ];
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(due_ids(&store, 0).await, ["p"]);
-    store.ambiguous("p", "reset", None, at(1)).await.unwrap();
-    let due = store.due("slack", at(1), 10).await.unwrap();
+    store.record_ambiguous("p", "reset", None, at(1)).await.unwrap();
+    let due = store.lease_due("slack", at(1), 10).await.unwrap();
     assert_eq!(
         due[0].op.action,
         Action::Post {
@@ -227,8 +246,11 @@ async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
             placeholder: false,
         }
     );
-    store.delivered("f1", Some(message("1.2")), at(2)).await.unwrap();
-    let due = store.due("slack", at(2), 10).await.unwrap();
+    store
+        .record_delivered("f1", Some(message("1.2")), at(2))
+        .await
+        .unwrap();
+    let due = store.lease_due("slack", at(2), 10).await.unwrap();
     assert_eq!(
         due[0].op.action,
         Action::Edit {
@@ -239,19 +261,22 @@ async fn the_fill_of_a_post_that_failed_is_posted_once_and_edited_after() {
 }
 
 #[tokio::test]
-async fn a_post_whose_fill_stands_for_it_is_not_sent_again_however_late_that_was_asked_for() {
+async fn a_post_replaced_by_its_fill_is_not_resent_on_a_late_request() {
     let (_directory, store) = fresh();
     let ops = vec![post("p", Some("1.0"), "..."), fill("f", "p", "done")];
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(due_ids(&store, 0).await, ["p"]);
-    store.failed("p", "refused", None, at(1)).await.unwrap();
+    store.record_failed("p", "refused", None, at(1)).await.unwrap();
     assert_eq!(due_ids(&store, 1).await, ["f"]);
     // An operator asks while it is on its way.
-    let which = Letters::Channel("slack".to_owned());
+    let which = DeadLetterFilter::Channel("slack".to_owned());
     store.send_again(which, "operator", at(2)).await.unwrap();
-    store.delivered("f", Some(message("1.2")), at(3)).await.unwrap();
+    store
+        .record_delivered("f", Some(message("1.2")), at(3))
+        .await
+        .unwrap();
     assert_eq!(due_ids(&store, 3).await, [""; 0]);
-    assert_eq!(store.unsent("slack").await, Ok(0));
+    assert_eq!(store.unsent_count("slack").await, Ok(0));
     assert_eq!(store.message_of("p").await, Ok(Some(message("1.2"))));
 }
 
@@ -268,12 +293,15 @@ async fn a_fill_in_another_thread_waits_for_its_post() {
         .unwrap();
     assert_eq!(due_ids(&store, 0).await, ["p"]);
     assert_eq!(due_ids(&store, 0).await, [""; 0]);
-    store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
+    store
+        .record_delivered("p", Some(message("1.1")), at(1))
+        .await
+        .unwrap();
     assert_eq!(due_ids(&store, 1).await, ["f"]);
 }
 
 #[tokio::test]
-async fn after_a_crash_edits_are_sent_again_and_posts_are_looked_for() {
+async fn after_a_crash_edits_are_resent_and_posts_are_looked_up() {
     let (directory, store) = fresh();
     let edit = Action::Edit {
         message: message("1.1"),
@@ -294,43 +322,46 @@ async fn after_a_crash_edits_are_sent_again_and_posts_are_looked_for() {
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     assert_eq!(doubts(&store, 1).await, [("p", true), ("e", false)]);
-    store.delivered("p", Some(message("1.1")), at(1)).await.unwrap();
+    store
+        .record_delivered("p", Some(message("1.1")), at(1))
+        .await
+        .unwrap();
     assert_eq!(doubts(&store, 2).await, [("next", false)]);
 }
 
 /// R1
 #[tokio::test]
-async fn what_may_have_been_sent_stays_doubtful_until_somebody_could_tell() {
+async fn a_possibly_sent_post_stays_ambiguous_until_a_lookup_succeeds() {
     let (directory, store) = fresh();
     let thread = Some("1.0");
     let ops = vec![placeholder("p", thread, "..."), fill("f", "p", "done")];
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(doubts(&store, 0).await, [("p", false)]);
-    postpone(&store, "p", Again::LookedFor, at(10), "reset").await;
+    postpone(&store, "p", RetryMode::LookUp, at(10), "reset").await;
     // Its thread waits for it, and its fill too.
     assert_eq!(doubts(&store, 9).await, []);
-    let due = only(store.due("slack", at(10), 10).await.unwrap());
-    assert_eq!((due.attempts, due.doubtful_since), (1, Some(at(0))));
+    let due = only(store.lease_due("slack", at(10), 10).await.unwrap());
+    assert_eq!((due.attempts, due.ambiguous_since), (1, Some(at(0))));
     // Nobody looked; then the process ended while somebody did.
-    store.give_back(&due).await.unwrap();
+    store.release_operation(&due).await.unwrap();
     assert_eq!(doubts(&store, 10).await, [("p", true)]);
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     assert_eq!(doubts(&store, 10).await, [("p", true)]);
     // It was not there, and could not be sent either.
-    postpone(&store, "p", Again::Sent, at(20), "slack answered 503").await;
+    postpone(&store, "p", RetryMode::Send, at(20), "slack answered 503").await;
     assert_eq!(doubts(&store, 20).await, [("p", false)]);
-    postpone(&store, "p", Again::LookedFor, at(30), "reset").await;
+    postpone(&store, "p", RetryMode::LookUp, at(30), "reset").await;
     // The platform cannot tell: the fill is all that is left.
     store
-        .ambiguous("p", "nobody can tell", None, at(31))
+        .record_ambiguous("p", "nobody can tell", None, at(31))
         .await
         .unwrap();
     assert_eq!(doubts(&store, 31).await, [("f", false)]);
 }
 
 #[tokio::test]
-async fn two_senders_are_never_handed_the_same_operation() {
+async fn two_senders_never_lease_the_same_operation() {
     let (_directory, store) = fresh();
     let edits = (0..50).map(|number| {
         let thread = format!("{number}.0");
@@ -346,7 +377,7 @@ async fn two_senders_are_never_handed_the_same_operation() {
     store.enqueue(edits.collect(), at(0)).await.unwrap();
     let senders = (0..20).map(|_| {
         let store = store.clone();
-        tokio::spawn(async move { store.due("slack", at(0), 7).await.unwrap() })
+        tokio::spawn(async move { store.lease_due("slack", at(0), 7).await.unwrap() })
     });
     let mut taken = Vec::new();
     for sender in senders.collect::<Vec<_>>() {
@@ -369,7 +400,7 @@ async fn an_operation_that_cannot_be_read_is_given_up_alone() {
     store.enqueue(ops, at(0)).await.unwrap();
     let spoil = "UPDATE outbox SET body = CASE op WHEN 'a1' THEN substr(body, 1, 20) ELSE x'ff00' END WHERE op IN ('a1', 'c1')";
     store.write(|tx| Ok(tx.execute(spoil, [])?)).await.unwrap();
-    let due = store.due("slack", at(1), 10).await.unwrap();
+    let due = store.lease_due("slack", at(1), 10).await.unwrap();
     let ids: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
     assert_eq!(ids, ["a2", "b1"]);
     let given_up = "SELECT op, state, why FROM outbox WHERE done_at IS NOT NULL ORDER BY op";
@@ -383,12 +414,12 @@ async fn an_operation_that_cannot_be_read_is_given_up_alone() {
         .unwrap();
     let dead = |op: &str| (op.to_owned(), "failed".to_owned(), "cannot be read".to_owned());
     assert_eq!(given_up, [dead("a1"), dead("c1")]);
-    assert_eq!(store.given_up("slack").await, Ok(2));
+    assert_eq!(store.given_up_count("slack").await, Ok(2));
 }
 
 /// R20: a clock that was ahead when an operation was put off, or enqueued, holds nothing up once it is set right.
 #[tokio::test]
-async fn what_a_clock_that_was_ahead_put_off_is_due() {
+async fn an_operation_postponed_by_a_clock_in_the_future_is_due() {
     let (_directory, store) = fresh();
     let day = 24 * 60 * 60;
     store
@@ -398,18 +429,18 @@ async fn what_a_clock_that_was_ahead_put_off_is_due() {
         )
         .await
         .unwrap();
-    assert_eq!(store.due("slack", at(day), 1).await.unwrap().len(), 1);
-    postpone(&store, "a1", Again::Sent, at(day + 60), "no connection").await;
-    assert_eq!(store.due("slack", at(0), 10).await.unwrap().len(), 2);
+    assert_eq!(store.lease_due("slack", at(day), 1).await.unwrap().len(), 1);
+    postpone(&store, "a1", RetryMode::Send, at(day + 60), "no connection").await;
+    assert_eq!(store.lease_due("slack", at(0), 10).await.unwrap().len(), 2);
     // What waits for a retry waits for it.
-    postpone(&store, "a1", Again::Sent, at(600), "slow down").await;
-    postpone(&store, "b1", Again::Sent, at(30), "slow down").await;
-    assert_eq!(store.due("slack", at(31), 10).await.unwrap().len(), 1);
+    postpone(&store, "a1", RetryMode::Send, at(600), "slow down").await;
+    postpone(&store, "b1", RetryMode::Send, at(30), "slow down").await;
+    assert_eq!(store.lease_due("slack", at(31), 10).await.unwrap().len(), 1);
 }
 
 /// R20
 #[tokio::test]
-async fn what_was_never_put_off_is_due_whatever_the_clock_said() {
+async fn an_operation_never_postponed_is_due_whatever_the_clock_said() {
     let (_directory, store) = fresh();
     store
         .enqueue(vec![post("a1", Some("1.0"), "x")], at(300))
@@ -417,13 +448,13 @@ async fn what_was_never_put_off_is_due_whatever_the_clock_said() {
         .unwrap();
     assert_eq!(store.next_due_after("slack", at(0)).await, Ok(None));
     assert_eq!(due_ids(&store, 0).await, ["a1"]);
-    postpone(&store, "a1", Again::Sent, at(60), "slow down").await;
+    postpone(&store, "a1", RetryMode::Send, at(60), "slow down").await;
     assert_eq!(due_ids(&store, 0).await, Vec::<String>::new());
     assert_eq!(store.next_due_after("slack", at(0)).await, Ok(Some(at(60))));
 }
 
 #[tokio::test]
-async fn who_has_waited_longest_goes_first() {
+async fn the_longest_waiting_operation_is_leased_first() {
     let (_directory, store) = fresh();
     let ops = vec![
         post("a", Some("1.0"), "x"),
@@ -431,25 +462,25 @@ async fn who_has_waited_longest_goes_first() {
         post("c", Some("3.0"), "x"),
     ];
     store.enqueue(ops, at(0)).await.unwrap();
-    assert_eq!(store.due("slack", at(1), 2).await.unwrap().len(), 2);
-    postpone(&store, "a", Again::Sent, at(20), "slow down").await;
-    postpone(&store, "b", Again::Sent, at(10), "slow down").await;
+    assert_eq!(store.lease_due("slack", at(1), 2).await.unwrap().len(), 2);
+    postpone(&store, "a", RetryMode::Send, at(20), "slow down").await;
+    postpone(&store, "b", RetryMode::Send, at(10), "slow down").await;
     assert_eq!(due_ids(&store, 30).await, ["c", "b", "a"]);
 }
 
 #[tokio::test]
-async fn what_is_sent_again_is_looked_for_since_then() {
+async fn a_resent_post_is_looked_up_from_the_time_of_the_resend() {
     let (_directory, store) = fresh();
     store
         .enqueue(vec![post("a1", Some("1.0"), "x")], at(0))
         .await
         .unwrap();
     assert_eq!(due_ids(&store, 1).await, ["a1"]);
-    store.failed("a1", "refused", None, at(2)).await.unwrap();
-    let which = Letters::Op("a1".to_owned());
+    store.record_failed("a1", "refused", None, at(2)).await.unwrap();
+    let which = DeadLetterFilter::Op("a1".to_owned());
     store.send_again(which, "operator", at(1_000)).await.unwrap();
     assert_eq!(due_ids(&store, 1_001).await, ["a1"]);
-    store.let_go(&["a1".to_owned()]);
-    let due = only(store.due("slack", at(1_002), 1).await.unwrap());
-    assert_eq!(due.doubtful_since, Some(at(1_001)));
+    store.abandon_leases(&["a1".to_owned()]);
+    let due = only(store.lease_due("slack", at(1_002), 1).await.unwrap());
+    assert_eq!(due.ambiguous_since, Some(at(1_001)));
 }

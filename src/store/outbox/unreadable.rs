@@ -1,6 +1,6 @@
 //! Operations that this build cannot read. Each becomes a dead letter, and the others of its channel go on.
 
-use super::taking::taken_as;
+use super::lease::leased_state;
 use crate::model::{MessageRef, Op};
 use crate::store::StoreError;
 use crate::store::column::{millis, parse, text, time};
@@ -38,7 +38,7 @@ fn set_aside(tx: &Transaction<'_>, channel: &str, at: Timestamp) -> Result<(), S
             true => text("message", row, 4).and_then(|text| parse::<MessageRef>("message", &text).map(drop)),
             false => Ok(()),
         };
-        let state = taken_as(&row.get::<_, String>(6)?).map(drop);
+        let state = leased_state(&row.get::<_, String>(6)?).map(drop);
         let read = body
             .map(drop)
             .and(message)

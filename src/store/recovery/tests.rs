@@ -55,7 +55,7 @@ async fn a_message_that_is_alone_in_work_is_given_up_after_three_ends_of_the_pro
 
 /// R3: the message that ends the process is found, and those beside it are not given up with it.
 #[tokio::test]
-async fn a_message_is_not_given_up_for_what_ran_beside_it() {
+async fn a_message_is_not_given_up_for_crashes_of_a_concurrent_one() {
     let (directory, messages) = messages(&["U1", "U2", "U3"]).await;
     for _ in 0..5 {
         crash(directory.path()).await;
@@ -87,7 +87,7 @@ async fn nobody_is_blamed_for_a_stop_in_order() {
 }
 
 #[tokio::test]
-async fn an_unanswered_command_was_in_work_as_well() {
+async fn an_unanswered_command_counts_as_running_at_a_crash() {
     let (directory, messages) = messages(&["U1"]).await;
     let store = Store::open(directory.path()).unwrap();
     let undo = command(&store, "undo", "u", 1).await;
@@ -97,6 +97,6 @@ async fn an_unanswered_command_was_in_work_as_well() {
     assert_eq!(crashes(directory.path(), undo).await, (1, 1));
     assert_eq!(crashes(directory.path(), messages[0]).await, (0, 0));
     let store = Store::open(directory.path()).unwrap();
-    store.command_done(undo, Vec::new(), at(2)).await.unwrap();
+    store.finish_command(undo, Vec::new(), at(2)).await.unwrap();
     assert!(claim(&store, "w").await.is_some());
 }

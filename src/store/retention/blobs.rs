@@ -1,7 +1,7 @@
 //! Contents that nothing names: files of turns that are gone, versions between two steps, patches of changes
 //! that are gone.
 
-use super::{Position, Prune, Slice, WEIGHT_BYTES, WEIGHT_MAX};
+use super::{Prune, PrunePosition, PruneSlice, WEIGHT_BYTES, WEIGHT_MAX};
 use crate::store::column::parse;
 use crate::store::{Store, StoreError};
 use rusqlite::types::Value;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Contents whose names are looked for together: all snapshots are read once for them.
 const CONTENTS_MAX: u32 = 50_000;
 /// Rows of one read.
-const LOOKED_AT_MAX: i64 = 1_000;
+const ROWS_READ_MAX: i64 = 1_000;
 /// Turns that began meanwhile, or run, and are asked again by each write; when there are more, the rest waits
 /// for the next time.
 const RECENT_MAX: usize = 2_000;
@@ -21,7 +21,7 @@ type Hash = [u8; 32];
 
 /// A file of a snapshot, as far as it names a content.
 #[derive(Deserialize)]
-struct Named {
+struct NamedContent {
     hash: Hash,
 }
 
@@ -43,13 +43,19 @@ const SNAPSHOTS: [&str; 2] = [
 
 impl Store {
     /// Removes contents that nothing names, of some thousand.
-    pub(super) async fn prune_contents(&self, from: &Position, prune: Prune) -> Result<Slice, StoreError> {
+    pub(super) async fn prune_contents(
+        &self,
+        from: &PrunePosition,
+        prune: Prune,
+    ) -> Result<PruneSlice, StoreError> {
         let from = match from.0 {
             Some(Value::Integer(row)) => row,
             _ => 0,
         };
         let mut candidates = self.read(move |tx| candidates(tx, from)).await?;
-        let next = candidates.next.map(|row| Position(Some(Value::Integer(row))));
+        let next = candidates
+            .next
+            .map(|row| PrunePosition(Some(Value::Integer(row))));
         for sql in SNAPSHOTS {
             let mut row = Some(0);
             while let Some(from) = row
@@ -66,7 +72,7 @@ impl Store {
         if prune == Prune::Remove {
             rows = self.remove_contents(candidates).await?;
         }
-        Ok(Slice { rows, next })
+        Ok(PruneSlice { rows, next })
     }
 
     async fn remove_contents(&self, candidates: Candidates) -> Result<u64, StoreError> {
@@ -89,7 +95,7 @@ impl Store {
             }
             let running = running.clone();
             let write = move |tx: &Transaction<'_>| remove(tx, &batch, newest_turn, &running);
-            match self.write_ordered(write).await? {
+            match self.write_unsynced(write).await? {
                 Some(rows) => removed += rows,
                 None => break,
             }
@@ -135,7 +141,7 @@ fn candidates(tx: &Transaction<'_>, from: i64) -> Result<Candidates, StoreError>
 /// The contents that some snapshots name, and where to read on.
 fn named(tx: &Transaction<'_>, sql: &str, from: i64) -> Result<(HashSet<Hash>, Option<i64>), StoreError> {
     let mut statement = tx.prepare_cached(sql)?;
-    let mut rows = statement.query(params![from, LOOKED_AT_MAX])?;
+    let mut rows = statement.query(params![from, ROWS_READ_MAX])?;
     let mut named = HashSet::new();
     let (mut looked_at, mut last) = (0, None);
     let mut before = String::new();
@@ -150,12 +156,12 @@ fn named(tx: &Transaction<'_>, sql: &str, from: i64) -> Result<(HashSet<Hash>, O
             }
         }
     }
-    Ok((named, last.filter(|_| looked_at == LOOKED_AT_MAX)))
+    Ok((named, last.filter(|_| looked_at == ROWS_READ_MAX)))
 }
 
 /// The contents a snapshot names. One that cannot be read might name any, so it is an error.
 fn hashes(snapshot: &str) -> Result<impl Iterator<Item = Hash> + use<>, StoreError> {
-    let files: BTreeMap<String, Option<Named>> = parse("snapshot", snapshot)?;
+    let files: BTreeMap<String, Option<NamedContent>> = parse("snapshot", snapshot)?;
     Ok(files.into_values().flatten().map(|named| named.hash))
 }
 
@@ -221,11 +227,11 @@ mod tests {
     use super::candidates;
     use crate::model::UserId;
     use crate::store::fixture::{accept, answer, at, begin, claim, cost, edits, ends, fresh, says};
-    use crate::store::{Begin, End};
+    use crate::store::{TurnEnd, TurnStart};
 
     /// R29
     #[tokio::test]
-    async fn a_content_that_is_named_again_while_others_are_looked_through_stays() {
+    async fn a_blob_referenced_again_during_the_scan_is_kept() {
         let (_directory, store) = fresh();
         let (first, _, running) = begin(&store, "U1", 0).await;
         for name in ["one", "two", "three"] {
@@ -248,7 +254,7 @@ mod tests {
                 &first,
                 running,
                 UserId(1),
-                move |_| End::Answered(Box::new(ends(None))),
+                move |_| TurnEnd::Answered(Box::new(ends(None))),
                 at(1),
             )
             .await
@@ -257,7 +263,7 @@ mod tests {
         let second = claim(&store, "w1").await.unwrap();
         let inbox = store.work(&second, 40, usize::MAX).await.unwrap().unwrap().inbox;
         let begun = store
-            .begin_turn(&second, inbox, Begin::quiet("x"), at(2))
+            .begin_turn(&second, inbox, TurnStart::quiet("x"), at(2))
             .await
             .unwrap();
         let two = edits(&[("web.yaml", Some(b"two"))]);

@@ -17,7 +17,7 @@ pub(super) struct Rows {
     /// True for a row that may go.
     may_go: &'static str,
     /// True for a row that nothing asks for any more.
-    is_settled: &'static str,
+    is_obsolete: &'static str,
     /// Bytes of what goes with a row.
     bytes: &'static str,
     /// Rows of one read.
@@ -36,7 +36,7 @@ impl Rows {
             key,
             is_younger,
             may_go,
-            is_settled,
+            is_obsolete: is_settled,
             bytes,
             ..
         } = self;
@@ -52,7 +52,7 @@ impl Rows {
             table,
             key,
             may_go,
-            is_settled,
+            is_obsolete: is_settled,
             ..
         } = self;
         format!(
@@ -88,7 +88,7 @@ const MESSAGE_BYTES: &str =
 
 /// Condition under which an operation is needed no more: no message is to be answered, since its card is shown once
 /// and filled in the end, and nothing of its chat and thread is to be sent, such as what fills a post.
-const SETTLED: &str = "NOT EXISTS (SELECT 1 FROM inbox
+const OBSOLETE: &str = "NOT EXISTS (SELECT 1 FROM inbox
         WHERE this.op GLOB 'inbox-*' AND inbox.id = CAST(SUBSTR(this.op, 7) AS INTEGER) AND inbox.done_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM outbox AS open
         WHERE open.channel = this.channel AND open.lane = this.lane AND open.done_at IS NULL)";
@@ -123,7 +123,7 @@ const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending =
     AND NOT EXISTS (SELECT 1 FROM action WHERE action.conversation = this.id)";
 
 /// The way in which rows of a kind are removed.
-pub(super) enum Way {
+pub(super) enum RemovalMethod {
     /// Rows are removed one by one.
     Rows(Rows),
     /// Contents are removed when nothing names them any more.
@@ -133,7 +133,7 @@ pub(super) enum Way {
 }
 
 /// Returns the way in which rows of a kind are removed.
-pub(super) fn way_of(kind: DataKind) -> Way {
+pub(super) fn removal_method(kind: DataKind) -> RemovalMethod {
     let numbered = |table, is_younger, may_go| Rows {
         kind,
         table,
@@ -141,11 +141,11 @@ pub(super) fn way_of(kind: DataKind) -> Way {
         start: number,
         is_younger,
         may_go,
-        is_settled: "TRUE",
+        is_obsolete: "TRUE",
         bytes: "0",
         looked_at_max: 500,
     };
-    Way::Rows(match kind {
+    RemovalMethod::Rows(match kind {
         DataKind::Deliveries => Rows {
             key: "name",
             start: || Value::Text(String::new()),
@@ -154,12 +154,12 @@ pub(super) fn way_of(kind: DataKind) -> Way {
         },
         DataKind::Operations => Rows {
             bytes: "octet_length(body)",
-            is_settled: SETTLED,
+            is_obsolete: OBSOLETE,
             ..numbered("outbox", "created_at BETWEEN ?2 AND ?3", OPERATION)
         },
         DataKind::DeadLetters => Rows {
             bytes: "octet_length(body)",
-            is_settled: SETTLED,
+            is_obsolete: OBSOLETE,
             ..numbered("outbox", "created_at BETWEEN ?2 AND ?3", DEAD_LETTER)
         },
         DataKind::Buttons => Rows {
@@ -179,7 +179,7 @@ pub(super) fn way_of(kind: DataKind) -> Way {
         DataKind::Edits => numbered("conversation", "FALSE", EDITS),
         DataKind::Changes => numbered("change", "created_at BETWEEN ?2 AND ?3", CHANGE),
         DataKind::Conversations => numbered("conversation", "FALSE", CONVERSATION),
-        DataKind::Contents => return Way::Contents,
-        DataKind::Audit => return Way::Audit,
+        DataKind::Contents => return RemovalMethod::Contents,
+        DataKind::Audit => return RemovalMethod::Audit,
     })
 }

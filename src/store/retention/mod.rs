@@ -4,18 +4,18 @@
 
 mod blobs;
 mod kinds;
-mod stored;
+mod amount;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
-pub use stored::{Bytes, Stored};
+pub use amount::{DatabaseSize, StoredAmount};
 
 use super::column::millis;
 use super::{Store, StoreError, audit, edits};
 use crate::crash_point;
 use jiff::{SignedDuration, Timestamp};
-use kinds::{Rows, Way, way_of};
+use kinds::{RemovalMethod, Rows, removal_method};
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -107,19 +107,19 @@ pub enum Prune {
 
 /// A place in the rows of a kind, where the next slice begins.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Position(Option<Value>);
+pub struct PrunePosition(Option<Value>);
 
 /// The result of pruning one slice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slice {
+pub struct PruneSlice {
     /// Rows that went, or would go.
     pub rows: u64,
     /// The beginning of the next slice; `None` when this was the last.
-    pub next: Option<Position>,
+    pub next: Option<PrunePosition>,
 }
 
 /// Rows that a read found, and where the next read begins.
-struct Found {
+struct FoundRows {
     keys: Vec<Value>,
     next: Option<Value>,
 }
@@ -131,15 +131,15 @@ impl Store {
         &self,
         kind: DataKind,
         before: Timestamp,
-        from: &Position,
+        from: &PrunePosition,
         prune: Prune,
         at: Timestamp,
-    ) -> Result<Slice, StoreError> {
+    ) -> Result<PruneSlice, StoreError> {
         crash_point::before("B24");
-        let slice = match way_of(kind) {
-            Way::Rows(rows) => self.prune_rows(rows, before, from, prune, at).await,
-            Way::Contents => self.prune_contents(from, prune).await,
-            Way::Audit => self.prune_audit(before, from, prune, at).await,
+        let slice = match removal_method(kind) {
+            RemovalMethod::Rows(rows) => self.prune_rows(rows, before, from, prune, at).await,
+            RemovalMethod::Contents => self.prune_contents(from, prune).await,
+            RemovalMethod::Audit => self.prune_audit(before, from, prune, at).await,
         };
         crash_point::after("B24");
         slice
@@ -149,33 +149,33 @@ impl Store {
         &self,
         rows: Rows,
         before: Timestamp,
-        from: &Position,
+        from: &PrunePosition,
         prune: Prune,
         at: Timestamp,
-    ) -> Result<Slice, StoreError> {
+    ) -> Result<PruneSlice, StoreError> {
         let from = from.0.clone().unwrap_or_else(|| rows.start());
         let found = self.read(move |tx| find(tx, &rows, before, from, at)).await?;
         let count = match (prune, found.keys.is_empty()) {
             (Prune::Remove, false) => {
                 let keys = found.keys;
-                self.write_ordered(move |tx| remove(tx, &rows, before, &keys, at))
+                self.write_unsynced(move |tx| remove(tx, &rows, before, &keys, at))
                     .await?
             }
             (Prune::DryRun, _) | (_, true) => found.keys.len(),
         };
-        Ok(Slice {
+        Ok(PruneSlice {
             rows: count.try_into().unwrap_or(u64::MAX),
-            next: found.next.map(|key| Position(Some(key))),
+            next: found.next.map(|key| PrunePosition(Some(key))),
         })
     }
 
     async fn prune_audit(
         &self,
         before: Timestamp,
-        from: &Position,
+        from: &PrunePosition,
         prune: Prune,
         at: Timestamp,
-    ) -> Result<Slice, StoreError> {
+    ) -> Result<PruneSlice, StoreError> {
         let from = match from.0 {
             Some(Value::Integer(row)) => row,
             _ => 0,
@@ -185,14 +185,14 @@ impl Store {
             .read(move |tx| old_lines(tx, from, (before, first), at))
             .await?;
         let Some((rows, last)) = old else {
-            return Ok(Slice { rows: 0, next: None });
+            return Ok(PruneSlice { rows: 0, next: None });
         };
         if prune == Prune::Remove {
-            self.write_ordered(move |tx| audit::cut(tx, last, at)).await?;
+            self.write_unsynced(move |tx| audit::cut(tx, last, at)).await?;
         }
-        Ok(Slice {
+        Ok(PruneSlice {
             rows: rows.try_into().unwrap_or(0),
-            next: Some(Position(Some(Value::Integer(last)))),
+            next: Some(PrunePosition(Some(Value::Integer(last)))),
         })
     }
 }
@@ -204,7 +204,7 @@ fn find(
     before: Timestamp,
     from: Value,
     at: Timestamp,
-) -> Result<Found, StoreError> {
+) -> Result<FoundRows, StoreError> {
     let mut statement = tx.prepare_cached(&rows.select())?;
     let mut found = statement.query(params![from, millis(before), millis(at), rows.looked_at_max])?;
     let mut keys = Vec::new();
@@ -213,7 +213,7 @@ fn find(
     while let Some(row) = found.next()? {
         let (key, is_younger, may_go): (Value, bool, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
         if is_younger {
-            return Ok(Found { keys, next: None });
+            return Ok(FoundRows { keys, next: None });
         }
         looked_at += 1;
         last = Some(key.clone());
@@ -222,11 +222,11 @@ fn find(
             keys.push(key);
         }
         if weight >= WEIGHT_MAX {
-            return Ok(Found { keys, next: last });
+            return Ok(FoundRows { keys, next: last });
         }
     }
     let next = last.filter(|_| looked_at == rows.looked_at_max);
-    Ok(Found { keys, next })
+    Ok(FoundRows { keys, next })
 }
 
 /// Removes those of these rows that may still go; says how many.
@@ -248,7 +248,7 @@ fn remove(
         removed += 1;
         match (rows.kind, key) {
             (DataKind::Messages, _) => remove_message(tx, key)?,
-            (DataKind::Edits, Value::Integer(conversation)) => let_go(tx, *conversation, at)?,
+            (DataKind::Edits, Value::Integer(conversation)) => close_silent_edits(tx, *conversation, at)?,
             _ => {
                 tx.prepare_cached(&rows.delete())?.execute([key])?;
             }
@@ -270,7 +270,7 @@ fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError>
 }
 
 /// Empties the edits of a silent conversation and closes its change, as its person could.
-fn let_go(tx: &Transaction<'_>, conversation: i64, at: Timestamp) -> Result<(), StoreError> {
+fn close_silent_edits(tx: &Transaction<'_>, conversation: i64, at: Timestamp) -> Result<(), StoreError> {
     let change: Option<i64> = tx
         .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
         .query_row([conversation], |row| row.get(0))?;

@@ -1,13 +1,13 @@
 //! Tests of retention: what goes and what stays, and that all that is stored reaches a size it keeps.
 
-use super::{DataKind, Position, Prune, WEIGHT_MAX};
-use crate::model::{ConversationId, InboxId, Source, UserId, Verdict};
+use super::{DataKind, Prune, PrunePosition, WEIGHT_MAX};
+use crate::model::{ConversationId, InboxId, UserId, Verdict, VerdictSource};
 use crate::store::fixture::{
     accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
 };
 use crate::store::{
-    Accepted, Announcement, AuditState, Begin, End, Finish, Lane, NewAction, NewChange, Store, StoreError,
-    Taken, Undone,
+    AcceptOutcome, Announcement, AuditState, NewAction, NewChange, PressOutcome, QueueKind, Store,
+    StoreError, TurnAnswer, TurnEnd, TurnStart, UndoOutcome,
 };
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -43,7 +43,7 @@ async fn prune_with(
     let mut all = BTreeMap::new();
     for kind in DataKind::ALL {
         let before = at - SignedDuration::from_hours(24 * days(kind));
-        let mut next = Some(Position::default());
+        let mut next = Some(PrunePosition::default());
         while let Some(from) = next {
             let slice = store.prune_slice(kind, before, &from, prune, at).await.unwrap();
             if slice.rows > 0 {
@@ -81,19 +81,19 @@ async fn turn_on(
     );
     let worker = worker("w1");
     let accepted = store
-        .accept(&said, Lane::Turn, room(20), Some(&worker), at)
+        .accept(&said, QueueKind::Turn, room(20), Some(&worker), at)
         .await
         .unwrap();
-    let Accepted::Stored {
+    let AcceptOutcome::Stored {
         inbox,
-        taken_up: Some(taken),
+        direct_claim: Some(taken),
         ..
     } = accepted
     else {
         panic!("{accepted:?}")
     };
     let claim = taken.claim;
-    let begin = Begin::quiet(format!("said by {name} at {}", at.as_second()));
+    let begin = TurnStart::quiet(format!("said by {name} at {}", at.as_second()));
     let begun = store.begin_turn(&claim, inbox, begin, at).await.unwrap();
     let files = file.map(|content| edits(&[("web.yaml", Some(content.as_bytes()))]));
     if let Some(content) = file {
@@ -131,9 +131,9 @@ async fn turn_on(
         conversation: claim.conversation,
         expires: at + SignedDuration::from_hours(24),
     };
-    let finish = Finish {
+    let finish = TurnAnswer {
         verdict: Verdict::Pass,
-        source: Source::Verified,
+        source: VerdictSource::Verified,
         answer: None,
         cost: None,
         change,
@@ -143,7 +143,7 @@ async fn turn_on(
         announce: Box::new(move |_| Announcement {
             ops: vec![op],
             actions: vec![button],
-            take: false,
+            deliver_now: false,
         }),
     };
     store
@@ -151,13 +151,13 @@ async fn turn_on(
             &claim,
             begun.turn,
             UserId(1),
-            move |_| End::Answered(Box::new(finish)),
+            move |_| TurnEnd::Answered(Box::new(finish)),
             at,
         )
         .await
         .unwrap();
-    for due in store.due("slack", at, 100).await.unwrap() {
-        store.delivered(&due.op.id, None, at).await.unwrap();
+    for due in store.lease_due("slack", at, 100).await.unwrap() {
+        store.record_delivered(&due.op.id, None, at).await.unwrap();
     }
     store.release(&claim).await.unwrap();
     claim.conversation
@@ -229,7 +229,7 @@ async fn months_of_work_reach_a_size_and_keep_it() {
         if day % 30 == 9 {
             let mut rows = Vec::new();
             for kind in DataKind::ALL {
-                rows.push((kind.name(), store.stored(kind).await.unwrap().rows));
+                rows.push((kind.name(), store.stored_amount(kind).await.unwrap().rows));
             }
             sizes.push((day, store.bytes().await.unwrap().all, rows));
         }
@@ -258,7 +258,7 @@ async fn months_of_work_reach_a_size_and_keep_it() {
     assert!(file <= *before + 1_000_000, "{file} {sizes:#?}");
 
     // Alice still has her window, her files and her change.
-    let said = store.said(alice).await.unwrap();
+    let said = store.user_messages(alice).await.unwrap();
     let expected: Vec<String> = (140..160)
         .map(|day| format!("said by Alice at {}", on(day, 20).as_second()))
         .collect();
@@ -286,19 +286,19 @@ async fn what_is_not_finished_stays_however_old_it_is() {
     let (_, unanswered, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
     let said = says("U2", "x", &["2"]);
     let accepted = store
-        .accept(&said, Lane::Turn, room(20), Some(&worker("w1")), on(0, 0))
+        .accept(&said, QueueKind::Turn, room(20), Some(&worker("w1")), on(0, 0))
         .await
         .unwrap();
-    let Accepted::Stored {
+    let AcceptOutcome::Stored {
         inbox,
-        taken_up: Some(taken),
+        direct_claim: Some(taken),
         ..
     } = accepted
     else {
         panic!("{accepted:?}")
     };
     store
-        .begin_turn(&taken.claim, inbox, Begin::quiet("x"), on(0, 0))
+        .begin_turn(&taken.claim, inbox, TurnStart::quiet("x"), on(0, 0))
         .await
         .unwrap();
     turn(&store, "U3", None, on(0, 1)).await;
@@ -312,7 +312,7 @@ async fn what_is_not_finished_stays_however_old_it_is() {
     is_consistent_but_for_turns_without_steps(&store).await;
     assert_eq!(store.waiting(unanswered).await, Ok(1));
     assert_eq!(store.waiting(taken.claim.conversation).await, Ok(1));
-    assert_eq!(store.unsent("slack").await, Ok(1));
+    assert_eq!(store.unsent_count("slack").await, Ok(1));
     assert!(store.work(&taken.claim, 40, usize::MAX).await.unwrap().is_some());
 }
 
@@ -327,7 +327,7 @@ async fn is_consistent_but_for_turns_without_steps(store: &Store) {
 
 /// R29
 #[tokio::test]
-async fn numbers_that_were_given_are_not_given_again() {
+async fn pruned_ids_and_change_numbers_are_never_reused() {
     let (_directory, store) = fresh();
     turn(&store, "U1", Some("a"), on(0, 0)).await;
     let conversation = turn(&store, "U2", Some("b"), on(0, 1)).await;
@@ -361,17 +361,17 @@ async fn an_undo_finds_whole_turns_only() {
     let undo = async |delivery: &str, second| {
         let said = says("Alice", "undo", &[delivery]);
         let at = on(30, second);
-        let accepted = store.accept(&said, Lane::Change, room(20), None, at).await;
-        let Ok(Accepted::Stored { inbox, .. }) = accepted else {
+        let accepted = store.accept(&said, QueueKind::Change, room(20), None, at).await;
+        let Ok(AcceptOutcome::Stored { inbox, .. }) = accepted else {
             panic!("{accepted:?}")
         };
         let undone = store.undo(alice, inbox, at).await.unwrap();
-        store.command_done(inbox, Vec::new(), at).await.unwrap();
+        store.finish_command(inbox, Vec::new(), at).await.unwrap();
         undone
     };
-    assert!(matches!(undo("u1", 1).await, Undone::Newest { .. }));
+    assert!(matches!(undo("u1", 1).await, UndoOutcome::Newest { .. }));
     assert_eq!(store.edits(alice).await, Ok(first.clone()));
-    assert_eq!(undo("u2", 2).await, Undone::Nothing);
+    assert_eq!(undo("u2", 2).await, UndoOutcome::Nothing);
     prune(&store, 31).await;
     assert_eq!(store.edits(alice).await, Ok(first));
 }
@@ -398,7 +398,7 @@ async fn edits_and_an_open_change_go_when_their_conversation_was_silent_for_too_
     is_consistent(&store).await;
     // Alice is back: it is a new conversation under the same name.
     let again = turn(&store, "Alice", None, on(41, 0)).await;
-    assert!(again > alice && store.said(again).await.unwrap().len() == 1);
+    assert!(again > alice && store.user_messages(again).await.unwrap().len() == 1);
 }
 
 /// R29
@@ -426,7 +426,7 @@ async fn a_conversation_with_a_button_that_is_good_stays() {
     let taken = store
         .take_action(token, &person("Alice"), pressed, on(101, 0))
         .await;
-    assert!(matches!(taken, Ok(Taken::Yes { conversation, .. }) if conversation == alice));
+    assert!(matches!(taken, Ok(PressOutcome::Counted { conversation, .. }) if conversation == alice));
     assert!(store.conversation(alice).await.is_ok());
     prune(&store, 204).await;
     assert!(store.conversation(alice).await.is_err());
@@ -449,7 +449,7 @@ async fn names_of_deliveries_go_in_small_slices_and_never_too_early() {
     };
     store.write(fill).await.unwrap();
     let (before, at) = (on(2, 0), on(5, 0));
-    let mut from = Some(Position::default());
+    let mut from = Some(PrunePosition::default());
     let (mut slices, mut rows) = (0, 0);
     while let Some(position) = from {
         let slice = store
@@ -462,13 +462,13 @@ async fn names_of_deliveries_go_in_small_slices_and_never_too_early() {
     assert!((15..40).contains(&slices), "{slices}");
     assert_eq!(rows, 6_000);
     let kept = number(&store, "SELECT COUNT(*) FROM delivery").await;
-    let oldest = store.stored(DataKind::Deliveries).await.unwrap().oldest;
+    let oldest = store.stored_amount(DataKind::Deliveries).await.unwrap().oldest;
     assert_eq!((kept, oldest), (6_000, Some(before)));
 }
 
 /// GitHub signs no time, so what a body is called by its hash is remembered longer than its other names.
 #[tokio::test]
-async fn the_hash_of_a_body_is_remembered_thirty_days_longer() {
+async fn body_hashes_are_kept_thirty_days_longer_than_other_delivery_names() {
     let (_directory, store) = fresh();
     let fill = |tx: &rusqlite::Transaction<'_>| {
         for name in ["ci/d-1", "ci/sha256:0a1b"] {
@@ -479,7 +479,7 @@ async fn the_hash_of_a_body_is_remembered_thirty_days_longer() {
     };
     store.write(fill).await.unwrap();
     for (day, left) in [(1, 1), (29, 1), (31, 0)] {
-        let from = Position::default();
+        let from = PrunePosition::default();
         store
             .prune_slice(
                 DataKind::Deliveries,
@@ -497,7 +497,7 @@ async fn the_hash_of_a_body_is_remembered_thirty_days_longer() {
 
 /// R29
 #[tokio::test]
-async fn dead_letters_and_invites_stay_for_a_time_of_their_own() {
+async fn dead_letters_and_invites_have_their_own_retention_periods() {
     let (_directory, store) = fresh();
     for (id, day) in [("old", 0), ("young", 8)] {
         store
@@ -510,9 +510,12 @@ async fn dead_letters_and_invites_stay_for_a_time_of_their_own() {
             )
             .await
             .unwrap();
-        store.failed(id, "refused", None, on(day, 0)).await.unwrap();
         store
-            .delivered(&format!("{id}/sent"), None, on(day, 0))
+            .record_failed(id, "refused", None, on(day, 0))
+            .await
+            .unwrap();
+        store
+            .record_delivered(&format!("{id}/sent"), None, on(day, 0))
             .await
             .unwrap();
     }
@@ -540,7 +543,7 @@ async fn dead_letters_and_invites_stay_for_a_time_of_their_own() {
         gone,
         BTreeMap::from([("dead letters", 1), ("invites", 1), ("operations", 2)])
     );
-    let dead = store.stored(DataKind::DeadLetters).await.unwrap();
+    let dead = store.stored_amount(DataKind::DeadLetters).await.unwrap();
     assert_eq!((dead.rows, dead.oldest), (1, Some(on(8, 0))));
     assert_eq!(number(&store, "SELECT COUNT(*) FROM invite").await, 1);
 }
@@ -552,7 +555,7 @@ async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
     turn(&store, "Alice", Some("x"), on(3, 0)).await;
     turn(&store, "Bob", None, on(4, 0)).await;
     for kind in DataKind::ALL {
-        let stored = store.stored(kind).await.unwrap();
+        let stored = store.stored_amount(kind).await.unwrap();
         let expected = match kind {
             DataKind::DeadLetters | DataKind::Invites => 0,
             DataKind::Edits | DataKind::Changes => 1,
@@ -563,7 +566,7 @@ async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
         assert_eq!(stored.rows, expected, "{kind:?}");
         assert!(stored.rows == 0 || stored.bytes > 0, "{kind:?}");
     }
-    let messages = store.stored(DataKind::Messages).await.unwrap();
+    let messages = store.stored_amount(DataKind::Messages).await.unwrap();
     assert_eq!(messages.oldest, Some(on(3, 0)));
     let bytes = store.bytes().await.unwrap();
     assert!(bytes.all > messages.bytes && bytes.free < bytes.all);
@@ -587,10 +590,10 @@ async fn plan(store: &Store, sql: String) -> Vec<String> {
 
 /// R29
 #[tokio::test]
-async fn what_removes_a_row_looks_through_no_table() {
+async fn no_prune_statement_scans_a_whole_table() {
     let (_directory, store) = fresh();
     for kind in DataKind::ALL {
-        let super::Way::Rows(rows) = super::way_of(kind) else {
+        let super::RemovalMethod::Rows(rows) = super::removal_method(kind) else {
             continue;
         };
         for sql in [rows.ask(), rows.delete()] {
@@ -639,7 +642,7 @@ async fn an_operation_stays_while_its_message_or_its_thread_is_not_finished() {
         .await
         .unwrap();
     for op in [card.as_str(), "inbox-99/result", "inbox-99/other"] {
-        store.delivered(op, None, on(0, 1)).await.unwrap();
+        store.record_delivered(op, None, on(0, 1)).await.unwrap();
     }
     let mut filled = fill("inbox-99/fill", "inbox-99/result", "Done");
     filled.place.thread = Some("2.0".to_owned());
@@ -659,7 +662,10 @@ async fn an_operation_stays_while_its_message_or_its_thread_is_not_finished() {
         .dismiss(&claim, waiting, Vec::new(), on(5, 0))
         .await
         .unwrap();
-    store.delivered("inbox-99/fill", None, on(5, 0)).await.unwrap();
+    store
+        .record_delivered("inbox-99/fill", None, on(5, 0))
+        .await
+        .unwrap();
     assert_eq!(prune(&store, 9).await.get("operations"), Some(&3));
 }
 
@@ -672,17 +678,20 @@ async fn a_button_stays_until_the_message_that_pressed_it_is_answered() {
     let token = Sha256::digest(format!("Alice:{}", on(0, 0).as_millisecond()).as_bytes()).into();
     let alice = person("Alice");
     let press = || store.take_action(token, &alice, pressed, on(0, 2));
-    assert!(matches!(press().await, Ok(Taken::Yes { .. })));
+    assert!(matches!(press().await, Ok(PressOutcome::Counted { .. })));
     assert_eq!(prune(&store, 50).await.get("buttons"), None);
     // It is carried out again, and finds its button.
-    assert!(matches!(press().await, Ok(Taken::Yes { .. })));
-    store.command_done(pressed, Vec::new(), on(50, 0)).await.unwrap();
+    assert!(matches!(press().await, Ok(PressOutcome::Counted { .. })));
+    store
+        .finish_command(pressed, Vec::new(), on(50, 0))
+        .await
+        .unwrap();
     assert_eq!(prune(&store, 60).await.get("buttons"), Some(&1));
 }
 
 /// R20, R29: a row from a moment when the clock was far ahead keeps none of those behind it.
 #[tokio::test]
-async fn a_row_from_the_future_stays_alone() {
+async fn a_row_dated_in_the_future_does_not_keep_older_rows_from_pruning() {
     let (_directory, store) = fresh();
     turn(&store, "Ahead", None, on(5_000, 0)).await;
     for name in ["U1", "U2", "U3"] {

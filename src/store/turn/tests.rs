@@ -1,25 +1,27 @@
 //! Turns from their claim to their end, with crashes and rivals between.
 
-use super::{Announcement, Begin, End, Finish, Finished};
-use crate::model::{Source, TurnId, Usage, UserId, Verdict};
+use super::{Announcement, FinishedTurn, TurnAnswer, TurnEnd, TurnStart};
+use crate::model::{TurnId, Usage, UserId, Verdict, VerdictSource};
 use crate::store::fixture::{
     self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, named, patch,
     person, placeholder, post, says, turn,
 };
 use crate::store::people::{self, GrantRow};
-use crate::store::{Claim, Discarded, Edits, Leaves, NewChange, Store, StoreError, Undone};
+use crate::store::{
+    Claim, DiscardOutcome, FileEdits, NewChange, Store, StoreError, StoredChange, UndoOutcome,
+};
 use serde_json::json;
 
 #[tokio::test]
 async fn the_end_of_a_turn_is_one_transaction() {
     let (_directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
-    let Finished { change, due, .. } = store
+    let FinishedTurn { change, due, .. } = store
         .finish_turn(
             &claim,
             id,
             UserId(1),
-            move |_| End::Answered(Box::new(ends(patch("diff")))),
+            move |_| TurnEnd::Answered(Box::new(ends(patch("diff")))),
             at(2),
         )
         .await
@@ -28,13 +30,13 @@ async fn the_end_of_a_turn_is_one_transaction() {
     assert_eq!(due, None);
     assert_eq!(change.to_string(), "CHG-1");
     assert!(store.work(&claim, 40, usize::MAX).await.unwrap().is_none());
-    let due = store.due("slack", at(2), 10).await.unwrap();
+    let due = store.lease_due("slack", at(2), 10).await.unwrap();
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
     let turns = store.turns(claim.conversation, 5).await.unwrap();
     assert_eq!(turns.len(), 1);
     assert_eq!(
         (turns[0].verdict, turns[0].source, turns[0].finished_at),
-        (Some(Verdict::Pass), Some(Source::Verified), Some(at(2)))
+        (Some(Verdict::Pass), Some(VerdictSource::Verified), Some(at(2)))
     );
     assert_eq!(turns[0].summary, json!({ "files": 1 }));
     assert_eq!(store.audit_lines(1).await.unwrap()[0].0, 1);
@@ -44,7 +46,7 @@ async fn the_end_of_a_turn_is_one_transaction() {
             &claim,
             id,
             UserId(1),
-            move |_| End::Answered(Box::new(ends(patch("other")))),
+            move |_| TurnEnd::Answered(Box::new(ends(patch("other")))),
             at(3),
         )
         .await;
@@ -70,7 +72,7 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
             &claim,
             id,
             UserId(1),
-            move |_| End::Answered(Box::new(ends(None))),
+            move |_| TurnEnd::Answered(Box::new(ends(None))),
             at(2),
         )
         .await;
@@ -80,24 +82,24 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
 /// A commit may hand out what it enqueues: nobody else is handed the same, and what was not tried after
 /// all is due as it was.
 #[tokio::test]
-async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
+async fn operations_leased_by_a_commit_are_leased_once_until_released() {
     let (directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
-    let announce = |leaves: Leaves<'_>| Announcement {
+    let announce = |leaves: StoredChange<'_>| Announcement {
         ops: vec![post("result", None, &named(leaves)), post("more", None, "later")],
         actions: Vec::new(),
-        take: true,
+        deliver_now: true,
     };
-    let finish = Finish {
+    let finish = TurnAnswer {
         announce: Box::new(announce),
         ..ends(patch("diff"))
     };
-    let Finished { due: taken, .. } = store
+    let FinishedTurn { due: taken, .. } = store
         .finish_turn(
             &claim,
             id,
             UserId(1),
-            move |_| End::Answered(Box::new(finish)),
+            move |_| TurnEnd::Answered(Box::new(finish)),
             at(2),
         )
         .await
@@ -108,14 +110,14 @@ async fn what_a_commit_took_is_handed_out_once_until_it_is_given_back() {
         (&taken[0].op, taken[0].attempts),
         (&post("result", None, "CHG-1"), 0)
     );
-    assert_eq!(store.due("slack", at(2), 10).await, Ok(Vec::new()));
-    store.give_back(&taken[0]).await.unwrap();
-    assert_eq!(store.due("slack", at(2), 10).await, Ok(taken));
+    assert_eq!(store.lease_due("slack", at(2), 10).await, Ok(Vec::new()));
+    store.release_operation(&taken[0]).await.unwrap();
+    assert_eq!(store.lease_due("slack", at(2), 10).await, Ok(taken));
     // A post that was taken may have been sent: after a crash it is looked for, and its lane waits.
     drop(store);
     let store = Store::open(directory.path()).unwrap();
-    let due = store.due("slack", at(3), 10).await.unwrap();
-    assert_eq!((due.len(), due[0].doubtful_since), (1, Some(at(2))));
+    let due = store.lease_due("slack", at(3), 10).await.unwrap();
+    assert_eq!((due.len(), due[0].ambiguous_since), (1, Some(at(2))));
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
 }
 
@@ -140,25 +142,25 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
         .await
         .unwrap();
     let decide = move |grants: Option<&[GrantRow]>| match grants {
-        None => End::Refused(vec![post("result", None, "Access was revoked.")], Some(cost(7))),
-        Some(_) => End::Answered(Box::new(ends(patch("diff")))),
+        None => TurnEnd::Refused(vec![post("result", None, "Access was revoked.")], Some(cost(7))),
+        Some(_) => TurnEnd::Answered(Box::new(ends(patch("diff")))),
     };
     let ended = store.finish_turn(&claim, id, user, decide, at(3)).await;
-    let refused = Finished {
+    let refused = FinishedTurn {
         verdict: Verdict::Error,
-        source: Source::Harness,
+        source: VerdictSource::Harness,
         is_answered: false,
         change: None,
         due: None,
     };
     assert_eq!(ended, Ok(refused));
-    let said: Vec<_> = store.due("slack", at(4), 10).await.unwrap();
+    let said: Vec<_> = store.lease_due("slack", at(4), 10).await.unwrap();
     assert_eq!(said[0].op, post("result", None, "Access was revoked."));
     assert_eq!(
         (said.len(), store.current_change(claim.conversation).await),
         (1, Ok(None))
     );
-    assert_eq!(store.edits(claim.conversation).await, Ok(Edits::new()));
+    assert_eq!(store.edits(claim.conversation).await, Ok(FileEdits::new()));
     let ended = &store.turns(claim.conversation, 1).await.unwrap()[0];
     assert_eq!(ended.verdict, Some(Verdict::Error));
     // What was asked of the model was paid, and that the turn was refused is on record.
@@ -178,7 +180,7 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
         .unwrap();
     let decide = move |grants: Option<&[GrantRow]>| {
         assert_eq!(grants, Some([seen].as_slice()));
-        End::Answered(Box::new(Finish {
+        TurnEnd::Answered(Box::new(TurnAnswer {
             withheld: Some("not yours".to_owned()),
             ..ends(None)
         }))
@@ -201,26 +203,26 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             .enqueue(vec![post("card", thread, "Working")], at(1))
             .await
             .unwrap();
-        let card = store.due("slack", at(1), 1).await.unwrap().remove(0);
-        let announce = move |_: Leaves<'_>| Announcement {
+        let card = store.lease_due("slack", at(1), 1).await.unwrap().remove(0);
+        let announce = move |_: StoredChange<'_>| Announcement {
             ops: vec![
                 placeholder("result", thread, "Ready:"),
                 fill("result/fill", "result", "CHG-1"),
                 post("file", thread, "a file"),
             ],
             actions: Vec::new(),
-            take: true,
+            deliver_now: true,
         };
-        let finish = Finish {
+        let finish = TurnAnswer {
             announce: Box::new(announce),
             ..ends(patch("diff"))
         };
-        let Finished { due: taken, .. } = store
+        let FinishedTurn { due: taken, .. } = store
             .finish_turn(
                 &claim,
                 id,
                 UserId(1),
-                move |_| End::Answered(Box::new(finish)),
+                move |_| TurnEnd::Answered(Box::new(finish)),
                 at(2),
             )
             .await
@@ -234,17 +236,17 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
         };
         if is_sent {
             let next = store
-                .delivered_and_next(vec![(card.op, None)], at(3))
+                .record_delivered_and_lease(vec![(card.op, None)], at(3))
                 .await
                 .unwrap();
             assert_eq!(next[0].op.id, "result");
-            assert_eq!(store.due("slack", at(3), 10).await, Ok(Vec::new()));
+            assert_eq!(store.lease_due("slack", at(3), 10).await, Ok(Vec::new()));
         }
         let expected = if is_sent { "sending" } else { "ready" };
         assert_eq!(state("result").await.unwrap(), expected);
         assert_eq!(state("file").await.unwrap(), "waiting");
         if in_order {
-            store.unready("slack").await.unwrap();
+            store.reset_ready("slack").await.unwrap();
             assert_eq!(state("result").await.unwrap(), "waiting");
             continue;
         }
@@ -252,11 +254,11 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
         // Nobody knows whether it was sent: it is looked for.
         let store = Store::open(directory.path()).unwrap();
         let mut told = Vec::new();
-        let mut due = store.due("slack", at(4), 10).await.unwrap();
+        let mut due = store.lease_due("slack", at(4), 10).await.unwrap();
         while !due.is_empty() {
-            told.extend(due.iter().map(|due| (due.op.id.clone(), due.doubtful_since)));
+            told.extend(due.iter().map(|due| (due.op.id.clone(), due.ambiguous_since)));
             let sent = due.into_iter().map(|due| (due.op, None)).collect();
-            due = store.delivered_and_next(sent, at(5)).await.unwrap();
+            due = store.record_delivered_and_lease(sent, at(5)).await.unwrap();
         }
         // It may have been sent since it was handed out, or since it was ready for that.
         let since = if is_sent { at(3) } else { at(2) };
@@ -289,13 +291,13 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
                 &old,
                 id,
                 UserId(1),
-                move |_| End::Answered(Box::new(ends(None))),
+                move |_| TurnEnd::Answered(Box::new(ends(None))),
                 at(62)
             )
             .await,
         Err(StoreError::Fenced)
     );
-    let begun = store.begin_turn(&old, inbox, Begin::quiet("x"), at(62)).await;
+    let begun = store.begin_turn(&old, inbox, TurnStart::quiet("x"), at(62)).await;
     assert_eq!(begun.unwrap_err(), StoreError::Fenced);
     assert_eq!(store.dismiss(&old, inbox, Vec::new(), at(62)).await, fenced);
     assert_eq!(store.edits(new.conversation).await, Ok(edits(&[])));
@@ -338,13 +340,13 @@ async fn a_crash_leaves_the_message_and_the_edits_and_no_claim() {
     );
     assert_eq!(store.edits(next.conversation).await, Ok(files));
     store
-        .begin_turn(&next, inbox, Begin::quiet("please"), at(2))
+        .begin_turn(&next, inbox, TurnStart::quiet("please"), at(2))
         .await
         .unwrap();
     let cut = store.turns(next.conversation, 5).await.unwrap().pop().unwrap();
     assert_eq!(
         (cut.id, cut.verdict, cut.source),
-        (id, Some(Verdict::Error), Some(Source::Harness))
+        (id, Some(Verdict::Error), Some(VerdictSource::Harness))
     );
 }
 
@@ -360,14 +362,14 @@ async fn a_change_keeps_its_number_while_it_is_open() {
     let id = find(&store, &says("U1", "", &[])).await.unwrap();
     let open = store.current_change(id).await.unwrap().unwrap();
     let discard = command(&store, "discard", "c", 4).await;
-    let discarded = Discarded::Change {
+    let discarded = DiscardOutcome::Change {
         name: Some("CHG-1 rev 3".to_owned()),
     };
     assert_eq!(store.discard(id, discard, None, at(4)).await, Ok(discarded));
     assert_eq!(store.current_change(id).await, Ok(None));
     assert_eq!(store.edits(id).await, Ok(edits(&[])));
     let undo = command(&store, "undo", "u", 5).await;
-    assert_eq!(store.undo(id, undo, at(5)).await, Ok(Undone::Nothing));
+    assert_eq!(store.undo(id, undo, at(5)).await, Ok(UndoOutcome::Nothing));
     let next = turn(&store, 6, &[("a", Some(b"one"))], patch("one"))
         .await
         .unwrap();
@@ -377,7 +379,7 @@ async fn a_change_keeps_its_number_while_it_is_open() {
 
 /// A secret that changed makes another change, although both are shown with the same mask.
 #[tokio::test]
-async fn what_is_masked_makes_a_revision_when_it_changes() {
+async fn a_changed_masked_value_makes_a_new_revision() {
     let (_directory, store) = fresh();
     let mut shown = Vec::new();
     for (second, content) in [(0, 1), (1, 1), (2, 2)] {
@@ -434,7 +436,7 @@ async fn a_message_can_be_answered_without_a_turn() {
         .unwrap();
     store.release(&claim).await.unwrap();
     assert_eq!(fixture::claim(&store, "w").await, None);
-    assert_eq!(store.unsent("slack").await, Ok(1));
+    assert_eq!(store.unsent_count("slack").await, Ok(1));
     assert_eq!(store.turns(id, 5).await, Ok(Vec::new()));
 }
 
@@ -479,7 +481,7 @@ async fn nothing_follows_the_final_answer_of_a_turn() {
             &claim,
             id,
             UserId(1),
-            move |_| End::Answered(Box::new(ends(None))),
+            move |_| TurnEnd::Answered(Box::new(ends(None))),
             at(3),
         )
         .await

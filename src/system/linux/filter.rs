@@ -134,10 +134,10 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The error of a filter that was not installed.
 #[derive(Debug)]
-pub(super) struct NotInstalled;
+pub(super) struct FilterError;
 
 /// Installs the filter of a sandbox worker on every thread of this process, for good.
-pub(super) fn install() -> Result<(), NotInstalled> {
+pub(super) fn install() -> Result<(), FilterError> {
     let mut rules: Rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_tgkill, to_itself()?);
     let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -145,7 +145,7 @@ pub(super) fn install() -> Result<(), NotInstalled> {
 }
 
 /// Installs the filter of a program that is not ours.
-pub(super) fn install_for_program() -> Result<(), NotInstalled> {
+pub(super) fn install_for_program() -> Result<(), FilterError> {
     let allowed = [ALLOWED, ALLOWED_TO_PROGRAM, OLDER].concat();
     let mut rules: Rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_tgkill, to_itself()?);
@@ -175,12 +175,12 @@ pub(super) fn install_for_program() -> Result<(), NotInstalled> {
 }
 
 /// The rule that the first argument is this process. Its number stays when it becomes another program.
-fn to_itself() -> Result<Vec<SeccompRule>, NotInstalled> {
+fn to_itself() -> Result<Vec<SeccompRule>, FilterError> {
     Ok(vec![is(0, std::process::id())?])
 }
 
 /// The rule that an argument of 32 bits has a value. The system ignores the other half of such a one.
-fn is(argument: u8, value: u32) -> Result<SeccompRule, NotInstalled> {
+fn is(argument: u8, value: u32) -> Result<SeccompRule, FilterError> {
     where_argument(argument, Dword, SeccompCmpOp::Eq, u64::from(value))
 }
 
@@ -189,16 +189,16 @@ fn where_argument(
     length: SeccompCmpArgLen,
     operator: SeccompCmpOp,
     value: u64,
-) -> Result<SeccompRule, NotInstalled> {
+) -> Result<SeccompRule, FilterError> {
     let condition = SeccompCondition::new(argument, length, operator, value);
-    SeccompRule::new(vec![condition.map_err(|_| NotInstalled)?]).map_err(|_| NotInstalled)
+    SeccompRule::new(vec![condition.map_err(|_| FilterError)?]).map_err(|_| FilterError)
 }
 
-fn apply(rules: Rules, otherwise: SeccompAction, matching: SeccompAction) -> Result<(), NotInstalled> {
-    let arch = std::env::consts::ARCH.try_into().map_err(|_| NotInstalled)?;
-    let filter = SeccompFilter::new(rules, otherwise, matching, arch).map_err(|_| NotInstalled)?;
-    let program: BpfProgram = filter.try_into().map_err(|_| NotInstalled)?;
-    seccompiler::apply_filter_all_threads(&program).map_err(|_| NotInstalled)
+fn apply(rules: Rules, otherwise: SeccompAction, matching: SeccompAction) -> Result<(), FilterError> {
+    let arch = std::env::consts::ARCH.try_into().map_err(|_| FilterError)?;
+    let filter = SeccompFilter::new(rules, otherwise, matching, arch).map_err(|_| FilterError)?;
+    let program: BpfProgram = filter.try_into().map_err(|_| FilterError)?;
+    seccompiler::apply_filter_all_threads(&program).map_err(|_| FilterError)
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 
 mod beneath;
 mod descriptors;
-mod foreign;
-mod inmate;
+mod external_program;
+mod worker;
 mod layer;
 mod process;
 mod seatbelt;
 mod watch;
 
 pub(crate) use beneath::{PATH_ONLY, on_open_directory, open_beneath};
-pub(crate) use foreign::confine_foreign;
-pub(crate) use inmate::Entering;
+pub(crate) use external_program::confine_external_program;
 pub use layer::LayerName;
 pub(crate) use process::{boot, close_to_others, resident_bytes, this_program, without_large_pages};
+pub(crate) use worker::PendingConfinement;

@@ -1,29 +1,29 @@
 //! The differences of entry points between two trees, reduced to the paths that began them.
 
-use super::closure::{Closure, Role};
-use super::look::State;
+use super::closure::{Closure, DependencyRole};
+use super::path_probe::PathState;
 use crate::model::RepoPath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An entry point whose value may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Affected {
+pub struct AffectedEntrypoint {
     /// The entry point.
     pub entrypoint: RepoPath,
     /// The reasons, at least one.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<AffectedReason>,
 }
 
 /// The reason the value of an entry point may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum AffectedReason {
     /// The entry point is new.
     New,
     /// The entry point is gone.
-    Gone,
+    Removed,
     /// The project of the entry point begins in another directory, so that its imports are searched elsewhere.
-    Place,
+    ProjectRoot,
     /// A path it depends on has changed.
     Path {
         /// The path, as the imports name it.
@@ -31,9 +31,9 @@ pub enum Reason {
         /// The path without symlinks.
         real: RepoPath,
         /// The role of the path for the entry point.
-        role: Role,
+        role: DependencyRole,
         /// The change of the path.
-        change: Change,
+        change: PathChange,
         /// The files from the entry point to the path, each named by the one before it.
         chain: Vec<RepoPath>,
     },
@@ -41,7 +41,7 @@ pub enum Reason {
 
 /// The kind of a change at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum PathChange {
     /// The path is new. What was found elsewhere before may be found here.
     Added,
     /// The path has another content.
@@ -55,18 +55,18 @@ pub(super) fn compare(
     base: &BTreeMap<RepoPath, Arc<Closure>>,
     head: &BTreeMap<RepoPath, Arc<Closure>>,
     wanted: &dyn Fn(&RepoPath) -> bool,
-) -> Vec<Affected> {
+) -> Vec<AffectedEntrypoint> {
     let all = base.keys().chain(head.keys());
     let entrypoints: BTreeSet<&RepoPath> = all.filter(|entrypoint| wanted(entrypoint)).collect();
     let reasons_of = |entrypoint: &RepoPath| match (base.get(entrypoint), head.get(entrypoint)) {
         (Some(before), Some(after)) if Arc::ptr_eq(before, after) => Vec::new(),
         (Some(before), Some(after)) => reasons(before, after),
-        (None, _) => vec![Reason::New],
-        (_, None) => vec![Reason::Gone],
+        (None, _) => vec![AffectedReason::New],
+        (_, None) => vec![AffectedReason::Removed],
     };
     let affected = entrypoints.into_iter().filter_map(|entrypoint| {
         let reasons = reasons_of(entrypoint);
-        (!reasons.is_empty()).then(|| Affected {
+        (!reasons.is_empty()).then(|| AffectedEntrypoint {
             entrypoint: entrypoint.clone(),
             reasons,
         })
@@ -76,10 +76,10 @@ pub(super) fn compare(
 
 /// Two walks through imports are the same up to the first path both looked at and found different.
 /// Paths only one of them knows are consequences.
-fn reasons(before: &Closure, after: &Closure) -> Vec<Reason> {
+fn reasons(before: &Closure, after: &Closure) -> Vec<AffectedReason> {
     let mut reasons = Vec::new();
     if before.layout != after.layout {
-        reasons.push(Reason::Place);
+        reasons.push(AffectedReason::ProjectRoot);
     }
     for (path, was) in &before.dependencies {
         let Some(is) = after.dependencies.get(path) else {
@@ -88,15 +88,15 @@ fn reasons(before: &Closure, after: &Closure) -> Vec<Reason> {
         let change = match (&was.state, &is.state) {
             (before, now) if before == now => continue,
             // As a chart it counts with its files, as an import it does not: something else began that.
-            (State::Directory { .. }, State::Directory { .. }) if was.role != is.role => continue,
-            (State::Absent, _) => Change::Added,
-            (_, State::Absent) => Change::Deleted,
-            _ => Change::Edited,
+            (PathState::Directory { .. }, PathState::Directory { .. }) if was.role != is.role => continue,
+            (PathState::Absent, _) => PathChange::Added,
+            (_, PathState::Absent) => PathChange::Deleted,
+            _ => PathChange::Edited,
         };
-        let seen = if change == Change::Deleted { was } else { is };
-        reasons.push(Reason::Path {
+        let seen = if change == PathChange::Deleted { was } else { is };
+        reasons.push(AffectedReason::Path {
             path: path.clone(),
-            real: seen.trail.last().unwrap_or(path).clone(),
+            real: seen.resolved_chain.last().unwrap_or(path).clone(),
             role: is.role,
             change,
             chain: after.chain(path),

@@ -1,8 +1,8 @@
 //! The closure of an entry point, which is all its value can depend on: the files its imports mean, the paths that were looked at in vain
 //! before them, its settings, its charts, and the lock of its packages.
 
-use super::look::{Looked, Looks, Program, State, hex};
-use super::outline::ImportOf;
+use super::outline::OutlineImport;
+use super::path_probe::{ParsedImports, PathProbe, PathProbes, PathState, hex};
 use crate::jsonnet::path::clean;
 use crate::model::{RepoPath, quoted};
 use crate::tanka::layout::Layout;
@@ -19,7 +19,7 @@ const BUILT_IN: &str = "tk";
 
 /// The role of a path an entry point depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum DependencyRole {
     /// The entry point itself, a file that is imported, or a path where an import was searched.
     Import,
     /// The `spec.json` beside the entry point.
@@ -30,7 +30,7 @@ pub enum Role {
     Lock,
 }
 
-impl Role {
+impl DependencyRole {
     fn letter(self) -> &'static str {
         match self {
             Self::Import => "i",
@@ -43,20 +43,20 @@ impl Role {
 
 /// One path an entry point depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dependency {
+pub struct PathDependency {
     /// The role of the path.
-    pub role: Role,
+    pub role: DependencyRole,
     /// The state of the path.
-    pub state: State,
+    pub state: PathState,
     /// The file that names it first; `None` for the entry point and what lies beside it.
     pub importer: Option<RepoPath>,
     /// The symlinks on the way and, last, the path behind them.
-    pub(super) trail: Vec<RepoPath>,
+    pub(super) resolved_chain: Vec<RepoPath>,
 }
 
 /// An import that means no file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unresolved {
+pub struct UnresolvedImport {
     /// The file with the import.
     pub importer: RepoPath,
     /// The import as it is written.
@@ -68,7 +68,7 @@ pub struct Unresolved {
 /// Said where nothing was found at any place.
 const NO_MATCH: &str = "no match locally or in the Jsonnet library paths";
 
-impl Unresolved {
+impl UnresolvedImport {
     /// True where nothing was found at any place; otherwise what was found there is not to be used.
     pub fn is_absent(&self) -> bool {
         self.why.starts_with(NO_MATCH)
@@ -81,9 +81,9 @@ pub struct Closure {
     /// The place of the environment.
     pub layout: Layout,
     /// Every path, whether there is something or not.
-    pub dependencies: BTreeMap<RepoPath, Dependency>,
+    pub dependencies: BTreeMap<RepoPath, PathDependency>,
     /// Imports that mean no file.
-    pub unresolved: BTreeSet<Unresolved>,
+    pub unresolved: BTreeSet<UnresolvedImport>,
     id: Id,
 }
 
@@ -101,8 +101,8 @@ impl PartialEq for Id {
 impl Eq for Id {}
 
 impl Closure {
-    pub(super) fn of(layout: Layout, looks: &mut Looks<'_>) -> Self {
-        let mut building = Building {
+    pub(super) fn build(layout: Layout, looks: &mut PathProbes<'_>) -> Self {
+        let mut building = ClosureBuilder {
             libraries: layout.jpath().into_iter().rev().collect(),
             closure: Self {
                 layout,
@@ -110,7 +110,7 @@ impl Closure {
                 unresolved: BTreeSet::new(),
                 id: Id::default(),
             },
-            looks,
+            probes: looks,
             programs: BTreeSet::new(),
             queue: VecDeque::new(),
         };
@@ -137,16 +137,16 @@ impl Closure {
     }
 
     /// The file that an import means here, as it was searched; `None` where it means no file.
-    pub fn meaning(&self, importer: &RepoPath, import: &str) -> Option<RepoPath> {
+    pub fn resolve_import(&self, importer: &RepoPath, import: &str) -> Option<RepoPath> {
         let own = importer.parent().unwrap_or("").to_owned();
         let libraries = self.layout.jpath().into_iter().rev();
         let places = std::iter::once(own).chain(libraries);
         for candidate in places.filter_map(|directory| clean(&directory, import)) {
             let candidate = RepoPath::parse(&candidate).ok()?;
             match self.dependencies.get(&candidate)?.state {
-                State::File { .. } => return Some(candidate),
-                State::Absent => {}
-                State::Directory { .. } | State::Unreadable { .. } => return None,
+                PathState::File { .. } => return Some(candidate),
+                PathState::Absent => {}
+                PathState::Directory { .. } | PathState::Unreadable { .. } => return None,
             }
         }
         None
@@ -169,10 +169,10 @@ impl Closure {
             add(path.as_str());
             add(dependency.role.letter());
             let (letter, detail) = match &dependency.state {
-                State::File { blob } => ("f", blob.as_str()),
-                State::Directory { digest } => ("d", digest.as_str()),
-                State::Absent => ("a", ""),
-                State::Unreadable { why } => ("u", why.as_str()),
+                PathState::File { blob } => ("f", blob.as_str()),
+                PathState::Directory { digest } => ("d", digest.as_str()),
+                PathState::Absent => ("a", ""),
+                PathState::Unreadable { why } => ("u", why.as_str()),
             };
             add(letter);
             add(detail);
@@ -181,34 +181,38 @@ impl Closure {
     }
 }
 
-struct Building<'a, 'b> {
+struct ClosureBuilder<'a, 'b> {
     closure: Closure,
     /// The directories where libraries are searched, in the order of the search.
     libraries: Arc<[String]>,
-    looks: &'a mut Looks<'b>,
+    probes: &'a mut PathProbes<'b>,
     programs: BTreeSet<RepoPath>,
     queue: VecDeque<RepoPath>,
 }
 
-impl Building<'_, '_> {
+impl ClosureBuilder<'_, '_> {
     fn run(&mut self) {
         let entrypoint = self.closure.layout.entrypoint.clone();
-        self.look(&entrypoint, Role::Import, None);
+        self.probe(&entrypoint, DependencyRole::Import, None);
         self.enqueue(entrypoint);
-        self.look_beside(&self.closure.layout.base.clone(), "spec.json", Role::Settings);
+        self.probe_file_in(
+            &self.closure.layout.base.clone(),
+            "spec.json",
+            DependencyRole::Settings,
+        );
         while let Some(file) = self.queue.pop_front() {
-            let program = self.looks.program(&file);
-            self.follow(&file, &program);
+            let program = self.probes.file_imports(&file);
+            self.follow_imports(&file, &program);
         }
         self.add_locks();
     }
 
-    fn follow(&mut self, file: &RepoPath, program: &Program) {
+    fn follow_imports(&mut self, file: &RepoPath, program: &ParsedImports) {
         let outline = &program.outline;
-        for (import, beside) in outline.imports.iter().zip(&program.beside) {
+        for (import, beside) in outline.imports.iter().zip(&program.relative_imports) {
             let found = match beside {
                 Some((found, looked)) if import.path != BUILT_IN => {
-                    self.depend(found, looked, Role::Import, Some(file));
+                    self.add_dependency(found, looked, DependencyRole::Import, Some(file));
                     Ok(Some(found.clone()))
                 }
                 Some(_) | None => self.resolve(file, import),
@@ -217,7 +221,7 @@ impl Building<'_, '_> {
                 Ok(Some(found)) if import.is_program => self.enqueue(found),
                 Ok(_) => {}
                 Err(why) => {
-                    self.closure.unresolved.insert(Unresolved {
+                    self.closure.unresolved.insert(UnresolvedImport {
                         importer: file.clone(),
                         path: import.path.clone(),
                         why,
@@ -228,14 +232,14 @@ impl Building<'_, '_> {
         for chart in &outline.charts {
             let directory = clean(file.parent().unwrap_or(""), chart);
             if let Some(Ok(directory)) = directory.map(|directory| RepoPath::parse(&directory)) {
-                self.look(&directory, Role::Chart, Some(file));
+                self.probe(&directory, DependencyRole::Chart, Some(file));
             }
         }
     }
 
     /// The file an import means: searched in the directory of the importer, then along the path of
     /// libraries from its end. The first path with anything at it ends the search.
-    fn resolve(&mut self, importer: &RepoPath, import: &ImportOf) -> Result<Option<RepoPath>, String> {
+    fn resolve(&mut self, importer: &RepoPath, import: &OutlineImport) -> Result<Option<RepoPath>, String> {
         if import.path == BUILT_IN {
             return Ok(None);
         }
@@ -251,11 +255,14 @@ impl Building<'_, '_> {
             if !searched.contains(&named) {
                 searched.push(named);
             }
-            match &self.look(&candidate, Role::Import, Some(importer)).state {
-                State::File { .. } => return Ok(Some(candidate)),
-                State::Absent => {}
-                State::Directory { .. } => return Err("it is a directory".to_owned()),
-                State::Unreadable { why } => return Err(why.clone()),
+            match &self
+                .probe(&candidate, DependencyRole::Import, Some(importer))
+                .state
+            {
+                PathState::File { .. } => return Ok(Some(candidate)),
+                PathState::Absent => {}
+                PathState::Directory { .. } => return Err("it is a directory".to_owned()),
+                PathState::Unreadable { why } => return Err(why.clone()),
             }
         }
         Err(match searched.is_empty() {
@@ -270,30 +277,43 @@ impl Building<'_, '_> {
         }
     }
 
-    fn look_beside(&mut self, directory: &str, name: &str, role: Role) {
+    fn probe_file_in(&mut self, directory: &str, name: &str, role: DependencyRole) {
         if let Ok(path) = RepoPath::parse(&join(directory, name)) {
-            self.look(&path, role, None);
+            self.probe(&path, role, None);
         }
     }
 
-    fn look(&mut self, path: &RepoPath, role: Role, importer: Option<&RepoPath>) -> Arc<Looked> {
+    fn probe(
+        &mut self,
+        path: &RepoPath,
+        role: DependencyRole,
+        importer: Option<&RepoPath>,
+    ) -> Arc<PathProbe> {
         let looked = match role {
-            Role::Chart => self.looks.chart(path),
-            Role::Import | Role::Settings | Role::Lock => self.looks.at(path),
+            DependencyRole::Chart => self.probes.probe_chart(path),
+            DependencyRole::Import | DependencyRole::Settings | DependencyRole::Lock => {
+                self.probes.probe(path)
+            }
         };
-        self.depend(path, &looked, role, importer);
+        self.add_dependency(path, &looked, role, importer);
         looked
     }
 
-    fn depend(&mut self, path: &RepoPath, looked: &Looked, role: Role, importer: Option<&RepoPath>) {
+    fn add_dependency(
+        &mut self,
+        path: &RepoPath,
+        looked: &PathProbe,
+        role: DependencyRole,
+        importer: Option<&RepoPath>,
+    ) {
         let known = self.closure.dependencies.get(path);
         // A directory that is both imported and a chart counts with its content.
-        if known.is_none_or(|known| role == Role::Chart && known.role != Role::Chart) {
-            let dependency = Dependency {
+        if known.is_none_or(|known| role == DependencyRole::Chart && known.role != DependencyRole::Chart) {
+            let dependency = PathDependency {
                 role,
                 state: looked.state.clone(),
                 importer: importer.cloned(),
-                trail: looked.trail.clone(),
+                resolved_chain: looked.resolved_chain.clone(),
             };
             self.closure.dependencies.insert(path.clone(), dependency);
         }
@@ -309,7 +329,7 @@ impl Building<'_, '_> {
             let prefix = format!("{vendor}/");
             let mut found = self.closure.dependencies.iter();
             found.any(|(path, dependency)| {
-                path.as_str().starts_with(&prefix) && dependency.state != State::Absent
+                path.as_str().starts_with(&prefix) && dependency.state != PathState::Absent
             })
         };
         let used: Vec<String> = vendors
@@ -317,7 +337,7 @@ impl Building<'_, '_> {
             .filter(|vendor| uses(vendor) || is_missing)
             .collect();
         for vendor in used {
-            self.look_beside(parent(&vendor).unwrap_or(""), LOCK_FILE, Role::Lock);
+            self.probe_file_in(parent(&vendor).unwrap_or(""), LOCK_FILE, DependencyRole::Lock);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 /// A piece of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum ImportToken<'a> {
     /// A keyword, a name, or the digits of a number.
     Word(&'a str),
     /// A text of any form, as the program sees it.
@@ -13,11 +13,11 @@ pub(super) enum Token<'a> {
 }
 
 /// The tokens of a file, from its start. A file that is no Jsonnet has tokens, too.
-pub(super) struct Lexer<'a> {
+pub(super) struct ImportLexer<'a> {
     rest: &'a str,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> ImportLexer<'a> {
     pub(super) fn new(program: &'a str) -> Self {
         Self { rest: program }
     }
@@ -158,29 +158,29 @@ impl<'a> Lexer<'a> {
     }
 }
 
-impl<'a> Iterator for Lexer<'a> {
-    type Item = Token<'a>;
+impl<'a> Iterator for ImportLexer<'a> {
+    type Item = ImportToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<ImportToken<'a>> {
         self.skip_blank();
         if self.rest.starts_with(is_word) {
-            return Some(Token::Word(self.word()));
+            return Some(ImportToken::Word(self.word()));
         }
         if let Some(rest) = self.rest.strip_prefix("|||") {
             self.rest = rest;
-            return Some(Token::Text(self.block()));
+            return Some(ImportToken::Text(self.block()));
         }
         if let Some(rest) = self.rest.strip_prefix('@')
             && let Some(quote) = rest.chars().next().filter(is_quote)
         {
             self.rest = rest;
             self.next_char();
-            return Some(Token::Text(self.verbatim(quote)));
+            return Some(ImportToken::Text(self.verbatim(quote)));
         }
         let first = self.next_char()?;
         Some(match is_quote(&first) {
-            true => Token::Text(self.quoted(first)),
-            false => Token::Sign(first),
+            true => ImportToken::Text(self.quoted(first)),
+            false => ImportToken::Sign(first),
         })
     }
 }
@@ -201,12 +201,12 @@ fn blanks(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lexer, Token};
+    use super::{ImportLexer, ImportToken};
 
     fn texts(program: &str) -> Vec<String> {
-        let texts = Lexer::new(program).filter_map(|token| match token {
-            Token::Text(text) => Some(text),
-            Token::Word(_) | Token::Sign(_) => None,
+        let texts = ImportLexer::new(program).filter_map(|token| match token {
+            ImportToken::Text(text) => Some(text),
+            ImportToken::Word(_) | ImportToken::Sign(_) => None,
         });
         texts.collect()
     }
@@ -241,17 +241,17 @@ mod tests {
         for program in [
             "'a", "\"a\\", "@'a", "|||\n  a", "|||", "/* a", "// a", "'\\u12", "@", "\u{e9}",
         ] {
-            assert!(Lexer::new(program).count() <= 1, "{program:?}");
+            assert!(ImportLexer::new(program).count() <= 1, "{program:?}");
         }
         assert_eq!(
-            Lexer::new("a.b_1(2)").collect::<Vec<_>>(),
+            ImportLexer::new("a.b_1(2)").collect::<Vec<_>>(),
             [
-                Token::Word("a"),
-                Token::Sign('.'),
-                Token::Word("b_1"),
-                Token::Sign('('),
-                Token::Word("2"),
-                Token::Sign(')'),
+                ImportToken::Word("a"),
+                ImportToken::Sign('.'),
+                ImportToken::Word("b_1"),
+                ImportToken::Sign('('),
+                ImportToken::Word("2"),
+                ImportToken::Sign(')'),
             ]
         );
     }

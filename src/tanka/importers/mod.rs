@@ -5,19 +5,19 @@
 mod affected;
 mod closure;
 mod lexer;
-mod look;
+mod path_probe;
 mod outline;
 mod tk;
-mod watched;
+mod dependents;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
-pub use affected::{Affected, Change, Reason};
-pub use closure::{Closure, Dependency, Role, Unresolved};
-pub use look::State;
-pub use outline::Outlines;
+pub use affected::{AffectedEntrypoint, AffectedReason, PathChange};
+pub use closure::{Closure, DependencyRole, PathDependency, UnresolvedImport};
+pub use outline::OutlineCache;
+pub use path_probe::PathState;
 pub use tk::{Depth, importers as tk_importers, importers_count as tk_importers_count};
 
 use super::TankaError;
@@ -26,19 +26,19 @@ use super::listing::Listing;
 use crate::model::RepoPath;
 use crate::parallel;
 use crate::workspace::Tree;
-use look::Looks;
+use dependents::DependentsIndex;
+use path_probe::PathProbes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
-use watched::Watched;
 
 /// The closures of all entry points of a tree. All of it reads files and may block.
 #[derive(Debug)]
 pub struct ImportGraph {
-    outlines: Arc<Outlines>,
+    outlines: Arc<OutlineCache>,
     listing: Listing,
     closures: BTreeMap<RepoPath, Arc<Closure>>,
     // Made when it is asked for the first time: most workspaces are never changed again.
-    watched: OnceLock<Arc<Watched>>,
+    dependents_index: OnceLock<Arc<DependentsIndex>>,
 }
 
 /// An entry point that depends on a path.
@@ -47,7 +47,7 @@ pub struct Importer {
     /// The entry point.
     pub entrypoint: RepoPath,
     /// The role of the path for the entry point.
-    pub role: Role,
+    pub role: DependencyRole,
     /// The files from the entry point to the path, each named by the one before it.
     pub chain: Vec<RepoPath>,
 }
@@ -55,20 +55,20 @@ pub struct Importer {
 impl ImportGraph {
     /// Reads what the entry points of `tree` depend on. `outlines` is kept and shared, so that a blob is
     /// read once for all trees.
-    pub fn build(tree: &dyn Tree, outlines: Arc<Outlines>) -> Result<Self, TankaError> {
-        Self::next(tree, outlines, |_| None)
+    pub fn build(tree: &dyn Tree, outlines: Arc<OutlineCache>) -> Result<Self, TankaError> {
+        Self::build_from(tree, outlines, |_| None)
     }
 
     /// Returns the graph of a tree that differs at the `changed` paths only. What they do not touch is not read
     /// again.
-    pub fn with(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
-        let stale = self.watched().by(changed.iter());
-        let listing = Listing::whole(tree)?;
+    pub fn with_changes(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
+        let stale = self.dependents_index().affected_by(changed.iter());
+        let listing = Listing::read(tree)?;
         let is_file = |path: &RepoPath| self.listing.is_file(path.as_str()) && listing.is_file(path.as_str());
         if changed.iter().all(is_file) {
-            return Ok(self.edited(tree, listing, &stale));
+            return Ok(self.with_edits(tree, listing, &stale));
         }
-        Self::next(tree, Arc::clone(&self.outlines), |layout| {
+        Self::build_from(tree, Arc::clone(&self.outlines), |layout| {
             let known = self.closures.get(&layout.entrypoint)?;
             let is_current = known.layout == *layout && !stale.contains(&layout.entrypoint);
             is_current.then(|| Arc::clone(known))
@@ -76,31 +76,31 @@ impl ImportGraph {
     }
 
     /// Returns the graph of a tree with the same files, of other content: all environments are where they were.
-    fn edited(&self, tree: &dyn Tree, listing: Listing, stale: &BTreeSet<RepoPath>) -> Self {
+    fn with_edits(&self, tree: &dyn Tree, listing: Listing, stale: &BTreeSet<RepoPath>) -> Self {
         let mut closures = self.closures.clone();
         let stale_layouts = stale
             .iter()
             .filter_map(|entrypoint| self.closures.get(entrypoint));
         let layouts = stale_layouts.map(|closure| closure.layout.clone()).collect();
-        closures.extend(looked(tree, &listing, &self.outlines, layouts));
+        closures.extend(build_closures(tree, &listing, &self.outlines, layouts));
         let again = stale
             .iter()
             .filter_map(|path| Some((path, closures.get(path)?.as_ref())));
-        let watched = Watched::of(again).after(self.watched(), stale);
+        let watched = DependentsIndex::new(again).with_previous(self.dependents_index(), stale);
         Self {
             outlines: Arc::clone(&self.outlines),
             listing,
-            watched: watched.map_or_else(OnceLock::new, |watched| OnceLock::from(Arc::new(watched))),
+            dependents_index: watched.map_or_else(OnceLock::new, |watched| OnceLock::from(Arc::new(watched))),
             closures,
         }
     }
 
-    fn next(
+    fn build_from(
         tree: &dyn Tree,
-        outlines: Arc<Outlines>,
+        outlines: Arc<OutlineCache>,
         known: impl Fn(&Layout) -> Option<Arc<Closure>>,
     ) -> Result<Self, TankaError> {
-        let listing = Listing::whole(tree)?;
+        let listing = Listing::read(tree)?;
         let (mut closures, mut unknown) = (BTreeMap::new(), Vec::new());
         for layout in layouts(&listing)? {
             match known(&layout) {
@@ -108,12 +108,12 @@ impl ImportGraph {
                 None => unknown.push(layout),
             }
         }
-        closures.extend(looked(tree, &listing, &outlines, unknown));
+        closures.extend(build_closures(tree, &listing, &outlines, unknown));
         Ok(Self {
             outlines,
             listing,
             closures,
-            watched: OnceLock::new(),
+            dependents_index: OnceLock::new(),
         })
     }
 
@@ -142,7 +142,7 @@ impl ImportGraph {
     }
 
     /// Returns the entry points of [`Self::importers`] without the reasons.
-    pub fn users(&self, path: &RepoPath) -> Vec<RepoPath> {
+    pub fn dependent_entrypoints(&self, path: &RepoPath) -> Vec<RepoPath> {
         self.dependents(path).map(|(entrypoint, ..)| entrypoint).collect()
     }
 
@@ -157,18 +157,21 @@ impl ImportGraph {
         path: &'a RepoPath,
     ) -> impl Iterator<Item = (RepoPath, &'a Closure, &'a RepoPath)> {
         let exists = self.listing.is_file(path.as_str()) || self.listing.is_directory(path.as_str());
-        let entrypoints = self.watched().by(std::iter::once(path)).into_iter();
+        let entrypoints = self
+            .dependents_index()
+            .affected_by(std::iter::once(path))
+            .into_iter();
         entrypoints.filter_map(move |entrypoint| {
             let closure = self.closures.get(&entrypoint)?;
-            let is_there = |dependency: &Dependency| !exists || dependency.state != State::Absent;
+            let is_there = |dependency: &PathDependency| !exists || dependency.state != PathState::Absent;
             let itself = closure.dependencies.get_key_value(path);
             let (found, _) = itself
                 .filter(|(_, dependency)| is_there(dependency))
                 .or_else(|| {
                     let mut touched = closure.dependencies.iter();
                     touched.find(|(_, dependency)| {
-                        let mut trail = dependency.trail.iter();
-                        is_there(dependency) && trail.any(|watched| watched::touches(watched, path))
+                        let mut trail = dependency.resolved_chain.iter();
+                        is_there(dependency) && trail.any(|watched| dependents::overlaps(watched, path))
                     })
                 })?;
             Some((entrypoint, closure.as_ref(), found))
@@ -177,19 +180,19 @@ impl ImportGraph {
 
     /// Returns the entry points whose value may differ in `head`, with every reason. What is not among them has
     /// the same inputs in both.
-    pub fn affected(&self, head: &Self) -> Vec<Affected> {
+    pub fn affected(&self, head: &Self) -> Vec<AffectedEntrypoint> {
         self.affected_among(head, &|_| true)
     }
 
     /// Returns those of [`Self::affected`] among the entry points that are `wanted`.
-    pub fn affected_among(&self, head: &Self, wanted: &dyn Fn(&RepoPath) -> bool) -> Vec<Affected> {
+    pub fn affected_among(&self, head: &Self, wanted: &dyn Fn(&RepoPath) -> bool) -> Vec<AffectedEntrypoint> {
         affected::compare(&self.closures, &head.closures, wanted)
     }
 
-    fn watched(&self) -> &Arc<Watched> {
-        self.watched.get_or_init(|| {
+    fn dependents_index(&self) -> &Arc<DependentsIndex> {
+        self.dependents_index.get_or_init(|| {
             let closures = self.closures.iter();
-            Arc::new(Watched::of(
+            Arc::new(DependentsIndex::new(
                 closures.map(|(path, closure)| (path, closure.as_ref())),
             ))
         })
@@ -197,15 +200,15 @@ impl ImportGraph {
 }
 
 /// Returns the closures of the entry points at these places. A thread looks at what several of its own share once.
-fn looked(
+fn build_closures(
     tree: &dyn Tree,
     listing: &Listing,
-    outlines: &Outlines,
+    outlines: &OutlineCache,
     layouts: Vec<Layout>,
 ) -> Vec<(RepoPath, Arc<Closure>)> {
-    let begin = || Looks::new(tree, listing, outlines);
+    let begin = || PathProbes::new(tree, listing, outlines);
     parallel::map_with(layouts, begin, |looks, layout| {
-        let closure = Closure::of(layout, looks);
+        let closure = Closure::build(layout, looks);
         (closure.layout.entrypoint.clone(), Arc::new(closure))
     })
 }

@@ -1,7 +1,7 @@
 //! The outline of a Jsonnet file: its imports and the chart directories it renders. It depends on the content alone, so it is made once per
 //! blob, whichever trees have it.
 
-use super::lexer::{Lexer, Token};
+use super::lexer::{ImportLexer, ImportToken};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ const CALL_TOKENS_MAX: usize = 4_096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     /// The imports in order, each once.
-    pub(super) imports: Vec<ImportOf>,
+    pub(super) imports: Vec<OutlineImport>,
     /// Directories of charts and kustomizations, as written: relative to the file's own directory. A
     /// call that only looks like such a rendering counts, too.
     pub(super) charts: Vec<String>,
@@ -23,23 +23,26 @@ pub(super) struct Outline {
 
 /// An import as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ImportOf {
+pub(super) struct OutlineImport {
     pub(super) path: String,
     /// True if the imported file is a program, whose own imports count, too.
     pub(super) is_program: bool,
 }
 
 impl Outline {
-    pub(super) fn of(content: &[u8]) -> Self {
+    pub(super) fn parse(content: &[u8]) -> Self {
         let program = String::from_utf8_lossy(content);
-        let tokens: Vec<Token<'_>> = Lexer::new(&program).collect();
+        let tokens: Vec<ImportToken<'_>> = ImportLexer::new(&program).collect();
         let mut outline = Self::default();
         let mut seen = HashSet::new();
         for (place, token) in tokens.iter().enumerate() {
             let after = tokens.get(place + 1..).unwrap_or_default();
             match (token, after) {
-                (Token::Word(word @ ("import" | "importstr" | "importbin")), [Token::Text(path), ..]) => {
-                    let import = ImportOf {
+                (
+                    ImportToken::Word(word @ ("import" | "importstr" | "importbin")),
+                    [ImportToken::Text(path), ..],
+                ) => {
+                    let import = OutlineImport {
                         path: path.clone(),
                         is_program: *word == "import",
                     };
@@ -58,11 +61,11 @@ impl Outline {
 
 /// The directory in `helm.template(name, DIRECTORY, ..)`, `kustomize.build(DIRECTORY, ..)`, or in a call
 /// of the native functions behind them.
-fn chart(token: &Token<'_>, after: &[Token<'_>]) -> Option<String> {
+fn chart(token: &ImportToken<'_>, after: &[ImportToken<'_>]) -> Option<String> {
     let name = match token {
-        Token::Word(name) => name,
-        Token::Text(name) => name.as_str(),
-        Token::Sign(_) => return None,
+        ImportToken::Word(name) => name,
+        ImportToken::Text(name) => name.as_str(),
+        ImportToken::Sign(_) => return None,
     };
     let (position, parameter) = match name {
         "template" | "helmTemplate" => (1, "chart"),
@@ -70,32 +73,35 @@ fn chart(token: &Token<'_>, after: &[Token<'_>]) -> Option<String> {
         _ => return None,
     };
     let arguments = match after {
-        [Token::Sign('('), arguments @ ..] | [Token::Sign(')'), Token::Sign('('), arguments @ ..] => {
-            arguments
-        }
+        [ImportToken::Sign('('), arguments @ ..]
+        | [ImportToken::Sign(')'), ImportToken::Sign('('), arguments @ ..] => arguments,
         _ => return None,
     };
     argument(arguments, position, parameter)
 }
 
 /// The argument of a call, if it is nothing but a text.
-fn argument(tokens: &[Token<'_>], position: usize, parameter: &str) -> Option<String> {
+fn argument(tokens: &[ImportToken<'_>], position: usize, parameter: &str) -> Option<String> {
     let (mut depth, mut index, mut start) = (0_usize, 0, 0);
     for (place, token) in tokens.iter().enumerate().take(CALL_TOKENS_MAX) {
-        let is_end = depth == 0 && matches!(token, Token::Sign(',' | ')'));
+        let is_end = depth == 0 && matches!(token, ImportToken::Sign(',' | ')'));
         if is_end {
             match tokens.get(start..place).unwrap_or_default() {
-                [Token::Text(text)] if index == position => return Some(text.clone()),
-                [Token::Word(name), Token::Sign('='), Token::Text(text)] if *name == parameter => {
+                [ImportToken::Text(text)] if index == position => return Some(text.clone()),
+                [
+                    ImportToken::Word(name),
+                    ImportToken::Sign('='),
+                    ImportToken::Text(text),
+                ] if *name == parameter => {
                     return Some(text.clone());
                 }
                 _ => (index, start) = (index + 1, place + 1),
             }
         }
         match token {
-            Token::Sign('(' | '[' | '{') => depth += 1,
-            Token::Sign(')' | ']' | '}') => depth = depth.checked_sub(1)?,
-            Token::Sign(_) | Token::Word(_) | Token::Text(_) => {}
+            ImportToken::Sign('(' | '[' | '{') => depth += 1,
+            ImportToken::Sign(')' | ']' | '}') => depth = depth.checked_sub(1)?,
+            ImportToken::Sign(_) | ImportToken::Word(_) | ImportToken::Text(_) => {}
         }
     }
     None
@@ -103,15 +109,15 @@ fn argument(tokens: &[Token<'_>], position: usize, parameter: &str) -> Option<St
 
 /// The outlines of blobs, shared by everything that looks at imports.
 #[derive(Debug, Default)]
-pub struct Outlines {
+pub struct OutlineCache {
     // Held for one look-up; what is missing is made outside of it.
     by_blob: Mutex<HashMap<String, Arc<Outline>>>,
 }
 
-impl Outlines {
+impl OutlineCache {
     /// The outline of the file whose blob id is `blob`; its content is asked for where that is not known. One that cannot
     /// be read now imports nothing, and is asked for again the next time.
-    pub(super) fn of(&self, blob: &str, content: impl FnOnce() -> Option<Bytes>) -> Arc<Outline> {
+    pub(super) fn get_or_parse(&self, blob: &str, content: impl FnOnce() -> Option<Bytes>) -> Arc<Outline> {
         let locked = || self.by_blob.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outline) = locked().get(blob) {
             return Arc::clone(outline);
@@ -119,7 +125,7 @@ impl Outlines {
         let Some(content) = content() else {
             return Arc::default();
         };
-        let outline = Arc::new(Outline::of(&content));
+        let outline = Arc::new(Outline::parse(&content));
         let mut by_blob = locked();
         if by_blob.len() >= OUTLINES_MAX {
             by_blob.clear();
@@ -134,7 +140,7 @@ mod tests {
     use super::Outline;
 
     fn imports(program: &str) -> Vec<String> {
-        let outline = Outline::of(program.as_bytes());
+        let outline = Outline::parse(program.as_bytes());
         outline.imports.into_iter().map(|import| import.path).collect()
     }
 
@@ -158,11 +164,11 @@ mod tests {
         ] {
             assert_eq!(imports(program), expected, "{program}");
         }
-        let mixed = Outline::of(b"(importstr 'a') + import 'a'");
+        let mixed = Outline::parse(b"(importstr 'a') + import 'a'");
         let kinds: Vec<bool> = mixed.imports.iter().map(|import| import.is_program).collect();
         assert_eq!(kinds, [false, true]);
         assert_eq!(imports("\u{feff}import 'a' \u{1f680}"), ["a"]);
-        assert_eq!(Outline::of(b"\xff import 'a' \xff").imports.len(), 1);
+        assert_eq!(Outline::parse(b"\xff import 'a' \xff").imports.len(), 1);
     }
 
     #[test]
@@ -188,7 +194,7 @@ mod tests {
             ("{ template: 'x', build: 'y' }", vec![]),
             ("helm.template(", vec![]),
         ] {
-            assert_eq!(Outline::of(program.as_bytes()).charts, expected, "{program}");
+            assert_eq!(Outline::parse(program.as_bytes()).charts, expected, "{program}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::model::RepoPath;
 use crate::tanka::TankaError;
 use crate::tanka::layout::Layout;
 use crate::tanka::listing::{Listing, join, parent};
-use crate::workspace::{Entry, Tree};
+use crate::workspace::{Tree, TreeEntry};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
             let Some(file) = clean(here, file) else { continue };
             expanded.extend(self.real(&file));
             for link in self.listing.below(&self.root) {
-                let is_link = matches!(self.tree.entry(link), Ok(Some(Entry::Symlink(_))));
+                let is_link = matches!(self.tree.entry(link), Ok(Some(TreeEntry::Symlink(_))));
                 let target = is_link.then(|| self.real(link.as_str())).flatten();
                 if let Some(rest) = target.as_deref().and_then(|target| file.strip_prefix(target)) {
                     expanded.insert(format!("{link}{rest}"));
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
         depth: usize,
     ) -> Result<BTreeSet<String>, TankaError> {
         if depth > DEPTH_MAX {
-            return Err(TankaError::Broken(format!(
+            return Err(TankaError::Internal(format!(
                 "more than {DEPTH_MAX} files import each other in a row"
             )));
         }
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
         let is_library = self.is_library(file);
         let mut found = BTreeSet::new();
         if !is_library {
-            found.extend(self.around(file));
+            found.extend(self.entrypoints_around(file));
         }
         let mut between = Vec::new();
         for (importer, imports) in &self.imports {
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the entry point of the environment that a file other than a library lies in, or else all entry points below its directory.
-    fn around(&self, file: &str) -> Vec<String> {
+    fn entrypoints_around(&self, file: &str) -> Vec<String> {
         let directory = parent(file).unwrap_or("");
         let mut existing = directory;
         while !self.listing.is_directory(existing) {
@@ -241,7 +241,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let here = RepoPath::parse(&walked).ok()?;
-            if let Entry::Symlink(target) = self.tree.entry(&here).ok()?? {
+            if let TreeEntry::Symlink(target) = self.tree.entry(&here).ok()?? {
                 links += 1;
                 let target = std::str::from_utf8(&target).ok().filter(|_| links <= LINKS_MAX)?;
                 walked = parent(&walked)?.to_owned();

@@ -1,12 +1,12 @@
 //! The questions to a renderer, and its answers.
 
-use crate::jsonnet::{Import, SecondOpinion, SecondOpinionWanted};
+use crate::jsonnet::{CrossCheckMode, CrossCheckResult, Import};
 use crate::model::RepoPath;
 use crate::tanka::TankaError;
 use crate::tanka::environment::Environment;
 use crate::tanka::layout::Layout;
 use crate::tanka::object::Object;
-use crate::tanka::spec::Parsed;
+use crate::tanka::spec::ParsedEnvironment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ pub struct Target {
     /// Depth of calls; 0 for the usual one.
     pub max_stack: u32,
     /// The wish for a cross-check by the second engine.
-    pub second_opinion: SecondOpinionWanted,
+    pub cross_check: CrossCheckMode,
 }
 
 impl Target {
     /// The environment at a path, given nothing.
-    pub fn at(path: impl Into<String>) -> Self {
+    pub fn from_path(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             ..Self::default()
@@ -40,7 +40,7 @@ impl Target {
 
 /// A rendered environment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rendered {
+pub struct RenderedEnvironment {
     /// The place of the environment.
     pub layout: Layout,
     /// The settings.
@@ -50,14 +50,14 @@ pub struct Rendered {
     /// Every file its value depends on. The settings of a static environment are not among them.
     pub imports: Arc<[Import]>,
     /// The result of the second engine's cross-check.
-    pub second_opinion: SecondOpinion,
+    pub cross_check: CrossCheckResult,
     /// Hints at text that should be written differently.
     pub warnings: Vec<String>,
 }
 
 /// One environment that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ListedEnvironment {
     /// The file it starts with.
     pub entrypoint: RepoPath,
     /// The settings.
@@ -77,7 +77,7 @@ pub struct EnvironmentFailure {
 #[derive(Debug, Default)]
 pub struct EnvironmentList {
     /// The environments that were found, by name.
-    pub environments: Vec<Found>,
+    pub environments: Vec<ListedEnvironment>,
     /// The environments that could not be looked into, by path.
     pub failures: Vec<EnvironmentFailure>,
     /// Hints at text that should be written differently, each once.
@@ -86,14 +86,14 @@ pub struct EnvironmentList {
 
 impl EnvironmentList {
     /// Sorts what was found by name and what failed by path.
-    pub(super) fn of(looked: Vec<(RepoPath, Result<Vec<Parsed>, TankaError>)>) -> Self {
+    pub(super) fn from_results(looked: Vec<(RepoPath, Result<Vec<ParsedEnvironment>, TankaError>)>) -> Self {
         let mut list = Self::default();
         for (entrypoint, found) in looked {
             match found {
                 Ok(found) => {
                     for parsed in found {
                         list.warnings.extend(parsed.warnings);
-                        list.environments.push(Found {
+                        list.environments.push(ListedEnvironment {
                             entrypoint: entrypoint.clone(),
                             environment: parsed.environment,
                         });

@@ -2,22 +2,22 @@
 //! values. One broken environment never hides the others.
 
 mod answer;
-mod whole;
+mod entrypoint;
 
-pub use answer::{EnvironmentFailure, EnvironmentList, Found, Rendered, Target};
-pub use whole::{Member, ValueHash, Whole};
+pub use answer::{EnvironmentFailure, EnvironmentList, ListedEnvironment, RenderedEnvironment, Target};
+pub use entrypoint::{EntrypointEnvironment, RenderedEntrypoint, ValueHash};
 
 use super::environment::Environment;
 use super::filter::Filter;
 use super::layout::{self, Layout};
-use super::listing::{Around, Listing, Lookup, Names};
+use super::listing::{Listing, PartialListing, TreeLookup, TreeNames};
+use super::memory_permit::MemoryPermit;
 use super::process::{is_environment, process};
 use super::reader::read;
-use super::room::Room;
-use super::script::{self, Script};
-use super::spec::{self, Parsed};
+use super::script::{self, EntrypointScript};
+use super::spec::{self, ParsedEnvironment};
 use super::{TankaError, extract, settings, version};
-use crate::jsonnet::{EvalError, Evaluated, Import, Request};
+use crate::jsonnet::{EvalError, EvalRequest, Evaluation, Import};
 use crate::model::RepoPath;
 use crate::parallel;
 use crate::workspace::Tree;
@@ -30,16 +30,20 @@ use tokio_util::sync::CancellationToken;
 #[async_trait]
 pub trait Evaluate: Send + Sync {
     /// The value of one program.
-    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError>;
+    async fn evaluate(
+        &self,
+        request: EvalRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluation, EvalError>;
 
     /// The values of several programs of one tenant, in their order. Each fails alone. `done` is called
     /// whenever there is an answer for one more.
     async fn evaluate_all(
         &self,
-        requests: Vec<Request>,
+        requests: Vec<EvalRequest>,
         done: &(dyn Fn() + Send + Sync),
         cancel: &CancellationToken,
-    ) -> Vec<Result<Evaluated, EvalError>> {
+    ) -> Vec<Result<Evaluation, EvalError>> {
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             answers.push(self.evaluate(request, cancel).await);
@@ -50,11 +54,11 @@ pub trait Evaluate: Send + Sync {
 
     /// Evaluates programs that nobody waits for: it makes way for everything else, and what it does not come to
     /// counts as cancelled.
-    async fn evaluate_aside(
+    async fn evaluate_in_background(
         &self,
-        requests: Vec<Request>,
+        requests: Vec<EvalRequest>,
         cancel: &CancellationToken,
-    ) -> Vec<Result<Evaluated, EvalError>> {
+    ) -> Vec<Result<Evaluation, EvalError>> {
         self.evaluate_all(requests, &|| {}, cancel).await
     }
 }
@@ -64,7 +68,7 @@ pub trait Evaluate: Send + Sync {
 pub struct Renderer {
     tree: Arc<dyn Tree>,
     evaluator: Arc<dyn Evaluate>,
-    room: Arc<Room>,
+    memory_permit: Arc<MemoryPermit>,
 }
 
 impl std::fmt::Debug for Renderer {
@@ -76,9 +80,9 @@ impl std::fmt::Debug for Renderer {
 }
 
 /// An environment's place, and its settings if it is static.
-struct Place {
+struct EnvironmentLocation {
     layout: Layout,
-    settings: Option<Parsed>,
+    settings: Option<ParsedEnvironment>,
 }
 
 impl Renderer {
@@ -87,39 +91,42 @@ impl Renderer {
         Self {
             tree,
             evaluator,
-            room: Arc::default(),
+            memory_permit: Arc::default(),
         }
     }
 
     /// Makes the renderer part of a larger work, which has its room.
     #[must_use]
-    pub fn in_room(mut self, room: &Arc<Room>) -> Self {
-        self.room = Arc::clone(room);
+    pub fn with_memory_permit(mut self, room: &Arc<MemoryPermit>) -> Self {
+        self.memory_permit = Arc::clone(room);
         self
     }
 
     /// True if what was rendered is large. It has the room of the process then.
     pub fn has_large(&self) -> bool {
-        self.room.is_large()
+        self.memory_permit.is_large()
     }
 
     /// Gives the room back before something else is evaluated. What is large was dropped before this.
-    pub async fn leave_room(&self) {
-        self.room.leave().await;
+    pub async fn release_memory(&self) {
+        self.memory_permit.release().await;
     }
 
     /// Renders one environment.
-    pub async fn show(
+    pub async fn render(
         &self,
         target: &Target,
         filter: &Filter,
         cancel: &CancellationToken,
-    ) -> Result<Rendered, TankaError> {
+    ) -> Result<RenderedEnvironment, TankaError> {
         let target = self.with_path(target, cancel).await?;
-        let Place { layout, settings } = self.place(&target.path).await?;
+        let EnvironmentLocation { layout, settings } = self.locate(&target.path).await?;
         match settings {
-            Some(settings) => self.show_static(&target, layout, settings, filter, cancel).await,
-            None => self.show_inline(&target, layout, filter, cancel).await,
+            Some(settings) => {
+                self.render_static(&target, layout, settings, filter, cancel)
+                    .await
+            }
+            None => self.render_inline(&target, layout, filter, cancel).await,
         }
     }
 
@@ -129,25 +136,25 @@ impl Renderer {
         target: &Target,
         cancel: &CancellationToken,
     ) -> Result<(RepoPath, Option<String>), TankaError> {
-        if let Some(entrypoint) = self.at(&target.path).await? {
+        if let Some(entrypoint) = self.find_entrypoint(&target.path).await? {
             return Ok((entrypoint, target.name.clone()));
         }
         let target = self.with_path(target, cancel).await?;
-        let place = self.place(&target.path).await?;
+        let place = self.locate(&target.path).await?;
         Ok((place.layout.entrypoint, target.name))
     }
 
     /// The file that the environment at a path starts with; `None` where nothing is. A path is not taken
     /// for a name here.
-    pub async fn at(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
+    pub async fn find_entrypoint(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
         let (renderer, path) = (self.clone(), path.to_owned());
-        blocking(move || renderer.at_once(&path)).await
+        blocking(move || renderer.find_entrypoint_blocking(&path)).await
     }
 
     /// Does the same as [`Self::at`], but may block to read the tree.
-    pub fn at_once(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
+    pub fn find_entrypoint_blocking(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
         match is_there(self.tree.as_ref(), path)? {
-            true => Ok(Some(place(self.tree.as_ref(), path)?.layout.entrypoint)),
+            true => Ok(Some(locate(self.tree.as_ref(), path)?.layout.entrypoint)),
             false => Ok(None),
         }
     }
@@ -165,8 +172,8 @@ impl Renderer {
         expression: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<Value, TankaError> {
-        let Place { layout, settings } = self.place(&target.path).await?;
-        let script = expression.map_or(Script::Whole, Script::Expression);
+        let EnvironmentLocation { layout, settings } = self.locate(&target.path).await?;
+        let script = expression.map_or(EntrypointScript::Whole, EntrypointScript::Expression);
         let environment = settings.map(|settings| settings.environment);
         let (value, _) = self
             .value(&layout, target, environment.as_ref(), &script, cancel)
@@ -180,10 +187,16 @@ impl Renderer {
         target: &Target,
         cancel: &CancellationToken,
     ) -> Result<Vec<Import>, TankaError> {
-        let Place { layout, settings } = self.place(&target.path).await?;
+        let EnvironmentLocation { layout, settings } = self.locate(&target.path).await?;
         let environment = settings.map(|settings| settings.environment);
         let (_, evaluated) = self
-            .value(&layout, target, environment.as_ref(), &Script::Whole, cancel)
+            .value(
+                &layout,
+                target,
+                environment.as_ref(),
+                &EntrypointScript::Whole,
+                cancel,
+            )
             .await?;
         Ok(evaluated.imports.to_vec())
     }
@@ -197,19 +210,19 @@ impl Renderer {
         let tree = Arc::clone(&self.tree);
         let directory = directory.to_owned();
         let places = blocking(move || {
-            let start = layout::start(&Lookup(tree.as_ref()), &directory)?;
+            let start = layout::start_directory(&TreeLookup(tree.as_ref()), &directory)?;
             let below = match start.as_str() {
-                "" => Listing::whole(tree.as_ref())?,
-                start => Listing::new(Arc::new(tree.below(start)?)),
+                "" => Listing::read(tree.as_ref())?,
+                start => Listing::new(Arc::new(tree.files_below(start)?)),
             };
-            let names = Around {
+            let names = PartialListing {
                 tree: tree.as_ref(),
                 start: &start,
                 below: &below,
             };
             let entrypoints = layout::entrypoints(&names, &below, &start)?;
             Ok(parallel::map(entrypoints, |entrypoint| {
-                let place = placed(tree.as_ref(), &names, entrypoint.as_str());
+                let place = locate_in(tree.as_ref(), &names, entrypoint.as_str());
                 (entrypoint, place)
             }))
         });
@@ -217,7 +230,7 @@ impl Renderer {
         if cancel.is_cancelled() {
             return Err(EvalError::Cancelled.into());
         }
-        Ok(EnvironmentList::of(looked))
+        Ok(EnvironmentList::from_results(looked))
     }
 
     /// The settings of the environments that are written in these entry points, without their objects. Each fails
@@ -230,14 +243,14 @@ impl Renderer {
         let tree = Arc::clone(&self.tree);
         let places = blocking(move || {
             let places = entrypoints.into_iter().map(|entrypoint| {
-                let place = place(tree.as_ref(), entrypoint.as_str());
+                let place = locate(tree.as_ref(), entrypoint.as_str());
                 (entrypoint, place)
             });
             Ok(places.collect())
         });
         let looked = self.environments(places.await?, cancel).await?;
         let settings = looked.into_iter().map(|(entrypoint, found)| {
-            let placed = |parsed: Parsed| parsed.placed(entrypoint.as_str());
+            let placed = |parsed: ParsedEnvironment| parsed.check_destination(entrypoint.as_str());
             let found = found.and_then(|found| found.into_iter().map(placed).collect());
             (entrypoint, found)
         });
@@ -248,13 +261,13 @@ impl Renderer {
     /// them, all in one batch.
     async fn environments(
         &self,
-        places: Vec<(RepoPath, Result<Place, TankaError>)>,
+        places: Vec<(RepoPath, Result<EnvironmentLocation, TankaError>)>,
         cancel: &CancellationToken,
-    ) -> Result<Vec<(RepoPath, Result<Vec<Parsed>, TankaError>)>, TankaError> {
+    ) -> Result<Vec<(RepoPath, Result<Vec<ParsedEnvironment>, TankaError>)>, TankaError> {
         let (mut looked, mut inline, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         for (entrypoint, place) in places {
             let settled = match place {
-                Ok(Place {
+                Ok(EnvironmentLocation {
                     layout,
                     settings: None,
                 }) => match self.environments_script(&layout) {
@@ -265,7 +278,7 @@ impl Renderer {
                     }
                     Err(error) => Err(error),
                 },
-                Ok(Place {
+                Ok(EnvironmentLocation {
                     settings: Some(settings),
                     ..
                 }) => Ok(vec![settings]),
@@ -283,7 +296,7 @@ impl Renderer {
                 let found = answer.map_err(TankaError::from);
                 (
                     entrypoint,
-                    found.and_then(|evaluated| environments_in(&layout, &evaluated)),
+                    found.and_then(|evaluated| parse_environments(&layout, &evaluated)),
                 )
             }))
         });
@@ -292,14 +305,14 @@ impl Renderer {
         Ok(looked)
     }
 
-    fn environments_script(&self, layout: &Layout) -> Result<Request, TankaError> {
-        let target = Target::at(layout.entrypoint.as_str());
+    fn environments_script(&self, layout: &Layout) -> Result<EvalRequest, TankaError> {
+        let target = Target::from_path(layout.entrypoint.as_str());
         script::request(
             Arc::clone(&self.tree),
             layout,
             &target,
             None,
-            &Script::Environments,
+            &EntrypointScript::Environments,
         )
     }
 
@@ -308,15 +321,15 @@ impl Renderer {
         if self.is_there(&target.path).await? || target.name.is_some() {
             return Ok(target.clone());
         }
-        let not_there = || TankaError::NotThere {
+        let not_there = || TankaError::NotFound {
             path: target.path.clone(),
         };
         let list = match self.list(".", cancel).await {
             Err(TankaError::NoRoot) => return Err(not_there()),
             list => list?,
         };
-        let is_named = |found: &&Found| found.environment.metadata.name == target.path;
-        let named: Vec<&Found> = list.environments.iter().filter(is_named).collect();
+        let is_named = |found: &&ListedEnvironment| found.environment.metadata.name == target.path;
+        let named: Vec<&ListedEnvironment> = list.environments.iter().filter(is_named).collect();
         let (first, others) = named.split_first().ok_or_else(not_there)?;
         if others.iter().any(|other| other.entrypoint != first.entrypoint) {
             return Err(TankaError::AmbiguousName {
@@ -332,44 +345,50 @@ impl Renderer {
         })
     }
 
-    async fn show_static(
+    async fn render_static(
         &self,
         target: &Target,
         layout: Layout,
-        settings: Parsed,
+        settings: ParsedEnvironment,
         filter: &Filter,
         cancel: &CancellationToken,
-    ) -> Result<Rendered, TankaError> {
-        let Parsed {
+    ) -> Result<RenderedEnvironment, TankaError> {
+        let ParsedEnvironment {
             environment,
             warnings,
             ..
         } = settings;
         version::check(&environment.spec.expect_versions.tanka)?;
         let (value, evaluated) = self
-            .value(&layout, target, Some(&environment), &Script::Whole, cancel)
+            .value(
+                &layout,
+                target,
+                Some(&environment),
+                &EntrypointScript::Whole,
+                cancel,
+            )
             .await?;
-        rendered(layout, environment, warnings, value, evaluated, filter).await
+        process_value(layout, environment, warnings, value, evaluated, filter).await
     }
 
-    async fn show_inline(
+    async fn render_inline(
         &self,
         target: &Target,
         layout: Layout,
         filter: &Filter,
         cancel: &CancellationToken,
-    ) -> Result<Rendered, TankaError> {
+    ) -> Result<RenderedEnvironment, TankaError> {
         let name = target.name.as_deref().filter(|name| !name.is_empty());
-        let script = name.map_or(Script::Whole, Script::Named);
+        let script = name.map_or(EntrypointScript::Whole, EntrypointScript::Named);
         let (mut value, evaluated) = self.value(&layout, target, None, &script, cancel).await?;
         if let Some(name) = name {
             value = match value.get_mut("found").map(Value::take) {
                 Some(found) => found,
-                None => return Err(no_single(target, name, &value["names"])),
+                None => return Err(no_single_match(target, name, &value["names"])),
             };
         }
         let bytes = evaluated.json.len();
-        let mut found = reading(bytes, move || extract::open_lists(extract::extract(value)?)).await?;
+        let mut found = run_on_reader(bytes, move || extract::open_lists(extract::extract(value)?)).await?;
         found.retain(is_environment);
         if found.len() > 1 {
             let mut names: Vec<String> = found.iter().map(|found| found.name().to_owned()).collect();
@@ -382,20 +401,20 @@ impl Renderer {
         let mut found = found.pop().ok_or_else(|| TankaError::NoMatch {
             path: target.path.clone(),
         })?;
-        let Parsed {
+        let ParsedEnvironment {
             environment,
             warnings,
             ..
         } = inline_settings(&layout, &found.value)?;
         version::check(&environment.spec.expect_versions.tanka)?;
         let data = found.value.get_mut("data").map(Value::take).unwrap_or_default();
-        rendered(layout, environment, warnings, data, evaluated, filter).await
+        process_value(layout, environment, warnings, data, evaluated, filter).await
     }
 
-    async fn place(&self, path: &str) -> Result<Place, TankaError> {
+    async fn locate(&self, path: &str) -> Result<EnvironmentLocation, TankaError> {
         let tree = Arc::clone(&self.tree);
         let path = path.to_owned();
-        blocking(move || place(tree.as_ref(), &path)).await
+        blocking(move || locate(tree.as_ref(), &path)).await
     }
 
     async fn value(
@@ -403,18 +422,18 @@ impl Renderer {
         layout: &Layout,
         target: &Target,
         environment: Option<&Environment>,
-        script: &Script<'_>,
+        script: &EntrypointScript<'_>,
         cancel: &CancellationToken,
-    ) -> Result<(Value, Evaluated), TankaError> {
+    ) -> Result<(Value, Evaluation), TankaError> {
         let environment = environment
             .map(serde_json::to_string)
             .transpose()
-            .map_err(|err| TankaError::Broken(err.to_string()))?;
+            .map_err(|err| TankaError::Internal(err.to_string()))?;
         let request = script::request(Arc::clone(&self.tree), layout, target, environment, script)?;
         let evaluated = self.evaluator.evaluate(request, cancel).await?;
-        self.room.enter(evaluated.json.len()).await;
-        let (json, room) = (evaluated.json.clone(), Arc::clone(&self.room));
-        let value = reading(json.len(), move || {
+        self.memory_permit.acquire(evaluated.json.len()).await;
+        let (json, room) = (evaluated.json.clone(), Arc::clone(&self.memory_permit));
+        let value = run_on_reader(json.len(), move || {
             // It goes along: nobody may wait for the value any more while it is read.
             let _room = room;
             serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string()))
@@ -424,25 +443,25 @@ impl Renderer {
 }
 
 fn is_there(tree: &dyn Tree, path: &str) -> Result<bool, TankaError> {
-    let (names, path) = (Lookup(tree), layout::normal(path)?);
+    let (names, path) = (TreeLookup(tree), layout::normalize_path(path)?);
     Ok(names.is_file(&path) || names.is_directory(&path))
 }
 
-fn place(tree: &dyn Tree, path: &str) -> Result<Place, TankaError> {
-    placed(tree, &Lookup(tree), path)
+fn locate(tree: &dyn Tree, path: &str) -> Result<EnvironmentLocation, TankaError> {
+    locate_in(tree, &TreeLookup(tree), path)
 }
 
-fn placed(tree: &dyn Tree, names: &dyn Names, path: &str) -> Result<Place, TankaError> {
+fn locate_in(tree: &dyn Tree, names: &dyn TreeNames, path: &str) -> Result<EnvironmentLocation, TankaError> {
     let layout = Layout::find(names, path)?;
     let settings = match layout.spec_file(names)? {
         Some(file) => Some(static_settings(tree, &layout, &file)?),
         None => None,
     };
-    Ok(Place { layout, settings })
+    Ok(EnvironmentLocation { layout, settings })
 }
 
 /// The environments a script found in an entry point.
-fn environments_in(layout: &Layout, evaluated: &Evaluated) -> Result<Vec<Parsed>, TankaError> {
+fn parse_environments(layout: &Layout, evaluated: &Evaluation) -> Result<Vec<ParsedEnvironment>, TankaError> {
     let value = serde_json::from_slice(&evaluated.json).map_err(|err| TankaError::Value(err.to_string()))?;
     let found = extract::open_lists(extract::extract(value)?)?;
     let environments = found.into_iter().filter(is_environment);
@@ -451,22 +470,22 @@ fn environments_in(layout: &Layout, evaluated: &Evaluated) -> Result<Vec<Parsed>
         .collect()
 }
 
-async fn rendered(
+async fn process_value(
     layout: Layout,
     environment: Environment,
     warnings: Vec<String>,
     data: Value,
-    evaluated: Evaluated,
+    evaluated: Evaluation,
     filter: &Filter,
-) -> Result<Rendered, TankaError> {
+) -> Result<RenderedEnvironment, TankaError> {
     let filter = filter.clone();
-    reading(evaluated.json.len(), move || {
-        Ok(Rendered {
+    run_on_reader(evaluated.json.len(), move || {
+        Ok(RenderedEnvironment {
             objects: process(data, &environment, &filter)?,
             layout,
             environment,
             imports: evaluated.imports,
-            second_opinion: evaluated.second_opinion,
+            cross_check: evaluated.cross_check,
             warnings,
         })
     })
@@ -474,7 +493,11 @@ async fn rendered(
 }
 
 /// The name and place of a static environment are where it is, whatever its settings say.
-fn static_settings(tree: &dyn Tree, layout: &Layout, file: &RepoPath) -> Result<Parsed, TankaError> {
+fn static_settings(
+    tree: &dyn Tree,
+    layout: &Layout,
+    file: &RepoPath,
+) -> Result<ParsedEnvironment, TankaError> {
     let content = tree.read(file)?.content;
     settings::check_file(&content, file.as_str())?;
     let mut parsed = spec::parse_file(&content, file.as_str())?;
@@ -485,7 +508,7 @@ fn static_settings(tree: &dyn Tree, layout: &Layout, file: &RepoPath) -> Result<
     Ok(parsed)
 }
 
-fn inline_settings(layout: &Layout, value: &Value) -> Result<Parsed, TankaError> {
+fn inline_settings(layout: &Layout, value: &Value) -> Result<ParsedEnvironment, TankaError> {
     settings::check_inline(value, layout.entrypoint.as_str())?;
     let mut parsed = spec::parse(value, layout.entrypoint.as_str())?;
     layout
@@ -494,7 +517,7 @@ fn inline_settings(layout: &Layout, value: &Value) -> Result<Parsed, TankaError>
     Ok(parsed)
 }
 
-fn no_single(target: &Target, name: &str, names: &Value) -> TankaError {
+fn no_single_match(target: &Target, name: &str, names: &Value) -> TankaError {
     let names = names.as_array().into_iter().flatten();
     let mut names: Vec<String> = names
         .filter_map(|name| name.as_str().map(str::to_owned))
@@ -512,13 +535,13 @@ fn no_single(target: &Target, name: &str, names: &Value) -> TankaError {
 }
 
 /// Works on values whose texts have that many bytes.
-async fn reading<T: Send + 'static>(
+async fn run_on_reader<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, TankaError> + Send + 'static,
 ) -> Result<T, TankaError> {
     read(bytes, work)
         .await
-        .unwrap_or_else(|why| Err(TankaError::Broken(why)))
+        .unwrap_or_else(|why| Err(TankaError::Internal(why)))
 }
 
 /// Reading a tree may block.
@@ -527,7 +550,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, TankaError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(err) => Err(TankaError::Broken(err.to_string())),
+        Err(err) => Err(TankaError::Internal(err.to_string())),
     }
 }
 

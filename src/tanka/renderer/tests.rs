@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{Evaluate, Renderer, Target};
-use crate::jsonnet::{Entry, EvalError, Evaluated, Request, SecondOpinion};
-use crate::tanka::testing::Files;
+use crate::jsonnet::{CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation};
+use crate::tanka::testing::ReadOnlyTree;
 use crate::tanka::{Filter, TankaError};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,23 +14,27 @@ use tokio_util::sync::CancellationToken;
 
 /// Answers by the directory of the entry: what the file is worth, and what a script about it is.
 #[derive(Default)]
-struct Known {
+struct StubEvaluator {
     files: Vec<(&'static str, Value)>,
     scripts: Vec<(&'static str, Value)>,
-    asked: Mutex<Vec<Request>>,
+    requests: Mutex<Vec<EvalRequest>>,
 }
 
 #[async_trait]
-impl Evaluate for Known {
-    async fn evaluate(&self, request: Request, cancel: &CancellationToken) -> Result<Evaluated, EvalError> {
+impl Evaluate for StubEvaluator {
+    async fn evaluate(
+        &self,
+        request: EvalRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluation, EvalError> {
         if cancel.is_cancelled() {
             return Err(EvalError::Cancelled);
         }
         let (known, path) = match &request.entry {
-            Entry::File(path) => (&self.files, path.clone()),
-            Entry::Snippet { name, .. } => (&self.scripts, name.clone()),
+            EntryPoint::File(path) => (&self.files, path.clone()),
+            EntryPoint::Snippet { name, .. } => (&self.scripts, name.clone()),
         };
-        self.asked.lock().unwrap().push(request);
+        self.requests.lock().unwrap().push(request);
         let directory = path.parent().unwrap_or_default();
         let value = known.iter().find(|(known, _)| *known == directory);
         let Some((_, value)) = value else {
@@ -39,10 +43,10 @@ impl Evaluate for Known {
                 trace: Vec::new(),
             });
         };
-        Ok(Evaluated {
+        Ok(Evaluation {
             json: Bytes::from(value.to_string()),
             imports: Arc::default(),
-            second_opinion: SecondOpinion::NotAsked,
+            cross_check: CrossCheckResult::NotRun,
         })
     }
 }
@@ -59,10 +63,10 @@ fn inline(name: &str, data: Value) -> Value {
     })
 }
 
-fn renderer(known: Known) -> (Renderer, Arc<Known>) {
+fn renderer(known: StubEvaluator) -> (Renderer, Arc<StubEvaluator>) {
     let spec =
         "{\"metadata\":{\"name\":\"ignored\",\"labels\":{\"l\":\"1\"}},\"spec\":{\"namespace\":\"dev-ns\"}}";
-    let tree = Files::new(&[
+    let tree = ReadOnlyTree::new(&[
         ("jsonnetfile.json", "{}"),
         ("environments/dev/main.jsonnet", ""),
         ("environments/dev/spec.json", spec),
@@ -81,7 +85,7 @@ fn renderer(known: Known) -> (Renderer, Arc<Known>) {
 
 async fn show(renderer: &Renderer, target: &Target) -> Result<Vec<String>, String> {
     let rendered = renderer
-        .show(target, &Filter::default(), &CancellationToken::new())
+        .render(target, &Filter::default(), &CancellationToken::new())
         .await
         .map_err(|err| err.to_string())?;
     Ok(rendered
@@ -94,7 +98,7 @@ async fn show(renderer: &Renderer, target: &Target) -> Result<Vec<String>, Strin
 fn named(path: &str, name: &str) -> Target {
     Target {
         name: Some(name.to_owned()),
-        ..Target::at(path)
+        ..Target::from_path(path)
     }
 }
 
@@ -102,13 +106,13 @@ fn named(path: &str, name: &str) -> Target {
 #[tokio::test]
 async fn a_static_environment_is_named_after_its_place_and_knows_itself() {
     let files = vec![("environments/dev", json!({ "a": config_map("a") }))];
-    let (renderer, known) = renderer(Known {
+    let (renderer, known) = renderer(StubEvaluator {
         files,
-        ..Known::default()
+        ..StubEvaluator::default()
     });
-    let shown = show(&renderer, &Target::at("environments/dev")).await;
+    let shown = show(&renderer, &Target::from_path("environments/dev")).await;
     assert_eq!(shown, Ok(vec!["ConfigMap dev-ns/a".to_owned()]));
-    let asked = known.asked.lock().unwrap();
+    let asked = known.requests.lock().unwrap();
     assert_eq!(
         asked[0].ext_code["tanka.dev/environment"],
         "{\"apiVersion\":\"tanka.dev/v1alpha1\",\"kind\":\"Environment\",\"metadata\":{\"name\":\"environments/dev\",\
@@ -125,17 +129,17 @@ async fn a_static_environment_is_named_after_its_place_and_knows_itself() {
 async fn one_inline_environment_needs_no_name_and_several_do() {
     let data = json!({ "c": config_map("c") });
     let files = vec![("environments/inline", json!([inline("one", data.clone())]))];
-    let (one, _) = renderer(Known {
+    let (one, _) = renderer(StubEvaluator {
         files,
-        ..Known::default()
+        ..StubEvaluator::default()
     });
-    let target = Target::at("environments/inline");
+    let target = Target::from_path("environments/inline");
     assert_eq!(show(&one, &target).await, Ok(vec!["ConfigMap ns/c".to_owned()]));
 
     let several = json!({ "b": inline("b", data.clone()), "a": [inline("a", data)] });
-    let (several, _) = renderer(Known {
+    let (several, _) = renderer(StubEvaluator {
         files: vec![("environments/inline", several)],
-        ..Known::default()
+        ..StubEvaluator::default()
     });
     assert_eq!(
         show(&several, &target).await,
@@ -148,9 +152,9 @@ async fn one_inline_environment_needs_no_name_and_several_do() {
 async fn a_name_selects_one_environment_or_says_which_match() {
     let answer = |answer: Value| {
         let scripts = vec![("environments/inline", answer)];
-        renderer(Known {
+        renderer(StubEvaluator {
             scripts,
-            ..Known::default()
+            ..StubEvaluator::default()
         })
         .0
     };
@@ -178,9 +182,9 @@ async fn broken_environments_do_not_hide_the_others() {
         "environments/inline",
         json!([inline("z", json!(null)), inline("a", json!(null))]),
     )];
-    let (renderer, _) = renderer(Known {
+    let (renderer, _) = renderer(StubEvaluator {
         scripts,
-        ..Known::default()
+        ..StubEvaluator::default()
     });
     let list = renderer.list(".", &CancellationToken::new()).await.unwrap();
     let names = list
@@ -222,38 +226,38 @@ async fn broken_environments_do_not_hide_the_others() {
 #[tokio::test]
 async fn the_name_of_an_environment_is_as_good_as_its_path() {
     let one = inline("prod-eu", json!([config_map("x")]));
-    let (renderer, known) = renderer(Known {
+    let (renderer, known) = renderer(StubEvaluator {
         // The list and the choice are answered alike: both see what they look for.
         scripts: vec![("environments/inline", json!([one]))],
-        ..Known::default()
+        ..StubEvaluator::default()
     });
-    let missing = show(&renderer, &Target::at("nowhere")).await;
+    let missing = show(&renderer, &Target::from_path("nowhere")).await;
     let missing = missing.unwrap_err();
     let says = [
         "found no matching environments; run 'drydock tanka env list .' to view available options.",
         "`nowhere` is not in the repository, neither as a path nor as the name of an environment.",
     ];
     assert!(says.iter().all(|text| missing.contains(text)), "{missing}");
-    let asked_before = known.asked.lock().unwrap().len();
+    let asked_before = known.requests.lock().unwrap().len();
     let _ = renderer
-        .show(
-            &Target::at("prod-eu"),
+        .render(
+            &Target::from_path("prod-eu"),
             &Filter::default(),
             &CancellationToken::new(),
         )
         .await;
-    let asked = known.asked.lock().unwrap();
+    let asked = known.requests.lock().unwrap();
     let last = asked.last().unwrap();
     assert!(asked.len() > asked_before);
     assert_eq!(last.ext_code["drydock.dev/name"], "\"prod-eu\"");
     assert!(
-        matches!(&last.entry, Entry::Snippet { name, .. } if name.parent() == Some("environments/inline"))
+        matches!(&last.entry, EntryPoint::Snippet { name, .. } if name.parent() == Some("environments/inline"))
     );
 }
 
 #[tokio::test]
 async fn a_stopped_list_is_stopped() {
-    let (renderer, _) = renderer(Known::default());
+    let (renderer, _) = renderer(StubEvaluator::default());
     let cancel = CancellationToken::new();
     cancel.cancel();
     let stopped = renderer.list(".", &cancel).await;
@@ -267,11 +271,11 @@ async fn a_stopped_list_is_stopped() {
 async fn a_value_that_nests_too_deeply_is_an_error() {
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     let files = vec![("environments/dev", deep)];
-    let (renderer, _) = renderer(Known {
+    let (renderer, _) = renderer(StubEvaluator {
         files,
-        ..Known::default()
+        ..StubEvaluator::default()
     });
-    let refused = show(&renderer, &Target::at("environments/dev"))
+    let refused = show(&renderer, &Target::from_path("environments/dev"))
         .await
         .unwrap_err();
     assert!(

@@ -1,39 +1,39 @@
 //! `helm_dependency_list`: the dependencies of a chart, and whether they are there.
 
-use super::Bench;
+use super::ChartContext;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::arguments::{Arguments, PathArgument};
-use crate::tool::work::Work;
+use crate::tool::adapter::ToolBody;
+use crate::tool::arguments::{PathArgument, ToolArguments};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) struct List;
+pub(super) struct HelmDependencyList;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListArguments {
+pub(super) struct HelmListArguments {
     /// Directory of the chart, relative to the repository root.
     path: PathArgument,
 }
 
-impl Arguments for ListArguments {
+impl ToolArguments for HelmListArguments {
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("chart", "path"), ("directory", "path"), ("dir", "path")];
 }
 
-impl Work for List {
-    type Arguments = ListArguments;
-    type On = Bench;
+impl ToolBody for HelmDependencyList {
+    type Arguments = HelmListArguments;
+    type CallContext = ChartContext;
 
     const NAME: &'static str = "helm_dependency_list";
     const DESCRIPTION: &'static str = "Lists the dependencies of a Helm chart: name, version, repository, and whether each is in `charts/`.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(bench: &Bench, arguments: ListArguments) -> Result<String, ToolError> {
-        let tree = bench.desk.tree.as_ref();
+    fn run(bench: &ChartContext, arguments: HelmListArguments) -> Result<String, ToolError> {
+        let tree = bench.policy.tree.as_ref();
         Ok(bench
             .helm
-            .dependencies(tree, &arguments.path.checked()?, &|| bench.stopped())?)
+            .dependencies(tree, &arguments.path.parse()?, &|| bench.stopped())?)
     }
 }

@@ -9,37 +9,37 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use super::desk::Desk;
-use super::work::Framed;
+use super::adapter::ToolAdapter;
+use super::write_policy::WritePolicy;
 use super::{Tool, ToolError};
-use crate::helm::{Helm, HelmError, Pack, Packed};
-use crate::jsonnet::Places;
+use crate::helm::{Helm, HelmError, PackMode, PackResult};
+use crate::jsonnet::FairSlots;
 use crate::model::RepoPath;
 use std::sync::Arc;
 
 /// The desk and the helm that these tools work with.
-pub(super) struct Bench {
-    desk: Desk,
+pub(super) struct ChartContext {
+    policy: WritePolicy,
     helm: Arc<Helm>,
 }
 
 /// Every tool for charts; none without a helm. Those that may download take turns.
-pub(super) fn all(helm: Option<&Arc<Helm>>, downloads: &Places) -> Vec<Arc<dyn Tool>> {
+pub(super) fn all(helm: Option<&Arc<Helm>>, downloads: &FairSlots) -> Vec<Arc<dyn Tool>> {
     let Some(helm) = helm else {
         return Vec::new();
     };
     let bench = || {
         let helm = Arc::clone(helm);
-        move |cx: super::Context<'_>| Bench {
-            desk: Desk::from(cx),
+        move |cx: super::Context<'_>| ChartContext {
+            policy: WritePolicy::from(cx),
             helm: Arc::clone(&helm),
         }
     };
     vec![
-        Arc::new(Framed::<build::Build>::on(bench()).in_turn(downloads)),
-        Arc::new(Framed::<lint::Lint>::on(bench())),
-        Arc::new(Framed::<list::List>::on(bench())),
-        Arc::new(Framed::<update::Update>::on(bench()).in_turn(downloads)),
+        Arc::new(ToolAdapter::<build::HelmDependencyBuild>::with_context(bench()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<lint::HelmLint>::with_context(bench())),
+        Arc::new(ToolAdapter::<list::HelmDependencyList>::with_context(bench())),
+        Arc::new(ToolAdapter::<update::HelmDependencyUpdate>::with_context(bench()).limited_by(downloads)),
     ]
 }
 
@@ -49,28 +49,28 @@ impl From<HelmError> for ToolError {
     }
 }
 
-impl Bench {
+impl ChartContext {
     /// Helm ends with the turn.
     fn stopped(&self) -> bool {
-        self.desk.cancel.is_cancelled()
+        self.policy.cancel.is_cancelled()
     }
 
-    fn pack(&self, chart: &RepoPath, how: Pack) -> Result<String, ToolError> {
+    fn pack(&self, chart: &RepoPath, how: PackMode) -> Result<String, ToolError> {
         // Who may not change the chart has nothing fetched for them.
         let file = RepoPath::parse(&format!("{chart}/Chart.yaml"));
-        self.desk
+        self.policy
             .admit_write(&file.map_err(|why| ToolError::Failed(why.to_string()))?)
             .map(drop)?;
-        let tree = self.desk.tree.as_ref();
-        let packed = self.helm.pack(tree, chart, how, &self.desk.watch)?;
-        self.desk.place(&packed.changes)?;
-        Ok(told(&packed))
+        let tree = self.policy.tree.as_ref();
+        let packed = self.helm.pack(tree, chart, how, &self.policy.watch)?;
+        self.policy.apply_files(&packed.changes)?;
+        Ok(format_result(&packed))
     }
 }
 
 /// Returns the output of helm, and the files that are different now.
-fn told(packed: &Packed) -> String {
-    let mut lines: Vec<String> = packed.said.lines().map(str::to_owned).collect();
+fn format_result(packed: &PackResult) -> String {
+    let mut lines: Vec<String> = packed.output.lines().map(str::to_owned).collect();
     lines.extend(packed.changes.iter().map(|(path, content)| match content {
         Some(_) => format!("wrote {path}"),
         None => format!("deleted {path}"),

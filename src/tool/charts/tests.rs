@@ -2,41 +2,44 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::build::Build;
-use super::lint::Lint;
-use super::list::List;
-use super::update::Update;
-use super::{Bench, Packed, all, told};
+use super::build::HelmDependencyBuild;
+use super::lint::HelmLint;
+use super::list::HelmDependencyList;
+use super::update::HelmDependencyUpdate;
+use super::{ChartContext, PackResult, all, format_result};
 use crate::access::Role;
-use crate::jsonnet::Places;
+use crate::jsonnet::FairSlots;
 use crate::model::Effect;
 use crate::tool::ToolError;
+use crate::tool::adapter::{ToolBody, escape_error, perform};
 use crate::tool::arguments::bind;
-use crate::tool::desk::Desk;
 use crate::tool::schema;
-use crate::tool::testing::{desk, desk_of, failure, no_helm, path, paths_outside};
-use crate::tool::work::{Work, perform, readable};
+use crate::tool::testing::{failure, no_helm, path, paths_outside, write_policy, write_policy_for};
+use crate::tool::write_policy::WritePolicy;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn bench(desk: Desk) -> Bench {
-    Bench {
-        desk,
+fn chart_context(desk: WritePolicy) -> ChartContext {
+    ChartContext {
+        policy: desk,
         helm: no_helm(),
     }
 }
 
-fn call<W: Work<On = Bench>>(bench: &Bench, arguments: Value) -> Result<String, ToolError> {
+fn call<W: ToolBody<CallContext = ChartContext>>(
+    bench: &ChartContext,
+    arguments: Value,
+) -> Result<String, ToolError> {
     let schema = schema::render::<W::Arguments>();
-    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(readable)?;
+    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
     perform::<W>(bench, arguments)
 }
 
 /// TK-49
 #[test]
 fn without_a_helm_there_are_no_tools_for_charts() {
-    let downloads = Places::new(1);
+    let downloads = FairSlots::new(1);
     assert!(all(None, &downloads).is_empty());
     let tools = all(Some(&no_helm()), &downloads);
     let offered: Vec<(&str, Effect)> = tools
@@ -55,25 +58,25 @@ fn without_a_helm_there_are_no_tools_for_charts() {
 /// T35, T50
 #[test]
 fn charts_outside_are_refused() {
-    let bench = bench(desk(&[("charts/web/Chart.yaml", "name: web\n")]));
+    let bench = chart_context(write_policy(&[("charts/web/Chart.yaml", "name: web\n")]));
     for text in paths_outside() {
         let arguments = || json!({ "path": text });
         for refused in [
-            call::<Build>(&bench, arguments()),
-            call::<Lint>(&bench, arguments()),
-            call::<List>(&bench, arguments()),
-            call::<Update>(&bench, arguments()),
+            call::<HelmDependencyBuild>(&bench, arguments()),
+            call::<HelmLint>(&bench, arguments()),
+            call::<HelmDependencyList>(&bench, arguments()),
+            call::<HelmDependencyUpdate>(&bench, arguments()),
         ] {
             let refused = failure(refused);
             let says = refused.contains("outside the repository") || refused.contains("git metadata");
             assert!(says, "{text:.60}: {refused}");
         }
     }
-    let missing = failure(call::<Lint>(&bench, json!({ "path": "charts" })));
+    let missing = failure(call::<HelmLint>(&bench, json!({ "path": "charts" })));
     assert_eq!(missing, "chart `charts`: there is no `charts/Chart.yaml`");
-    let broken = failure(call::<Lint>(&bench, json!({ "chart": "charts/web" })));
+    let broken = failure(call::<HelmLint>(&bench, json!({ "chart": "charts/web" })));
     assert!(broken.starts_with("helm: the jail did not start"), "{broken}");
-    assert_eq!(bench.desk.tree.changes().unwrap(), []);
+    assert_eq!(bench.policy.tree.changes().unwrap(), []);
 }
 
 const FETCHED: (&str, &str) = (
@@ -85,11 +88,11 @@ const FETCHED: (&str, &str) = (
 #[test]
 fn nothing_is_fetched_for_who_may_not_write_or_where_no_host_is_allowed() {
     let arguments = || json!({ "path": "charts/web" });
-    let viewer = bench(desk_of(&[FETCHED], Role::Viewer, &["**"]));
-    let refused = failure(call::<Update>(&viewer, arguments()));
+    let viewer = chart_context(write_policy_for(&[FETCHED], Role::Viewer, &["**"]));
+    let refused = failure(call::<HelmDependencyUpdate>(&viewer, arguments()));
     assert!(!refused.contains("network"), "{refused}");
-    let editor = bench(desk(&[FETCHED]));
-    let off = failure(call::<Build>(&editor, arguments()));
+    let editor = chart_context(write_policy(&[FETCHED]));
+    let off = failure(call::<HelmDependencyBuild>(&editor, arguments()));
     assert_eq!(
         off,
         "chart `charts/web`: dependency `redis`: the network is off for charts; an operator allows hosts with \
@@ -104,26 +107,26 @@ fn what_was_packed_is_admitted_before_it_is_written() {
         (path("charts/web/charts/old-1.tgz"), None),
     ]);
     let files = [("charts/web/charts/old-1.tgz", "x")];
-    let viewer = desk_of(&files, Role::Viewer, &["**"]);
-    assert!(viewer.place(&changes).is_err());
+    let viewer = write_policy_for(&files, Role::Viewer, &["**"]);
+    assert!(viewer.apply_files(&changes).is_err());
     assert_eq!(viewer.tree.changes().unwrap(), []);
-    let mut editor = desk(&files);
+    let mut editor = write_policy(&files);
     editor.files_changed_max = 1;
-    let refused = failure(editor.place(&changes));
+    let refused = failure(editor.apply_files(&changes));
     assert_eq!(
         refused,
         "this would change 2 files, and the change budget is 1: nothing was written"
     );
     assert_eq!(editor.tree.changes().unwrap(), []);
     editor.files_changed_max = 2;
-    editor.place(&changes).unwrap();
+    editor.apply_files(&changes).unwrap();
     assert_eq!(*editor.tree.files().unwrap(), [path("charts/web/Chart.lock")]);
-    let packed = Packed {
-        said: "Saving 1 charts".to_owned(),
+    let packed = PackResult {
+        output: "Saving 1 charts".to_owned(),
         changes,
     };
     assert_eq!(
-        told(&packed),
+        format_result(&packed),
         "Saving 1 charts\nwrote charts/web/Chart.lock\ndeleted charts/web/charts/old-1.tgz"
     );
 }

@@ -1,36 +1,36 @@
 //! `jb_list`: what a project asks for, and what is locked.
 
-use super::Shelf;
+use super::PackageContext;
 use crate::bundler;
 use crate::model::{Effect, one_line};
 use crate::tool::ToolError;
-use crate::tool::arguments::Arguments;
-use crate::tool::work::Work;
+use crate::tool::adapter::ToolBody;
+use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) struct List;
+pub(super) struct JbList;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListArguments {
+pub(super) struct JbListArguments {
     /// Directory of the project, relative to the repository root; `.` is the root.
     path: String,
 }
 
-impl Arguments for ListArguments {
+impl ToolArguments for JbListArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 
-impl Work for List {
-    type Arguments = ListArguments;
-    type On = Shelf;
+impl ToolBody for JbList {
+    type Arguments = JbListArguments;
+    type CallContext = PackageContext;
 
     const NAME: &'static str = "jb_list";
     const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version `jsonnetfile.json` asks for and the commit that is locked.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(shelf: &Shelf, arguments: ListArguments) -> Result<String, ToolError> {
+    fn run(shelf: &PackageContext, arguments: JbListArguments) -> Result<String, ToolError> {
         let listed = bundler::list(shelf.project(&arguments.path)?)?;
         if listed.is_empty() {
             return Ok("no packages are listed or locked".to_owned());

@@ -10,11 +10,13 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use super::desk::Desk;
-use super::work::Framed;
+use super::adapter::ToolAdapter;
+use super::write_policy::WritePolicy;
 use super::{Tool, ToolError};
-use crate::bundler::{self, BundlerError, Fate, Fetch, Package, Prepared, Project};
-use crate::jsonnet::Places;
+use crate::bundler::{
+    self, BundlerError, Fetch, PackageChange, PackageChangeKind, PreparedOperation, Project,
+};
+use crate::jsonnet::FairSlots;
 use crate::model::one_line;
 use std::sync::Arc;
 
@@ -22,26 +24,26 @@ use std::sync::Arc;
 const COMMIT_CHARS: usize = 12;
 
 /// The desk and the source of packages that these tools work with.
-pub(super) struct Shelf {
-    desk: Desk,
+pub(super) struct PackageContext {
+    policy: WritePolicy,
     fetch: Arc<dyn Fetch>,
 }
 
 /// Every tool for packages. Those that may download take turns.
-pub(super) fn all(fetch: &Arc<dyn Fetch>, downloads: &Places) -> Vec<Arc<dyn Tool>> {
+pub(super) fn all(fetch: &Arc<dyn Fetch>, downloads: &FairSlots) -> Vec<Arc<dyn Tool>> {
     let shelf = || {
         let fetch = Arc::clone(fetch);
-        move |cx: super::Context<'_>| Shelf {
-            desk: Desk::from(cx),
+        move |cx: super::Context<'_>| PackageContext {
+            policy: WritePolicy::from(cx),
             fetch: Arc::clone(&fetch),
         }
     };
     vec![
-        Arc::new(Framed::<init::Init>::on(shelf())),
-        Arc::new(Framed::<install::Install>::on(shelf()).in_turn(downloads)),
-        Arc::new(Framed::<list::List>::on(shelf())),
-        Arc::new(Framed::<plan::Plan>::on(shelf()).in_turn(downloads)),
-        Arc::new(Framed::<update::Update>::on(shelf()).in_turn(downloads)),
+        Arc::new(ToolAdapter::<init::JbInit>::with_context(shelf())),
+        Arc::new(ToolAdapter::<install::JbInstall>::with_context(shelf()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<list::JbList>::with_context(shelf())),
+        Arc::new(ToolAdapter::<plan::JbPlan>::with_context(shelf()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<update::JbUpdate>::with_context(shelf()).limited_by(downloads)),
     ]
 }
 
@@ -51,23 +53,24 @@ impl From<BundlerError> for ToolError {
     }
 }
 
-impl Shelf {
+impl PackageContext {
     fn project<'a>(&'a self, path: &'a str) -> Result<Project<'a>, ToolError> {
-        Ok(Project::new(self.desk.tree.as_ref(), path)?)
+        Ok(Project::new(self.policy.tree.as_ref(), path)?)
     }
 
     /// Refuses who may not change the project, before anything is downloaded for them.
     fn admit(&self, project: Project<'_>) -> Result<(), ToolError> {
-        self.desk.admit_write(&project.path(bundler::FILE)?).map(drop)
+        self.policy.admit_write(&project.path(bundler::FILE)?).map(drop)
     }
 
-    fn put(&self, project: Project<'_>, prepared: &Prepared) -> Result<(), ToolError> {
-        self.desk.put(&project.path(bundler::FILE)?, prepared)
+    fn put(&self, project: Project<'_>, prepared: &PreparedOperation) -> Result<(), ToolError> {
+        self.policy
+            .apply_packages(&project.path(bundler::FILE)?, prepared)
     }
 }
 
 /// Returns the changes an operation makes, or would make, line by line.
-fn told(prepared: &Prepared, nothing: &str) -> String {
+fn format_changes(prepared: &PreparedOperation, nothing: &str) -> String {
     let mut lines: Vec<String> = prepared
         .packages
         .iter()
@@ -95,7 +98,7 @@ fn told(prepared: &Prepared, nothing: &str) -> String {
     lines.join("\n")
 }
 
-fn line(package: &Package) -> Option<String> {
+fn line(package: &PackageChange) -> Option<String> {
     let commit = |version: &Option<String>| match version.as_deref() {
         None | Some("") => "local".to_owned(),
         Some(version) => version.chars().take(COMMIT_CHARS).collect(),
@@ -107,10 +110,10 @@ fn line(package: &Package) -> Option<String> {
         .as_ref()
         .map_or_else(String::new, |url| format!(" ({url})"));
     match package.fate {
-        Fate::Added => Some(format!("added {name} at {to}")),
-        Fate::Updated => Some(format!("updated {name} from {from} to {to}{compare}")),
-        Fate::Restored => Some(format!("restored {name} at {to}")),
-        Fate::Removed => Some(format!("removed {name}, which was at {from}")),
-        Fate::Kept => None,
+        PackageChangeKind::Added => Some(format!("added {name} at {to}")),
+        PackageChangeKind::Updated => Some(format!("updated {name} from {from} to {to}{compare}")),
+        PackageChangeKind::Restored => Some(format!("restored {name} at {to}")),
+        PackageChangeKind::Removed => Some(format!("removed {name}, which was at {from}")),
+        PackageChangeKind::Kept => None,
     }
 }

@@ -2,20 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::Shelf;
-use super::init::Init;
-use super::install::Install;
-use super::list::List;
-use super::plan::Plan;
-use super::update::Update;
+use super::PackageContext;
+use super::init::JbInit;
+use super::install::JbInstall;
+use super::list::JbList;
+use super::plan::JbPlan;
+use super::update::JbUpdate;
 use crate::access::Role;
-use crate::bundler::Offline;
+use crate::bundler::OfflineFetcher;
 use crate::tool::ToolError;
+use crate::tool::adapter::{ToolBody, escape_error, perform};
 use crate::tool::arguments::bind;
-use crate::tool::desk::Desk;
 use crate::tool::schema;
-use crate::tool::testing::{desk, desk_of, failure, path, paths_outside};
-use crate::tool::work::{Work, perform, readable};
+use crate::tool::testing::{failure, path, paths_outside, write_policy, write_policy_for};
+use crate::tool::write_policy::WritePolicy;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -23,53 +23,56 @@ const LOCAL: &str =
     r#"{"version": 1, "dependencies": [{"source": {"local": {"directory": "libs/x"}}, "version": ""}]}"#;
 const REMOTE: &str = r#"{"version": 1, "dependencies": [{"source": {"git": {"remote": "https://github.com/org/c.git", "subdir": ""}}, "version": "v1"}]}"#;
 
-fn shelf(desk: Desk) -> Shelf {
-    Shelf {
-        desk,
-        fetch: Arc::new(Offline),
+fn package_context(desk: WritePolicy) -> PackageContext {
+    PackageContext {
+        policy: desk,
+        fetch: Arc::new(OfflineFetcher),
     }
 }
 
-fn call<W: Work<On = Shelf>>(shelf: &Shelf, arguments: Value) -> Result<String, ToolError> {
+fn call<W: ToolBody<CallContext = PackageContext>>(
+    shelf: &PackageContext,
+    arguments: Value,
+) -> Result<String, ToolError> {
     let schema = schema::render::<W::Arguments>();
-    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(readable)?;
+    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
     perform::<W>(shelf, arguments)
 }
 
 /// TK-44, TK-45, TK-47
 #[test]
 fn a_project_is_begun_installed_and_listed() {
-    let shelf = shelf(desk(&[("libs/x/x.libsonnet", "{}")]));
-    let begun = call::<Init>(&shelf, json!({ "path": "." })).unwrap();
+    let shelf = package_context(write_policy(&[("libs/x/x.libsonnet", "{}")]));
+    let begun = call::<JbInit>(&shelf, json!({ "path": "." })).unwrap();
     assert_eq!(begun, "wrote jsonnetfile.json");
-    let again = failure(call::<Init>(&shelf, json!({ "path": "." })));
+    let again = failure(call::<JbInit>(&shelf, json!({ "path": "." })));
     assert_eq!(again, "jsonnetfile.json already exists");
     assert_eq!(
-        call::<List>(&shelf, json!({ "path": "." })).unwrap(),
+        call::<JbList>(&shelf, json!({ "path": "." })).unwrap(),
         "no packages are listed or locked"
     );
-    let planned = call::<Plan>(&shelf, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
+    let planned = call::<JbPlan>(&shelf, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
     assert_eq!(
         planned,
         "added x at local\nLOCAL x -> libs/x\n3 files differ from before\nnothing was written"
     );
     assert_eq!(
-        shelf.desk.tree.changes().unwrap().len(),
+        shelf.policy.tree.changes().unwrap().len(),
         1,
         "a plan writes nothing"
     );
-    let installed = call::<Install>(&shelf, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
+    let installed = call::<JbInstall>(&shelf, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
     assert_eq!(
         installed,
         "added x at local\nLOCAL x -> libs/x\n3 files differ from before"
     );
-    let link = shelf.desk.tree.stored(&path("vendor/x")).unwrap().unwrap();
+    let link = shelf.policy.tree.read_stored(&path("vendor/x")).unwrap().unwrap();
     assert_eq!(link.content, &b"../libs/x"[..]);
     assert_eq!(
-        call::<List>(&shelf, json!({ "path": "." })).unwrap(),
+        call::<JbList>(&shelf, json!({ "path": "." })).unwrap(),
         "x in `libs/x`: local, locked: local"
     );
-    let again = call::<Install>(&shelf, json!({ "path": "." })).unwrap();
+    let again = call::<JbInstall>(&shelf, json!({ "path": "." })).unwrap();
     assert_eq!(again, "1 package is as locked\neverything was in place");
 }
 
@@ -77,17 +80,17 @@ fn a_project_is_begun_installed_and_listed() {
 #[test]
 fn without_a_network_the_key_to_set_is_named() {
     let lock = ("jsonnetfile.lock.json", REMOTE);
-    let shelf = shelf(desk(&[("jsonnetfile.json", REMOTE), lock]));
+    let shelf = package_context(write_policy(&[("jsonnetfile.json", REMOTE), lock]));
     let off = "failed to install packages: downloading: `github.com/org/c`: the network is off for packages; \
                an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]";
     for failed in [
-        call::<Install>(&shelf, json!({ "path": "." })),
-        call::<Update>(&shelf, json!({ "path": "." })),
-        call::<Plan>(&shelf, json!({ "path": ".", "update": true })),
+        call::<JbInstall>(&shelf, json!({ "path": "." })),
+        call::<JbUpdate>(&shelf, json!({ "path": "." })),
+        call::<JbPlan>(&shelf, json!({ "path": ".", "update": true })),
     ] {
         assert_eq!(failure(failed), off);
     }
-    assert_eq!(shelf.desk.tree.changes().unwrap(), []);
+    assert_eq!(shelf.policy.tree.changes().unwrap(), []);
 }
 
 #[test]
@@ -99,25 +102,25 @@ fn a_grant_counts_for_the_project_and_all_of_its_packages() {
         ("jsonnetfile.json", LOCAL),
         ("libs/x/x.libsonnet", "{}"),
     ];
-    let dev = shelf(desk_of(&files, Role::Editor, &["dev"]));
-    call::<Install>(&dev, json!({ "path": "environments/dev" })).unwrap();
+    let dev = package_context(write_policy_for(&files, Role::Editor, &["dev"]));
+    call::<JbInstall>(&dev, json!({ "path": "environments/dev" })).unwrap();
     assert_eq!(
-        failure(call::<Install>(&dev, json!({ "path": "." }))),
+        failure(call::<JbInstall>(&dev, json!({ "path": "." }))),
         "`jsonnetfile.json` is shared by all environments; your grant covers only dev"
     );
-    let viewer = shelf(desk_of(&files, Role::Viewer, &["**"]));
-    let refused = failure(call::<Install>(&viewer, json!({ "path": "." })));
+    let viewer = package_context(write_policy_for(&files, Role::Viewer, &["**"]));
+    let refused = failure(call::<JbInstall>(&viewer, json!({ "path": "." })));
     assert_eq!(refused, "ada has role viewer: cannot write");
-    assert_eq!(viewer.desk.tree.changes().unwrap(), []);
+    assert_eq!(viewer.policy.tree.changes().unwrap(), []);
 }
 
 #[test]
 fn packages_do_not_use_up_the_budget_but_writes_into_them_do() {
-    let mut desk = desk(&[("jsonnetfile.json", LOCAL), ("libs/x/x.libsonnet", "{}")]);
+    let mut desk = write_policy(&[("jsonnetfile.json", LOCAL), ("libs/x/x.libsonnet", "{}")]);
     desk.files_changed_max = 2;
-    let shelf = shelf(desk);
-    call::<Install>(&shelf, json!({ "path": "." })).unwrap();
-    let write = |name: &str| shelf.desk.write(&path(name), "{}".to_owned(), "{}");
+    let shelf = package_context(desk);
+    call::<JbInstall>(&shelf, json!({ "path": "." })).unwrap();
+    let write = |name: &str| shelf.policy.write(&path(name), "{}".to_owned(), "{}");
     assert!(failure(write("vendor/y")).contains("the change budget of 2 files is used up"));
     write("a").unwrap();
     assert!(failure(write("b")).contains("the change budget of 2 files is used up"));
@@ -126,7 +129,10 @@ fn packages_do_not_use_up_the_budget_but_writes_into_them_do() {
 /// T35
 #[test]
 fn paths_outside_are_refused() {
-    let shelf = shelf(desk(&[("jsonnetfile.json", LOCAL), ("libs/x/x.libsonnet", "{}")]));
+    let shelf = package_context(write_policy(&[
+        ("jsonnetfile.json", LOCAL),
+        ("libs/x/x.libsonnet", "{}"),
+    ]));
     let root = ["", ".", "./", "a/"];
     for text in paths_outside()
         .iter()
@@ -134,16 +140,16 @@ fn paths_outside_are_refused() {
     {
         let arguments = || json!({ "path": text });
         for refused in [
-            call::<Init>(&shelf, arguments()),
-            call::<Install>(&shelf, arguments()),
-            call::<Update>(&shelf, arguments()),
-            call::<List>(&shelf, arguments()),
-            call::<Plan>(&shelf, arguments()),
+            call::<JbInit>(&shelf, arguments()),
+            call::<JbInstall>(&shelf, arguments()),
+            call::<JbUpdate>(&shelf, arguments()),
+            call::<JbList>(&shelf, arguments()),
+            call::<JbPlan>(&shelf, arguments()),
         ] {
             let refused = failure(refused);
             let says = refused.contains("outside the repository") || refused.contains("git metadata");
             assert!(says, "{text:.60}: {refused}");
         }
     }
-    assert_eq!(shelf.desk.tree.changes().unwrap(), []);
+    assert_eq!(shelf.policy.tree.changes().unwrap(), []);
 }

@@ -1,19 +1,19 @@
 //! `jb_update`: locked packages moved to the newest commit of the version that is asked for.
 
-use super::{Shelf, told};
+use super::{PackageContext, format_changes};
 use crate::bundler;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::arguments::Arguments;
-use crate::tool::work::Work;
+use crate::tool::adapter::ToolBody;
+use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) struct Update;
+pub(super) struct JbUpdate;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct UpdateArguments {
+pub(super) struct JbUpdateArguments {
     /// Directory of the project, relative to the repository root; `.` is the root.
     path: String,
     /// Packages to update, such as `github.com/org/repo/dir`; all of them when left out.
@@ -21,24 +21,24 @@ pub(super) struct UpdateArguments {
     packages: Vec<String>,
 }
 
-impl Arguments for UpdateArguments {
+impl ToolArguments for JbUpdateArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 
-impl Work for Update {
-    type Arguments = UpdateArguments;
-    type On = Shelf;
+impl ToolBody for JbUpdate {
+    type Arguments = JbUpdateArguments;
+    type CallContext = PackageContext;
 
     const NAME: &'static str = "jb_update";
     const DESCRIPTION: &'static str = "Moves locked Jsonnet packages to the newest commit of the version `jsonnetfile.json` asks for. Use `jb_plan` to see what would change.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(shelf: &Shelf, arguments: UpdateArguments) -> Result<String, ToolError> {
+    fn run(shelf: &PackageContext, arguments: JbUpdateArguments) -> Result<String, ToolError> {
         let project = shelf.project(&arguments.path)?;
         shelf.admit(project)?;
-        let watch = &shelf.desk.watch;
+        let watch = &shelf.policy.watch;
         let prepared = bundler::update(project, &arguments.packages, shelf.fetch.as_ref(), watch)?;
         shelf.put(project, &prepared)?;
-        Ok(told(&prepared, "everything was up to date"))
+        Ok(format_changes(&prepared, "everything was up to date"))
     }
 }

@@ -6,7 +6,7 @@ use super::{Toolbox, ToolboxError};
 use crate::access::{Role, testing::identity};
 use crate::model::{Effect, ToolCall};
 use crate::provider::ToolSpec;
-use crate::tool::testing::every;
+use crate::tool::testing::all_tools;
 use crate::tool::{Context, Tool, ToolError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const BYTES_MAX: usize = 65_536;
 
 fn toolbox() -> Toolbox {
-    Toolbox::new(every()).unwrap()
+    Toolbox::new(all_tools()).unwrap()
 }
 
 fn names(toolbox: &Toolbox) -> Vec<&'static str> {
@@ -86,7 +86,7 @@ fn a_malformed_tool_fails_the_start() {
 fn specs_are_sorted_and_the_same_every_time() {
     let names = names(&toolbox());
     assert!(names.is_sorted());
-    assert_eq!(names.len(), every().len());
+    assert_eq!(names.len(), all_tools().len());
     let text = |toolbox: &Toolbox| {
         toolbox
             .specs()
@@ -100,7 +100,7 @@ fn specs_are_sorted_and_the_same_every_time() {
 }
 
 #[test]
-fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
+fn a_viewer_is_offered_read_only_tools_and_an_unknown_sender_none() {
     let reading = [
         "file_list",
         "file_read",
@@ -119,9 +119,9 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
         "tanka_show",
         "tanka_validate_jsonnet",
     ];
-    let viewer = toolbox().offered(&identity(Role::Viewer, &["**"]), "infra");
+    let viewer = toolbox().for_identity(&identity(Role::Viewer, &["**"]), "infra");
     assert_eq!(names(&viewer), reading);
-    let editor = toolbox().offered(&identity(Role::Editor, &["dev"]), "infra");
+    let editor = toolbox().for_identity(&identity(Role::Editor, &["dev"]), "infra");
     assert_eq!(editor.specs(), toolbox().specs());
     let executing = Toolbox::new(vec![Arc::new(Named(
         "go_test",
@@ -129,7 +129,7 @@ fn a_viewer_is_offered_tools_that_look_and_a_stranger_none() {
     ))])
     .unwrap();
     assert_eq!(
-        names(&executing.offered(&identity(Role::Viewer, &["**"]), "infra")),
+        names(&executing.for_identity(&identity(Role::Viewer, &["**"]), "infra")),
         Vec::<&str>::new()
     );
     let refused = viewer

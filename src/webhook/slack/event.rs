@@ -1,14 +1,14 @@
 //! The Events API: which messages are somebody talking to us.
 
-use super::text::{self, Written};
-use super::{Installed, Received, Rejected, invite, is_direct_id, sender, text_at};
-use crate::model::{Inbound, Kind, MessageRef, Place};
+use super::text::{self, MessageText};
+use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
+use crate::model::{ChatPlace, Inbound, InboundKind, MessageRef};
 use serde_json::Value;
 
 /// Longest challenge that is echoed.
 const CHALLENGE_CHARS_MAX: usize = 256;
 
-pub(super) fn decode(body: &[u8], installed: &Installed) -> Result<Received, Rejected> {
+pub(super) fn decode(body: &[u8], installed: &SlackInstallation) -> Result<Received, Rejected> {
     let envelope: Value =
         serde_json::from_slice(body).map_err(|_| Rejected::Malformed("the body is not JSON"))?;
     match text_at(&envelope, "/type") {
@@ -28,7 +28,7 @@ fn challenge(envelope: &Value) -> Result<Received, Rejected> {
     Ok(Received::Answer(challenge.to_owned()))
 }
 
-fn event(envelope: &Value, installed: &Installed) -> Result<Received, Rejected> {
+fn event(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
     if is_for_another_workspace(envelope, installed) {
         return Ok(Received::Ignored("event of another installation"));
     }
@@ -41,7 +41,7 @@ fn event(envelope: &Value, installed: &Installed) -> Result<Received, Rejected> 
     }
 }
 
-fn is_for_another_workspace(envelope: &Value, installed: &Installed) -> bool {
+fn is_for_another_workspace(envelope: &Value, installed: &SlackInstallation) -> bool {
     let Some(authorizations) = envelope.get("authorizations").and_then(Value::as_array) else {
         return false;
     };
@@ -52,9 +52,9 @@ fn is_for_another_workspace(envelope: &Value, installed: &Installed) -> bool {
     teams.peek().is_some() && teams.all(|team| team != installed.team)
 }
 
-fn message(envelope: &Value, installed: &Installed) -> Result<Received, Rejected> {
+fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
     let event = envelope.get("event").unwrap_or(&Value::Null);
-    if let Some(reason) = not_a_person_talking(event, installed) {
+    if let Some(reason) = ignore_reason(event, installed) {
         return Ok(Received::Ignored(reason));
     }
     let malformed = Rejected::Malformed("the message lacks an id, a channel or a sender");
@@ -85,7 +85,7 @@ fn message(envelope: &Value, installed: &Installed) -> Result<Received, Rejected
         channel: installed.channel.clone(),
         delivery: delivery(event_id, chat, ts, text_at(event, "/client_msg_id"), installed),
         sender: sender(account, user),
-        place: Place {
+        place: ChatPlace {
             account: installed.account(),
             chat: chat.to_owned(),
             thread: Some(text_at(event, "/thread_ts").unwrap_or(ts).to_owned()),
@@ -102,7 +102,7 @@ fn message(envelope: &Value, installed: &Installed) -> Result<Received, Rejected
 
 /// Returns the reason for which a message is not a person talking, if there is one: bots must not wake each other,
 /// and an edit must not ask twice.
-fn not_a_person_talking(event: &Value, installed: &Installed) -> Option<&'static str> {
+fn ignore_reason(event: &Value, installed: &SlackInstallation) -> Option<&'static str> {
     match text_at(event, "/subtype") {
         None | Some("file_share" | "thread_broadcast") => {}
         Some("bot_message") => return Some("message of a bot"),
@@ -126,8 +126,9 @@ fn not_a_person_talking(event: &Value, installed: &Installed) -> Option<&'static
     None
 }
 
-fn kind(event: &Value, direct: bool, bot: &str) -> Option<Kind> {
-    let Written { text, mentions_bot } = text::written(text_at(event, "/text").unwrap_or_default(), bot);
+fn kind(event: &Value, direct: bool, bot: &str) -> Option<InboundKind> {
+    let MessageText { text, mentions_bot } =
+        text::parse_text(text_at(event, "/text").unwrap_or_default(), bot);
     let addressed = direct || mentions_bot || text_at(event, "/type") == Some("app_mention");
     if let Some(join) = invite(&text) {
         return Some(join);
@@ -138,19 +139,19 @@ fn kind(event: &Value, direct: bool, bot: &str) -> Option<Kind> {
         .and_then(Value::as_array)
         .is_some_and(|files| !files.is_empty());
     if !text.is_empty() || quoted.is_some() {
-        return Some(Kind::Text {
+        return Some(InboundKind::Text {
             text,
             quoted,
             addressed,
         });
     }
     if has_files {
-        return Some(Kind::Unsupported {
+        return Some(InboundKind::Unsupported {
             what: "file".to_owned(),
         });
     }
     // Nothing but our name: a question for what we can do.
-    addressed.then(|| Kind::Command {
+    addressed.then(|| InboundKind::Command {
         verb: "help".to_owned(),
         arguments: String::new(),
     })
@@ -164,9 +165,9 @@ fn delivery(
     chat: &str,
     ts: &str,
     client_id: Option<&str>,
-    installed: &Installed,
+    installed: &SlackInstallation,
 ) -> Vec<String> {
-    let Installed { channel, team, .. } = installed;
+    let SlackInstallation { channel, team, .. } = installed;
     let mut names = vec![
         format!("slack:{channel}:event:{event_id}"),
         format!("slack:{channel}:{team}:{chat}:{ts}"),

@@ -1,8 +1,8 @@
 //! Forms: slash commands, and presses on our buttons.
 
 use super::text;
-use super::{Installed, Received, Rejected, invite, is_direct_id, sender, text_at};
-use crate::model::{Inbound, Kind, MessageRef, Place, ResponseUrl};
+use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
+use crate::model::{ChatPlace, Inbound, InboundKind, MessageRef, ResponseUrl};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,7 +17,11 @@ const RESPONSE_URL_BYTES_MAX: usize = 512;
 /// <https://docs.slack.dev/interactivity/handling-user-interaction>.
 const RESPONSE_URL_KEPT: SignedDuration = SignedDuration::from_mins(30);
 
-pub(super) fn decode(body: &[u8], installed: &Installed, at: Timestamp) -> Result<Received, Rejected> {
+pub(super) fn decode(
+    body: &[u8],
+    installed: &SlackInstallation,
+    at: Timestamp,
+) -> Result<Received, Rejected> {
     let mut fields = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(body).take(FIELDS_MAX) {
         if fields.insert(name.into_owned(), value.into_owned()).is_some() {
@@ -38,7 +42,7 @@ pub(super) fn decode(body: &[u8], installed: &Installed, at: Timestamp) -> Resul
 
 fn slash_command(
     fields: &BTreeMap<String, String>,
-    installed: &Installed,
+    installed: &SlackInstallation,
     at: Timestamp,
 ) -> Result<Received, Rejected> {
     let field = |name: &str| {
@@ -57,12 +61,12 @@ fn slash_command(
             "the command lacks a sender, a channel or an id",
         ));
     };
-    let words = text::written(field("text").unwrap_or_default(), &installed.bot).text;
+    let words = text::parse_text(field("text").unwrap_or_default(), &installed.bot).text;
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
         delivery: vec![format!("slack:{}:trigger:{trigger}", installed.channel)],
         sender: sender(team, user),
-        place: Place {
+        place: ChatPlace {
             account: installed.account(),
             chat: chat.to_owned(),
             thread: None,
@@ -76,7 +80,7 @@ fn slash_command(
     })))
 }
 
-fn command(words: &str) -> Kind {
+fn command(words: &str) -> InboundKind {
     let words = words.trim_start_matches(['/', '!']).trim();
     let (verb, arguments) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let verb = if verb.is_empty() {
@@ -84,13 +88,13 @@ fn command(words: &str) -> Kind {
     } else {
         verb.to_lowercase()
     };
-    Kind::Command {
+    InboundKind::Command {
         verb,
         arguments: arguments.trim().to_owned(),
     }
 }
 
-fn interaction(payload: &str, installed: &Installed) -> Result<Received, Rejected> {
+fn interaction(payload: &str, installed: &SlackInstallation) -> Result<Received, Rejected> {
     let payload: Value =
         serde_json::from_str(payload).map_err(|_| Rejected::Malformed("the payload is not JSON"))?;
     match text_at(&payload, "/type") {
@@ -100,7 +104,7 @@ fn interaction(payload: &str, installed: &Installed) -> Result<Received, Rejecte
     }
 }
 
-fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
+fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
     let Some(action) = payload.pointer("/actions/0") else {
         return Err(Rejected::Malformed("the press has no action"));
     };
@@ -142,7 +146,7 @@ fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
             installed.channel
         )],
         sender: sender(team, user),
-        place: Place {
+        place: ChatPlace {
             account: installed.account(),
             chat: chat.to_owned(),
             thread: thread.map(str::to_owned),
@@ -152,7 +156,7 @@ fn press(payload: &Value, installed: &Installed) -> Result<Received, Rejected> {
             chat: chat.to_owned(),
             id: ts.to_owned(),
         }),
-        kind: Kind::Click {
+        kind: InboundKind::Click {
             token: token.to_owned(),
             callback: None,
         },

@@ -6,11 +6,11 @@ mod event;
 mod form;
 mod text;
 
-use super::foreign::refuse_foreign;
+use super::other_schemes::refuse_other_schemes;
 use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 use super::{Received, Rejected, Webhook};
 use crate::config::SlackSettings;
-use crate::model::{Account, Installation, Kind, Platform, Secret, Sender};
+use crate::model::{Account, InboundKind, Installation, Platform, Secret, Sender};
 use bytes::Bytes;
 use http::{HeaderMap, Request, header};
 use jiff::Timestamp;
@@ -27,9 +27,9 @@ pub(super) fn webhook(
     settings: &SlackSettings,
     installation: &Installation,
 ) -> Option<Arc<dyn Webhook>> {
-    Some(Arc::new(Slack {
+    Some(Arc::new(SlackWebhook {
         signing_secret: settings.signing_secret.clone(),
-        installed: Installed {
+        installation: SlackInstallation {
             channel: name.to_owned(),
             team: installation.account.id.clone(),
             bot: installation.bot_id.clone(),
@@ -37,19 +37,19 @@ pub(super) fn webhook(
     }))
 }
 
-struct Slack {
+struct SlackWebhook {
     signing_secret: Secret,
-    installed: Installed,
+    installation: SlackInstallation,
 }
 
 /// The identity of this installation, which decoding compares with.
-struct Installed {
+struct SlackInstallation {
     channel: String,
     team: String,
     bot: String,
 }
 
-impl Installed {
+impl SlackInstallation {
     fn account(&self) -> Account {
         Account {
             platform: Platform::Slack,
@@ -58,7 +58,7 @@ impl Installed {
     }
 }
 
-impl Webhook for Slack {
+impl Webhook for SlackWebhook {
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
         // First, so that whoever cannot sign hears the same as behind a name that is not there.
@@ -67,16 +67,16 @@ impl Webhook for Slack {
             return Err(Rejected::Unsupported("encoded bodies are not accepted"));
         }
         match content_type(headers).as_deref() {
-            Some("application/json") => event::decode(request.body(), &self.installed),
-            Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installed, at),
+            Some("application/json") => event::decode(request.body(), &self.installation),
+            Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installation, at),
             Some(_) | None => Err(Rejected::Unsupported("neither JSON nor a form")),
         }
     }
 }
 
-impl Slack {
+impl SlackWebhook {
     fn verify(&self, headers: &HeaderMap, body: &[u8], at: Timestamp) -> Result<(), Rejected> {
-        refuse_foreign(headers, &[SIGNATURE])?;
+        refuse_other_schemes(headers, &[SIGNATURE])?;
         let sent = single_header(headers, TIMESTAMP)?;
         let hex = single_header(headers, SIGNATURE)?
             .strip_prefix("v0=")
@@ -116,14 +116,14 @@ fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
 }
 
 /// `join <token>` and nothing else.
-fn invite(text: &str) -> Option<Kind> {
+fn invite(text: &str) -> Option<InboundKind> {
     let mut words = text.split_whitespace();
     let (verb, token, rest) = (words.next()?, words.next()?, words.next());
     let token_shaped = token.len() == INVITE_TOKEN_CHARS
         && token
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    (verb.eq_ignore_ascii_case("join") && token_shaped && rest.is_none()).then(|| Kind::Join {
+    (verb.eq_ignore_ascii_case("join") && token_shaped && rest.is_none()).then(|| InboundKind::Join {
         token: token.to_owned(),
     })
 }

@@ -1,12 +1,14 @@
 //! Signed requests as Slack sends them, and as others would like to.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod meaning;
+mod decoding;
 mod signatures;
 
 use super::{Received, Rejected, Webhook, webhook};
 use crate::config::SlackSettings;
-use crate::model::{Account, Inbound, Installation, Kind, MessageRef, Place, Platform, Secret, Sender};
+use crate::model::{
+    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Secret, Sender,
+};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
@@ -115,7 +117,7 @@ fn inbound_of(event: Value) -> Inbound {
     }
 }
 
-fn kind_of(event: Value) -> Kind {
+fn kind_of(event: Value) -> InboundKind {
     inbound_of(event).kind
 }
 

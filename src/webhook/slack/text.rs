@@ -12,7 +12,7 @@ const BLOCKS_DEPTH_MAX: usize = 12;
 
 /// A person's own words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct MessageText {
     /// The text, readable and without the mention of the bot.
     pub(super) text: String,
     /// True when the bot is mentioned.
@@ -21,7 +21,7 @@ pub(super) struct Written {
 
 /// Reads a message text. A `<` that is markup was put there by Slack; one that was typed arrives as
 /// `&lt;`.
-pub(super) fn written(source: &str, bot: &str) -> Written {
+pub(super) fn parse_text(source: &str, bot: &str) -> MessageText {
     let mut text = String::with_capacity(source.len());
     let mut mentions_bot = false;
     let mut rest = source;
@@ -43,7 +43,7 @@ pub(super) fn written(source: &str, bot: &str) -> Written {
         text.push_str(&readable(token));
     }
     text.push_str(&unescaped(rest));
-    Written {
+    MessageText {
         text: text.trim().to_owned(),
         mentions_bot,
     }
@@ -59,7 +59,7 @@ pub(super) fn quoted(event: &Value) -> Option<String> {
             .find_map(|name| attachment.get(*name).and_then(Value::as_str))
             .filter(|text| !text.trim().is_empty());
         match own {
-            Some(text) => parts.push(written(text, "").text),
+            Some(text) => parts.push(parse_text(text, "").text),
             None => {
                 let mut words = String::new();
                 for name in ["message_blocks", "blocks"] {

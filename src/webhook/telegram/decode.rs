@@ -1,15 +1,15 @@
 //! An update becomes an [`Inbound`], or is ignored with a reason. Pure; shared by webhook and polling.
 //! It decides what counts as a person's own words, never who may say them.
 
-use super::update::{CallbackQuery, Chat, Entity, Message, Pressed};
-use crate::model::{Inbound, Installation, Kind, MessageRef, Place, Platform, Sender};
+use super::update::{CallbackQuery, Entity, PressedMessage, TelegramChat, TelegramMessage};
+use crate::model::{ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender};
 use crate::webhook::{Received, Rejected};
 use serde::Deserialize;
 use serde_json::Value;
 
 /// Accounts Telegram itself speaks through: anonymous group administrators, channels posting in a
 /// group, and service notices. None of them is a person.
-const NOBODY: [i64; 3] = [1_087_968_824, 136_817_688, 777_000];
+const SYSTEM_ACCOUNTS: [i64; 3] = [1_087_968_824, 136_817_688, 777_000];
 
 /// Updates we know and leave alone, with the reason for the audit log.
 const IGNORED: [(&str, &str); 6] = [
@@ -47,9 +47,10 @@ pub(crate) fn decode(name: &str, update: &Value, installation: &Installation) ->
     if !fields.get("update_id").is_some_and(Value::is_i64) {
         return Err(Rejected::Malformed("the update has no id"));
     }
-    let decoder = Decoder { name, installation };
+    let decoder = UpdateDecoder { name, installation };
     if let Some(value) = fields.get("message") {
-        let message = Message::deserialize(value).map_err(|_| Rejected::Malformed("unreadable message"))?;
+        let message =
+            TelegramMessage::deserialize(value).map_err(|_| Rejected::Malformed("unreadable message"))?;
         return Ok(decoder.message(&message, value));
     }
     if let Some(value) = fields.get("callback_query") {
@@ -61,13 +62,13 @@ pub(crate) fn decode(name: &str, update: &Value, installation: &Installation) ->
     Ok(Received::Ignored(known.map_or("unknown update", |(_, why)| why)))
 }
 
-struct Decoder<'a> {
+struct UpdateDecoder<'a> {
     name: &'a str,
     installation: &'a Installation,
 }
 
-impl Decoder<'_> {
-    fn message(&self, message: &Message, value: &Value) -> Received {
+impl UpdateDecoder<'_> {
+    fn message(&self, message: &TelegramMessage, value: &Value) -> Received {
         let sender = match author(message) {
             Ok(sender) => sender,
             Err(why) => return Received::Ignored(why),
@@ -87,11 +88,11 @@ impl Decoder<'_> {
     }
 
     fn press(&self, query: CallbackQuery) -> Received {
-        if query.from.is_bot || NOBODY.contains(&query.from.id) {
+        if query.from.is_bot || SYSTEM_ACCOUNTS.contains(&query.from.id) {
             return Received::Ignored("button pressed by a bot");
         }
         let (
-            Some(Pressed {
+            Some(PressedMessage {
                 message_id,
                 chat,
                 is_topic_message,
@@ -104,7 +105,7 @@ impl Decoder<'_> {
         };
         let topic = topic(is_topic_message, message_thread_id);
         let delivery = format!("telegram:{}:callback:{}", self.installation.account.id, query.id);
-        let kind = Kind::Click {
+        let kind = InboundKind::Click {
             token,
             callback: Some(query.id),
         };
@@ -115,10 +116,10 @@ impl Decoder<'_> {
         &self,
         delivery: String,
         sender: i64,
-        chat: &Chat,
+        chat: &TelegramChat,
         topic: Option<i64>,
         message: i64,
-        kind: Kind,
+        kind: InboundKind,
     ) -> Received {
         let account = &self.installation.account;
         Received::Inbound(Box::new(Inbound {
@@ -130,7 +131,7 @@ impl Decoder<'_> {
                 account: account.id.clone(),
                 id: sender.to_string(),
             },
-            place: Place {
+            place: ChatPlace {
                 account: account.clone(),
                 chat: chat.id.to_string(),
                 thread: topic.map(|topic| topic.to_string()),
@@ -145,7 +146,7 @@ impl Decoder<'_> {
         }))
     }
 
-    fn kind(&self, message: &Message, value: &Value) -> Result<Kind, &'static str> {
+    fn kind(&self, message: &TelegramMessage, value: &Value) -> Result<InboundKind, &'static str> {
         if let Some(text) = &message.text {
             let words = self.words(text, &message.entities);
             let addressed = self.is_addressed(message, &words);
@@ -164,14 +165,14 @@ impl Decoder<'_> {
         let addressed = self.is_addressed(message, &words);
         match (words.own.is_empty(), addressed) {
             (false, _) => Ok(words.into_text(message, addressed)),
-            (true, true) => Ok(Kind::Unsupported {
+            (true, true) => Ok(InboundKind::Unsupported {
                 what: (*what).to_owned(),
             }),
             (true, false) => Err("not for us"),
         }
     }
 
-    fn command(&self, command: Command<'_>) -> Result<Kind, &'static str> {
+    fn command(&self, command: Command<'_>) -> Result<InboundKind, &'static str> {
         if command
             .bot
             .is_some_and(|bot| !bot.eq_ignore_ascii_case(&self.installation.bot_name))
@@ -180,7 +181,7 @@ impl Decoder<'_> {
         }
         let verb = command.verb.to_ascii_lowercase();
         if verb != "start" {
-            return Ok(Kind::Command {
+            return Ok(InboundKind::Command {
                 verb,
                 arguments: command.arguments.to_owned(),
             });
@@ -188,18 +189,18 @@ impl Decoder<'_> {
         // What follows it is kind words.
         let token = command.arguments.split_whitespace().next().unwrap_or_default();
         if is_invite_token(token) {
-            return Ok(Kind::Join {
+            return Ok(InboundKind::Join {
                 token: token.to_owned(),
             });
         }
         // Telegram sends `/start` when somebody opens the bot; there is nothing to start, so help it is.
-        Ok(Kind::Command {
+        Ok(InboundKind::Command {
             verb: "help".to_owned(),
             arguments: String::new(),
         })
     }
 
-    fn is_addressed(&self, message: &Message, words: &Words) -> bool {
+    fn is_addressed(&self, message: &TelegramMessage, words: &MessageWords) -> bool {
         let replies_to_us = reply_target(message)
             .and_then(|replied| replied.from.as_ref())
             .is_some_and(|user| user.id.to_string() == self.installation.bot_id);
@@ -208,8 +209,8 @@ impl Decoder<'_> {
 
     /// Separates a person's own words from our mention and from block quotes, which hold what
     /// somebody else said.
-    fn words(&self, text: &str, entities: &[Entity]) -> Words {
-        let mut words = Words::default();
+    fn words(&self, text: &str, entities: &[Entity]) -> MessageWords {
+        let mut words = MessageWords::default();
         let mut cuts = Vec::new();
         for entity in entities.iter().filter(|entity| is_quote(entity)) {
             let Some(range) = entity.range(text) else { continue };
@@ -260,19 +261,19 @@ impl Decoder<'_> {
 }
 
 #[derive(Debug, Default)]
-struct Words {
+struct MessageWords {
     own: String,
     quoted: Vec<String>,
     mentions_us: bool,
 }
 
-impl Words {
-    fn into_text(mut self, message: &Message, addressed: bool) -> Kind {
+impl MessageWords {
+    fn into_text(mut self, message: &TelegramMessage, addressed: bool) -> InboundKind {
         if let Some(replied) = replied_text(message) {
             self.quoted.insert(0, replied.to_owned());
         }
         self.quoted.retain(|quoted| !quoted.trim().is_empty());
-        Kind::Text {
+        InboundKind::Text {
             text: self.own,
             quoted: (!self.quoted.is_empty()).then(|| self.quoted.join("\n\n")),
             addressed,
@@ -281,11 +282,11 @@ impl Words {
 }
 
 /// The person who wrote a message, or why nobody did.
-fn author(message: &Message) -> Result<i64, &'static str> {
+fn author(message: &TelegramMessage) -> Result<i64, &'static str> {
     let Some(from) = &message.from else {
         return Err("message without a sender");
     };
-    if message.sender_chat.is_some() || NOBODY.contains(&from.id) {
+    if message.sender_chat.is_some() || SYSTEM_ACCOUNTS.contains(&from.id) {
         return Err("message of a chat, not of a person");
     }
     if from.is_bot {
@@ -307,7 +308,7 @@ fn author(message: &Message) -> Result<i64, &'static str> {
     Ok(from.id)
 }
 
-fn is_direct(chat: &Chat) -> bool {
+fn is_direct(chat: &TelegramChat) -> bool {
     chat.kind == "private"
 }
 
@@ -319,14 +320,14 @@ fn topic(is_topic_message: Option<bool>, message_thread_id: Option<i64>) -> Opti
 
 /// The message that was replied to. In a topic every message formally replies to the one that opened
 /// the topic; that is no reply.
-fn reply_target(message: &Message) -> Option<&super::update::Replied> {
+fn reply_target(message: &TelegramMessage) -> Option<&super::update::RepliedMessage> {
     let replied = message.reply_to_message.as_deref()?;
     let opens_topic = replied.forum_topic_created.is_some()
         || (message.is_topic_message == Some(true) && replied.message_id == message.message_thread_id);
     (!opens_topic).then_some(replied)
 }
 
-fn replied_text(message: &Message) -> Option<&str> {
+fn replied_text(message: &TelegramMessage) -> Option<&str> {
     let quote = message.quote.as_ref().and_then(|quote| quote.text.as_deref());
     let external = message.external_reply.as_ref().and_then(|external| {
         let quote = external.quote.as_ref().and_then(|quote| quote.text.as_deref());

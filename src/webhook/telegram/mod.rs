@@ -10,7 +10,7 @@ mod updates;
 
 pub(crate) use decode::decode;
 
-use super::foreign::refuse_foreign;
+use super::other_schemes::refuse_other_schemes;
 use super::{Received, Rejected, Webhook};
 use crate::config::{TelegramMode, TelegramSettings};
 use crate::model::Installation;
@@ -64,7 +64,7 @@ impl Webhook for TelegramWebhook {
 
 impl TelegramWebhook {
     fn authenticate(&self, headers: &http::HeaderMap) -> Result<(), Rejected> {
-        refuse_foreign(headers, &[SECRET_HEADER])?;
+        refuse_other_schemes(headers, &[SECRET_HEADER])?;
         let mut values = headers.get_all(SECRET_HEADER).iter();
         let (Some(given), None) = (values.next(), values.next()) else {
             return Err(Rejected::Unauthenticated("secret token missing or repeated"));
@@ -155,7 +155,7 @@ mod tests {
 
     /// T19
     #[test]
-    fn only_exactly_one_right_secret_is_let_in() {
+    fn a_request_needs_exactly_one_header_with_the_right_secret() {
         let missing = Rejected::Unauthenticated("secret token missing or repeated");
         let wrong = Rejected::Unauthenticated("wrong secret token");
         let json = "application/json";

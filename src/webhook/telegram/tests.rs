@@ -1,7 +1,7 @@
 //! Tests of decoding: what updates become.
 
 use super::decode;
-use crate::model::{Account, Inbound, Installation, Kind, MessageRef, Place, Platform, Sender};
+use crate::model::{Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender};
 use crate::webhook::{Received, Rejected};
 use serde_json::{Value, json};
 
@@ -32,23 +32,23 @@ fn message(chat: i64, extra: Value) -> Value {
     json!({"update_id": 9, "message": message})
 }
 
-fn kind_of(chat: i64, extra: Value) -> Kind {
+fn kind_of(chat: i64, extra: Value) -> InboundKind {
     match read(&message(chat, extra)) {
         Ok(Received::Inbound(inbound)) => inbound.kind,
         other => panic!("{other:?}"),
     }
 }
 
-fn text(text: &str, quoted: Option<&str>, addressed: bool) -> Kind {
-    Kind::Text {
+fn text(text: &str, quoted: Option<&str>, addressed: bool) -> InboundKind {
+    InboundKind::Text {
         text: text.to_owned(),
         quoted: quoted.map(str::to_owned),
         addressed,
     }
 }
 
-fn command(verb: &str, arguments: &str) -> Kind {
-    Kind::Command {
+fn command(verb: &str, arguments: &str) -> InboundKind {
+    InboundKind::Command {
         verb: verb.to_owned(),
         arguments: arguments.to_owned(),
     }
@@ -67,7 +67,7 @@ fn a_direct_message_names_its_sender_by_id_alone() {
                 account: "42".to_owned(),
                 id: "7".to_owned(),
             },
-            place: Place {
+            place: ChatPlace {
                 account: account(),
                 chat: "7".to_owned(),
                 thread: None,
@@ -245,7 +245,7 @@ fn what_others_said_is_quoted_and_never_a_command() {
 }
 
 #[test]
-fn a_topic_is_a_place_and_its_opening_message_is_no_reply() {
+fn a_topic_is_a_thread_and_its_opening_message_is_no_reply() {
     let opened = json!({"message_id": 55, "from": {"id": 42, "is_bot": true}, "forum_topic_created": {}});
     let update = message(
         -100,
@@ -275,7 +275,10 @@ fn commands_are_read_at_the_start_and_for_us_only() {
         ("/start", command("help", "")),
         ("/start short", command("help", "")),
         (&format!("/start {}", "ä".repeat(43)), command("help", "")),
-        (&format!("/start {token}"), Kind::Join { token: token.clone() }),
+        (
+            &format!("/start {token}"),
+            InboundKind::Join { token: token.clone() },
+        ),
     ] {
         assert_eq!(kind_of(7, json!({"text": words})), expected, "{words}");
     }
@@ -286,7 +289,7 @@ fn commands_are_read_at_the_start_and_for_us_only() {
 
 #[test]
 fn what_we_cannot_read_is_named_where_we_were_asked() {
-    let unsupported = |what: &str| Kind::Unsupported {
+    let unsupported = |what: &str| InboundKind::Unsupported {
         what: what.to_owned(),
     };
     assert_eq!(kind_of(7, json!({"photo": []})), unsupported("photo"));
@@ -321,7 +324,7 @@ fn a_press_carries_token_and_callback() {
     let token = "tok".to_owned();
     assert_eq!(
         inbound.kind,
-        Kind::Click {
+        InboundKind::Click {
             token,
             callback: Some("cb1".to_owned())
         }

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Message {
+pub(super) struct TelegramMessage {
     pub(super) message_id: i64,
-    pub(super) chat: Chat,
-    pub(super) from: Option<User>,
+    pub(super) chat: TelegramChat,
+    pub(super) from: Option<TelegramUser>,
     pub(super) sender_chat: Option<Value>,
     pub(super) via_bot: Option<Value>,
     pub(super) forward_origin: Option<Value>,
@@ -23,16 +23,16 @@ pub(super) struct Message {
     pub(super) caption: Option<String>,
     #[serde(default)]
     pub(super) caption_entities: Vec<Entity>,
-    pub(super) reply_to_message: Option<Box<Replied>>,
+    pub(super) reply_to_message: Option<Box<RepliedMessage>>,
     pub(super) quote: Option<Quote>,
-    pub(super) external_reply: Option<External>,
+    pub(super) external_reply: Option<ExternalReply>,
 }
 
 /// The message somebody replied to.
 #[derive(Debug, Deserialize)]
-pub(super) struct Replied {
+pub(super) struct RepliedMessage {
     pub(super) message_id: Option<i64>,
-    pub(super) from: Option<User>,
+    pub(super) from: Option<TelegramUser>,
     pub(super) text: Option<String>,
     pub(super) caption: Option<String>,
     pub(super) forum_topic_created: Option<Value>,
@@ -46,21 +46,21 @@ pub(super) struct Quote {
 
 /// A replied message of another chat.
 #[derive(Debug, Deserialize)]
-pub(super) struct External {
+pub(super) struct ExternalReply {
     pub(super) quote: Option<Quote>,
     pub(super) text: Option<String>,
     pub(super) caption: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Chat {
+pub(super) struct TelegramChat {
     pub(super) id: i64,
     #[serde(rename = "type", default)]
     pub(super) kind: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct User {
+pub(super) struct TelegramUser {
     pub(super) id: i64,
     #[serde(default)]
     pub(super) is_bot: bool,
@@ -75,22 +75,22 @@ pub(super) struct Entity {
     pub(super) offset: usize,
     #[serde(default)]
     pub(super) length: usize,
-    pub(super) user: Option<User>,
+    pub(super) user: Option<TelegramUser>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct CallbackQuery {
     pub(super) id: String,
-    pub(super) from: User,
+    pub(super) from: TelegramUser,
     pub(super) data: Option<String>,
-    pub(super) message: Option<Pressed>,
+    pub(super) message: Option<PressedMessage>,
 }
 
 /// The message a pressed button belongs to; of an old one only chat and id are told.
 #[derive(Debug, Deserialize)]
-pub(super) struct Pressed {
+pub(super) struct PressedMessage {
     pub(super) message_id: i64,
-    pub(super) chat: Chat,
+    pub(super) chat: TelegramChat,
     pub(super) is_topic_message: Option<bool>,
     pub(super) message_thread_id: Option<i64>,
 }

@@ -1,11 +1,11 @@
 //! Builds the packed file of one commit from the object database. Blobs that the previous base
 //! already holds are taken from there, the rest is inflated on two threads.
 
-use super::pack::{HEADER_BYTES, Header, Record};
-use super::{Base, Progress};
+use super::pack::{FileRecord, HEADER_BYTES, Header};
+use super::{Base, BaseProgress};
 use crate::workspace::RepositoryError;
-use crate::workspace::hash::{self, Name};
-use crate::workspace::repository::{Entry, Listing, Objects};
+use crate::workspace::hash::{self, ObjectName};
+use crate::workspace::repository::{CommitFile, CommitListing, ObjectDatabase};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -22,11 +22,11 @@ const BATCH_BYTES: u64 = 32 << 20;
 /// Writes the packed file for `commit` to `path`, all or nothing.
 pub(super) fn build(
     path: &Path,
-    commit: Name,
-    listing: &Listing,
-    objects: &Objects,
+    commit: ObjectName,
+    listing: &CommitListing,
+    objects: &ObjectDatabase,
     previous: Option<&Base>,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(BaseProgress),
 ) -> Result<(), RepositoryError> {
     let temporary = path.with_extension(format!("{}{}", super::prune::UNFINISHED, std::process::id()));
     let written = write(&temporary, commit, listing, objects, previous, progress)
@@ -40,11 +40,11 @@ pub(super) fn build(
 
 fn write(
     temporary: &Path,
-    commit: Name,
-    listing: &Listing,
-    objects: &Objects,
+    commit: ObjectName,
+    listing: &CommitListing,
+    objects: &ObjectDatabase,
     previous: Option<&Base>,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(BaseProgress),
 ) -> Result<(), RepositoryError> {
     let file = std::fs::OpenOptions::new()
         .write(true)
@@ -67,7 +67,7 @@ fn write(
             let name_start = u32::try_from(names.len())
                 .map_err(|_| RepositoryError::Unreadable("its file names are too long in all".to_owned()))?;
             names.extend_from_slice(entry.path.as_str().as_bytes());
-            let record = Record {
+            let record = FileRecord {
                 blob: entry.blob,
                 name_start,
                 name_bytes: u32::try_from(entry.path.as_str().len()).unwrap_or(0),
@@ -87,7 +87,7 @@ fn write(
             }
         }
         done += batch.len();
-        progress(Progress { done, of: files });
+        progress(BaseProgress { done, total: files });
     }
     let header = Header {
         commit,
@@ -106,7 +106,7 @@ fn write(
         .map_err(|err| disk(&err))
 }
 
-fn batches(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
+fn batches(entries: &[CommitFile]) -> impl Iterator<Item = &[CommitFile]> {
     let mut rest = entries;
     std::iter::from_fn(move || {
         let mut bytes = 0_u64;
@@ -124,7 +124,7 @@ fn batches(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
     })
 }
 
-type ByBlob = HashMap<Name, usize>;
+type ByBlob = HashMap<ObjectName, usize>;
 
 fn by_blob(base: &Base) -> ByBlob {
     (0..base.len())
@@ -139,14 +139,14 @@ fn by_blob(base: &Base) -> ByBlob {
 
 /// The text of each file of the batch; `None` for what is not packed.
 fn read_batch(
-    batch: &[Entry],
-    objects: &Objects,
+    batch: &[CommitFile],
+    objects: &ObjectDatabase,
     previous: Option<&Base>,
     known: &ByBlob,
 ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
     let (left, right) = batch.split_at(batch.len() / 2);
-    let read = |part: &[Entry]| -> Result<Vec<Option<Bytes>>, RepositoryError> {
-        let repository = objects.here();
+    let read = |part: &[CommitFile]| -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        let repository = objects.thread_local();
         part.iter()
             .map(|entry| read_text(&repository, entry, previous, known))
             .collect()
@@ -164,7 +164,7 @@ fn read_batch(
 
 fn read_text(
     repository: &gix::Repository,
-    entry: &Entry,
+    entry: &CommitFile,
     previous: Option<&Base>,
     known: &ByBlob,
 ) -> Result<Option<Bytes>, RepositoryError> {
@@ -179,7 +179,7 @@ fn read_text(
         return Ok(Some(content));
     }
     let blob = repository
-        .find_object(hash::object(&entry.blob, repository.object_hash()))
+        .find_object(hash::object_id(&entry.blob, repository.object_hash()))
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
         .detach();
     let text = memchr::memchr(0, &blob.data).is_none();

@@ -13,11 +13,11 @@ mod tests;
 
 pub use prune::{clear_unfinished, old_packs, remove_pack};
 
-use super::repository::{Listing, Objects};
+use super::repository::{CommitListing, ObjectDatabase};
 use super::{FILE_BYTES_MAX, RepositoryError, TreeError, hash};
-use crate::model::{FileVersion, Mode, RepoPath};
+use crate::model::{FileMode, FileVersion, RepoPath};
 use bytes::Bytes;
-use pack::{Pack, Record};
+use pack::{FileRecord, PackedBase};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -28,11 +28,11 @@ const PACKS_MAX: usize = 4;
 
 /// The progress of loading a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct BaseProgress {
     /// Files that are done.
     pub done: usize,
     /// Files in all.
-    pub of: usize,
+    pub total: usize,
 }
 
 /// The number of files of a commit that are not part of its base.
@@ -48,8 +48,8 @@ pub struct Skipped {
 pub struct Base {
     commit: String,
     format: gix::hash::Kind,
-    pack: Pack,
-    objects: Objects,
+    pack: PackedBase,
+    objects: ObjectDatabase,
     file_bytes_max: u64,
     paths: OnceLock<Arc<Vec<RepoPath>>>,
     has_links: OnceLock<bool>,
@@ -66,8 +66,8 @@ impl std::fmt::Debug for Base {
 
 impl Base {
     /// The packed base of `commit` in `directory`; `None` when it is missing or damaged.
-    pub(super) fn load(directory: &Path, commit: gix::ObjectId, objects: &Objects) -> Option<Self> {
-        let pack = Pack::open(&pack_path(directory, commit), hash::name(&commit))?;
+    pub(super) fn load(directory: &Path, commit: gix::ObjectId, objects: &ObjectDatabase) -> Option<Self> {
+        let pack = PackedBase::open(&pack_path(directory, commit), hash::object_name(&commit))?;
         Some(Self {
             commit: commit.to_string(),
             format: commit.kind(),
@@ -83,16 +83,16 @@ impl Base {
     pub(super) fn build(
         directory: &Path,
         commit: gix::ObjectId,
-        listing: &Listing,
-        objects: &Objects,
+        listing: &CommitListing,
+        objects: &ObjectDatabase,
         previous: Option<&Self>,
-        progress: &dyn Fn(Progress),
+        progress: &dyn Fn(BaseProgress),
     ) -> Result<Self, RepositoryError> {
         let unreadable = |why: &str| RepositoryError::Unreadable(why.to_owned());
         create_private(directory)?;
         build::build(
             &pack_path(directory, commit),
-            hash::name(&commit),
+            hash::object_name(&commit),
             listing,
             objects,
             previous,
@@ -158,14 +158,14 @@ impl Base {
     }
 
     /// The mode and size of the file at `path`.
-    pub fn stat(&self, path: &RepoPath) -> Option<(Mode, u64)> {
+    pub fn stat(&self, path: &RepoPath) -> Option<(FileMode, u64)> {
         self.record(path).map(|record| (mode(&record), record.size))
     }
 
     /// Git's hash of the file at `path`, as hex digits.
     pub fn blob(&self, path: &RepoPath) -> Option<String> {
         let record = self.record(path)?;
-        Some(hash::object(&record.blob, self.format).to_string())
+        Some(hash::object_id(&record.blob, self.format).to_string())
     }
 
     /// Returns true if any of the files is a symlink.
@@ -173,13 +173,13 @@ impl Base {
         let is_link = |index| {
             self.pack
                 .record(index)
-                .is_some_and(|record| mode(&record) == Mode::Symlink)
+                .is_some_and(|record| mode(&record) == FileMode::Symlink)
         };
         *self.has_links.get_or_init(|| (0..self.len()).any(is_link))
     }
 
     /// The files below the directory `path`, sorted.
-    pub fn below(&self, path: &str) -> impl Iterator<Item = &str> {
+    pub fn files_below(&self, path: &str) -> impl Iterator<Item = &str> {
         let prefix = format!("{path}/");
         let start = self.pack.lower_bound(prefix.as_bytes());
         (start..self.len())
@@ -230,7 +230,7 @@ impl Base {
         }))
     }
 
-    fn read_object(&self, path: &RepoPath, record: &Record) -> Result<Bytes, TreeError> {
+    fn read_object(&self, path: &RepoPath, record: &FileRecord) -> Result<Bytes, TreeError> {
         if record.size > OBJECT_BYTES_MAX {
             return Err(TreeError::TooLarge {
                 path: path.clone(),
@@ -241,8 +241,8 @@ impl Base {
         }
         let object = self
             .objects
-            .here()
-            .find_object(hash::object(&record.blob, self.format))
+            .thread_local()
+            .find_object(hash::object_id(&record.blob, self.format))
             .map_err(|err| TreeError::Io {
                 path: path.to_string(),
                 why: err.to_string(),
@@ -251,7 +251,7 @@ impl Base {
         Ok(Bytes::from(object.data))
     }
 
-    fn record(&self, path: &RepoPath) -> Option<Record> {
+    fn record(&self, path: &RepoPath) -> Option<FileRecord> {
         let record = self
             .pack
             .record(self.pack.lower_bound(path.as_str().as_bytes()))?;
@@ -259,19 +259,19 @@ impl Base {
     }
 }
 
-fn mode_sign(mode: Mode) -> u8 {
+fn mode_sign(mode: FileMode) -> u8 {
     match mode {
-        Mode::Regular => b'R',
-        Mode::Executable => b'X',
-        Mode::Symlink => b'L',
+        FileMode::Regular => b'R',
+        FileMode::Executable => b'X',
+        FileMode::Symlink => b'L',
     }
 }
 
-fn mode(record: &Record) -> Mode {
+fn mode(record: &FileRecord) -> FileMode {
     match record.mode {
-        b'X' => Mode::Executable,
-        b'L' => Mode::Symlink,
-        _ => Mode::Regular,
+        b'X' => FileMode::Executable,
+        b'L' => FileMode::Symlink,
+        _ => FileMode::Regular,
     }
 }
 

@@ -4,7 +4,7 @@
 //! Layout, all numbers little-endian:
 //! header (96 bytes) | text, files separated by `\n` | table of 60-byte records | names.
 
-use crate::workspace::hash::Name;
+use crate::workspace::hash::ObjectName;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -21,9 +21,9 @@ pub(super) const RECORD_BYTES: usize = 60;
 
 /// The entry of a file in the table of a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct FileRecord {
     /// The name of the blob.
-    pub blob: Name,
+    pub blob: ObjectName,
     /// The offset of its name among the names.
     pub name_start: u32,
     /// Bytes of its name.
@@ -38,7 +38,7 @@ pub(super) struct Record {
     pub text_start: u64,
 }
 
-impl Record {
+impl FileRecord {
     pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = Vec::with_capacity(RECORD_BYTES);
         bytes.extend_from_slice(&self.blob);
@@ -68,7 +68,7 @@ impl Record {
 /// The contents of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    pub commit: Name,
+    pub commit: ObjectName,
     pub files: u32,
     pub skipped_submodules: u32,
     pub skipped_names: u32,
@@ -131,14 +131,14 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// A packed file, mapped.
-pub(super) struct Pack {
+pub(super) struct PackedBase {
     bytes: Bytes,
     header: Header,
     table: Range<usize>,
     names: Range<usize>,
 }
 
-impl std::fmt::Debug for Pack {
+impl std::fmt::Debug for PackedBase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pack")
             .field("header", &self.header)
@@ -146,10 +146,10 @@ impl std::fmt::Debug for Pack {
     }
 }
 
-impl Pack {
+impl PackedBase {
     /// Maps the file; `None` when there is none or it is not whole, of this version and of this commit.
     #[allow(clippy::disallowed_methods, reason = "the workspace owns its packs")]
-    pub(super) fn open(path: &Path, commit: Name) -> Option<Self> {
+    pub(super) fn open(path: &Path, commit: ObjectName) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         let mut header_bytes = [0; HEADER_BYTES];
         file.read_exact(&mut header_bytes).ok()?;
@@ -187,14 +187,14 @@ impl Pack {
         self.header.files as usize
     }
 
-    pub(super) fn record(&self, index: usize) -> Option<Record> {
+    pub(super) fn record(&self, index: usize) -> Option<FileRecord> {
         let table = self.bytes.get(self.table.clone())?;
         let start = index.checked_mul(RECORD_BYTES)?;
-        Record::decode(table.get(start..start.checked_add(RECORD_BYTES)?)?)
+        FileRecord::decode(table.get(start..start.checked_add(RECORD_BYTES)?)?)
     }
 
     /// The path of a file, as bytes.
-    pub(super) fn name(&self, record: &Record) -> &[u8] {
+    pub(super) fn name(&self, record: &FileRecord) -> &[u8] {
         let start = record.name_start as usize;
         let end = start.saturating_add(record.name_bytes as usize);
         let names = self.bytes.get(self.names.clone()).unwrap_or_default();
@@ -208,7 +208,7 @@ impl Pack {
     }
 
     /// The bytes of one packed file, without copying them.
-    pub(super) fn content(&self, record: &Record) -> Option<Bytes> {
+    pub(super) fn content(&self, record: &FileRecord) -> Option<Bytes> {
         let start = HEADER_BYTES.checked_add(usize::try_from(record.text_start).ok()?)?;
         let end = start.checked_add(usize::try_from(record.size).ok()?)?;
         (record.packed && end <= self.table.start).then(|| self.bytes.slice(start..end))
@@ -229,7 +229,7 @@ impl Pack {
 
     /// The last file that starts at or before `offset` of the text. Files that are not packed carry
     /// the offset where they would lie, so the table is sorted by it.
-    pub(super) fn at_offset(&self, offset: u64) -> Option<Record> {
+    pub(super) fn at_offset(&self, offset: u64) -> Option<FileRecord> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;

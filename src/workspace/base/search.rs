@@ -1,7 +1,7 @@
 //! Literal search over the packed text: one pass through memory, whatever the number of files.
 
 use super::{Base, mode};
-use crate::model::Mode;
+use crate::model::FileMode;
 use memchr::memmem::Finder;
 
 impl Base {
@@ -23,7 +23,7 @@ impl Base {
             let start = record.text_start as usize;
             let end = start.saturating_add(record.size as usize);
             if hit < end
-                && mode(&record) != Mode::Symlink
+                && mode(&record) != FileMode::Symlink
                 && let Ok(name) = std::str::from_utf8(self.pack.name(&record))
             {
                 visit(name, text.get(start..end).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! A base: one commit, packed and mapped.
 
-use super::Progress;
-use crate::model::Mode;
+use super::BaseProgress;
+use crate::model::FileMode;
 use crate::workspace::Repository;
 use crate::workspace::fixture::{Fixture, path, text};
 use std::cell::RefCell;
@@ -18,8 +18,8 @@ fn a_base_is_built_once_and_opened_after_that() {
     let repository = fixture.open();
     let head = repository.head().unwrap().unwrap();
     repository
-        .base(&head, &|step: Progress| {
-            steps.borrow_mut().push((step.done, step.of))
+        .base(&head, &|step: BaseProgress| {
+            steps.borrow_mut().push((step.done, step.total))
         })
         .unwrap();
     assert_eq!(*steps.borrow(), [(256, 600), (512, 600), (600, 600)]);
@@ -37,7 +37,7 @@ fn a_base_is_built_once_and_opened_after_that() {
         );
     }
     assert_eq!(base.read(&path("d0")).unwrap(), None);
-    assert_eq!(base.below("d3").count(), 86);
+    assert_eq!(base.files_below("d3").count(), 86);
     assert!(
         fixture.bases().read_dir().unwrap().count() == 1,
         "no temporary file is left"
@@ -50,7 +50,7 @@ fn a_damaged_base_is_built_again() {
     let head = fixture.open().head().unwrap().unwrap();
     let file = fixture.bases().join(format!("{head}.pack"));
     let whole = {
-        fixture.base();
+        fixture.head_base();
         std::fs::read(&file).unwrap()
     };
     let flip = |at: usize| {
@@ -72,7 +72,7 @@ fn a_damaged_base_is_built_again() {
         let beside = file.with_extension("new");
         std::fs::write(&beside, &damaged).unwrap();
         std::fs::rename(&beside, &file).unwrap();
-        let base = fixture.base();
+        let base = fixture.head_base();
         assert_eq!(base.read(&path("b")).unwrap().unwrap().content, &b"bbbb\n"[..]);
         assert_eq!(std::fs::read(&file).unwrap(), whole);
     }
@@ -160,7 +160,7 @@ fn the_next_base_takes_over_what_did_not_change() {
         &[
             text("kept", "kept\n"),
             text("moved/kept", "kept\n"),
-            ("new", b"new\n", Mode::Executable),
+            ("new", b"new\n", FileMode::Executable),
         ],
         &[],
         2_000,
@@ -177,7 +177,7 @@ fn the_next_base_takes_over_what_did_not_change() {
         base.read(&path("moved/kept")).unwrap().unwrap().content,
         &b"kept\n"[..]
     );
-    assert_eq!(base.stat(&path("new")), Some((Mode::Executable, 4)));
+    assert_eq!(base.stat(&path("new")), Some((FileMode::Executable, 4)));
     assert_eq!(*base.files(), ["kept", "moved/kept", "new"].map(path));
 }
 
@@ -191,7 +191,7 @@ fn the_names_in_a_directory_are_those_of_its_files_and_directories() {
         text("a.txt", "1"),
         text("z", "1"),
     ]);
-    let base = fixture.base();
+    let base = fixture.head_base();
     assert_eq!(base.names(""), ["a-b", "a.txt", "a", "z"]);
     assert_eq!(base.names("a"), ["b", "e"]);
     assert_eq!(base.names("a/b"), ["c", "d"]);

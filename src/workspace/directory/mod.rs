@@ -2,7 +2,7 @@
 //! of it, nothing in `.git`, and nothing that is not a regular file.
 
 mod handle;
-mod spelled;
+mod disk_names;
 
 /// Returns the reason there are no files to work on.
 fn no_work_tree(start: &Path, inside: &Path) -> String {
@@ -25,17 +25,17 @@ fn no_work_tree(start: &Path, inside: &Path) -> String {
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests;
 
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
-use crate::workspace::lines::{self, Found};
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
+use crate::workspace::lines::{self, MatchWindow};
 use crate::workspace::overlay::{check_read, check_written};
 use crate::workspace::{
-    Entry, FILE_BYTES_MAX, FILE_BYTES_MAX_KEY, Match, RepositoryError, Tree, TreeError, links, nearest,
+    FILE_BYTES_MAX, FILE_BYTES_MAX_KEY, Match, RepositoryError, Tree, TreeEntry, TreeError, links, nearest,
     spelling,
 };
 use bytes::Bytes;
-use handle::{Handle, Node};
+use disk_names::DiskNames;
+use handle::{DiskEntry, Handle};
 use rustix::fs::Mode as Permissions;
-use spelled::Spelled;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ const KEPT_BYTES_MAX: u64 = 16 << 20;
 const COMPARED_BYTES_MAX: u64 = 256 << 20;
 
 /// The permissions of a new program, which all may run.
-const OF_A_PROGRAM: Permissions = Permissions::RWXU
+const EXECUTABLE_PERMISSIONS: Permissions = Permissions::RWXU
     .union(Permissions::RGRP)
     .union(Permissions::XGRP)
     .union(Permissions::ROTH)
@@ -59,7 +59,7 @@ pub struct Directory {
     root: PathBuf,
     handle: Handle,
     file_bytes_max: u64,
-    spelled: Spelled,
+    disk_names: DiskNames,
     // What files were before this session changed them. Held while one is changed, so that two
     // changes of one file keep the older content.
     before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
@@ -99,7 +99,7 @@ impl Directory {
             root: root.to_owned(),
             handle,
             file_bytes_max: FILE_BYTES_MAX,
-            spelled: Spelled::default(),
+            disk_names: DiskNames::default(),
             before: Mutex::new(BTreeMap::new()),
             deleted: Mutex::new(BTreeMap::new()),
         })
@@ -127,7 +127,7 @@ impl Directory {
         expected: Option<&FileVersion>,
         wanted: Option<&FileVersion>,
     ) -> Result<bool, TreeError> {
-        let _before = self.changing();
+        let _before = self.begin_change();
         self.check_change(path)?;
         let now = match self.version(path, self.kept_bytes_max()) {
             Err(TreeError::WrongKind { .. } | TreeError::TooLarge { .. }) => return Ok(false),
@@ -144,7 +144,7 @@ impl Directory {
             }
             return Ok(true);
         };
-        if wanted.mode == Mode::Symlink {
+        if wanted.mode == FileMode::Symlink {
             if now.is_some() {
                 self.handle
                     .delete(path.as_str())
@@ -161,15 +161,15 @@ impl Directory {
     }
 
     /// The permissions of a file that is put back: those it has, else those it had.
-    fn permissions(&self, path: &RepoPath, mode: Mode) -> Result<Option<Permissions>, TreeError> {
-        let fits = |bits: &Permissions| bits.contains(Permissions::XUSR) == (mode == Mode::Executable);
-        let present = match self.node(path)? {
-            Some(Node::File { permissions, .. }) => Some(permissions),
-            Some(Node::Directory | Node::Symlink | Node::Other) | None => None,
+    fn permissions(&self, path: &RepoPath, mode: FileMode) -> Result<Option<Permissions>, TreeError> {
+        let fits = |bits: &Permissions| bits.contains(Permissions::XUSR) == (mode == FileMode::Executable);
+        let present = match self.disk_entry(path)? {
+            Some(DiskEntry::File { permissions, .. }) => Some(permissions),
+            Some(DiskEntry::Directory | DiskEntry::Symlink | DiskEntry::Other) | None => None,
         };
         let deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
         let known = present.filter(fits).or(deleted.get(path).copied().filter(fits));
-        Ok(known.or((mode == Mode::Executable).then_some(OF_A_PROGRAM)))
+        Ok(known.or((mode == FileMode::Executable).then_some(EXECUTABLE_PERMISSIONS)))
     }
 
     /// Files as they were before this session changed them.
@@ -178,40 +178,40 @@ impl Directory {
     }
 
     /// Files as they were, for whoever changes one: names are looked at again after it.
-    fn changing(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
-        self.spelled.forget_listings();
+    fn begin_change(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
+        self.disk_names.forget_listings();
         self.before()
     }
 
     /// Returns the kind of entry at a path, if its names are spelled as they are on disk.
-    fn node(&self, path: &RepoPath) -> Result<Option<Node>, TreeError> {
-        match self.spelled.is_as_on_disk(&self.handle, path.as_str()) {
-            Ok(true) => self.handle.node(path.as_str()).map_err(|err| failed(path, err)),
-            Ok(false) => Err(spelling::otherwise(path)),
+    fn disk_entry(&self, path: &RepoPath) -> Result<Option<DiskEntry>, TreeError> {
+        match self.disk_names.is_as_on_disk(&self.handle, path.as_str()) {
+            Ok(true) => self.handle.entry(path.as_str()).map_err(|err| failed(path, err)),
+            Ok(false) => Err(spelling::other_spelling_error(path)),
             Err(err) => Err(failed(path, err)),
         }
     }
 
     /// The file or symlink at `path` as git would store it; `None` when there is nothing.
     fn version(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<FileVersion>, TreeError> {
-        match self.node(path)? {
+        match self.disk_entry(path)? {
             None => Ok(None),
-            Some(Node::Directory) => Err(TreeError::WrongKind {
+            Some(DiskEntry::Directory) => Err(TreeError::WrongKind {
                 path: path.clone(),
                 what: "directory",
             }),
-            Some(Node::Other) => Err(not_regular(path)),
-            Some(Node::Symlink) => {
+            Some(DiskEntry::Other) => Err(not_regular(path)),
+            Some(DiskEntry::Symlink) => {
                 let target = self
                     .handle
                     .target(path.as_str())
                     .map_err(|err| failed(path, err))?;
                 Ok(Some(FileVersion {
                     content: target.into(),
-                    mode: Mode::Symlink,
+                    mode: FileMode::Symlink,
                 }))
             }
-            Some(Node::File { permissions, bytes }) => {
+            Some(DiskEntry::File { permissions, bytes }) => {
                 let too_large = |bytes| TreeError::TooLarge {
                     path: path.clone(),
                     bytes,
@@ -226,8 +226,8 @@ impl Directory {
                     .read(path.as_str(), bytes_max)
                     .map_err(|err| io(path, &err))?;
                 let mode = match permissions.contains(Permissions::XUSR) {
-                    false => Mode::Regular,
-                    true => Mode::Executable,
+                    false => FileMode::Regular,
+                    true => FileMode::Executable,
                 };
                 // It was a small regular file a moment ago: it grew, or something took its place.
                 let content = content.ok_or_else(|| too_large(bytes))?;
@@ -266,15 +266,15 @@ impl Directory {
     fn check_place(&self, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
             let ancestor = RepoPath::parse(ancestor).unwrap_or_else(|_| path.clone());
-            match self.node(&ancestor)? {
-                Some(Node::Symlink) => return Err(behind_symlink(path)),
-                Some(Node::File { .. } | Node::Other) => {
+            match self.disk_entry(&ancestor)? {
+                Some(DiskEntry::Symlink) => return Err(behind_symlink(path)),
+                Some(DiskEntry::File { .. } | DiskEntry::Other) => {
                     return Err(TreeError::WrongKind {
                         path: ancestor,
                         what: "file",
                     });
                 }
-                Some(Node::Directory) => {}
+                Some(DiskEntry::Directory) => {}
                 None => break,
             }
         }
@@ -346,41 +346,43 @@ fn io(path: &RepoPath, err: &std::io::Error) -> TreeError {
 }
 
 impl Tree for Directory {
-    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
-        let target = |path: &RepoPath| match self.node(path)? {
-            Some(Node::Symlink) => self
+    fn real_path(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        let target = |path: &RepoPath| match self.disk_entry(path)? {
+            Some(DiskEntry::Symlink) => self
                 .handle
                 .target(path.as_str())
                 .map(Some)
                 .map_err(|err| failed(path, err)),
-            Some(Node::File { .. } | Node::Directory | Node::Other) | None => Ok(None),
+            Some(DiskEntry::File { .. } | DiskEntry::Directory | DiskEntry::Other) | None => Ok(None),
         };
         links::follow(path, &target)
     }
 
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
-        let real = self.real(path)?;
-        if let Some(Node::File { bytes, .. }) = self.node(&real)? {
+        let real = self.real_path(path)?;
+        if let Some(DiskEntry::File { bytes, .. }) = self.disk_entry(&real)? {
             check_read(path, bytes, self.file_bytes_max)?;
         }
         let version = self.version(&real, self.file_bytes_max)?;
         // A symlink here took the file's place just now.
         match version {
-            Some(version) if version.mode == Mode::Symlink => Err(behind_symlink(path)),
+            Some(version) if version.mode == FileMode::Symlink => Err(behind_symlink(path)),
             Some(version) => Ok(version),
             None => Err(self.not_found(path)),
         }
     }
 
-    fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
-        Ok(match self.node(path)? {
+    fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
+        Ok(match self.disk_entry(path)? {
             None => None,
-            Some(Node::File { .. }) => Some(Entry::File),
-            Some(Node::Directory) => Some(Entry::Directory),
-            Some(Node::Other) => Some(Entry::Other),
-            Some(Node::Symlink) => {
+            Some(DiskEntry::File { .. }) => Some(TreeEntry::File),
+            Some(DiskEntry::Directory) => Some(TreeEntry::Directory),
+            Some(DiskEntry::Other) => Some(TreeEntry::Other),
+            Some(DiskEntry::Symlink) => {
                 let target = self.handle.target(path.as_str());
-                Some(Entry::Symlink(target.map_err(|err| failed(path, err))?.into()))
+                Some(TreeEntry::Symlink(
+                    target.map_err(|err| failed(path, err))?.into(),
+                ))
             }
         })
     }
@@ -411,24 +413,24 @@ impl Tree for Directory {
         Ok(Arc::new(files))
     }
 
-    fn everything(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
-        self.below("").map(Arc::new)
+    fn all_files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        self.files_below("").map(Arc::new)
     }
 
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
-        let mut before = self.changing();
+        let mut before = self.begin_change();
         self.check_change(path)?;
         check_written(path, content.len() as u64)?;
         links::check_git_directory(path, &self.handle)?;
-        let permissions = match self.node(path)? {
-            Some(Node::File { permissions, .. }) => Some(permissions),
-            Some(Node::Symlink) => {
+        let permissions = match self.disk_entry(path)? {
+            Some(DiskEntry::File { permissions, .. }) => Some(permissions),
+            Some(DiskEntry::Symlink) => {
                 return Err(TreeError::Refused {
                     path: path.clone(),
                     why: "it is a symlink; write to the file it points to",
                 });
             }
-            Some(Node::Directory | Node::Other) => None,
+            Some(DiskEntry::Directory | DiskEntry::Other) => None,
             None => {
                 spelling::check_new(path, &self.handle)?;
                 None
@@ -443,12 +445,12 @@ impl Tree for Directory {
     }
 
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
-        let mut before = self.changing();
+        let mut before = self.begin_change();
         self.check_change(path)?;
         let was = self
             .version(path, self.kept_bytes_max())?
             .ok_or_else(|| self.not_found(path))?;
-        if let Some(Node::File { permissions, .. }) = self.node(path)? {
+        if let Some(DiskEntry::File { permissions, .. }) = self.disk_entry(path)? {
             let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
             deleted.entry(path.clone()).or_insert(permissions);
         }
@@ -459,21 +461,23 @@ impl Tree for Directory {
         Ok(())
     }
 
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
         let at = |err| TreeError::Io {
             path: directory.to_owned(),
             why: format!("{err}"),
         };
         let named = RepoPath::parse(directory).ok().filter(|_| !directory.is_empty());
         let node = match (&named, directory) {
-            (Some(named), _) => self.node(named)?,
-            (None, "") => self.handle.node(".").map_err(at)?,
+            (Some(named), _) => self.disk_entry(named)?,
+            (None, "") => self.handle.entry(".").map_err(at)?,
             (None, _) => None,
         };
         // Not a symlink: the walk would follow it.
         match node {
-            Some(Node::Directory) => {}
-            Some(Node::File { .. } | Node::Symlink | Node::Other) | None => return Ok(Vec::new()),
+            Some(DiskEntry::Directory) => {}
+            Some(DiskEntry::File { .. } | DiskEntry::Symlink | DiskEntry::Other) | None => {
+                return Ok(Vec::new());
+            }
         }
         let walk = ignore::WalkBuilder::new(self.root.join(directory))
             .standard_filters(false)
@@ -485,10 +489,10 @@ impl Tree for Directory {
         Ok(files)
     }
 
-    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+    fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
         let is_directory = match RepoPath::parse(directory) {
             _ if directory.is_empty() => true,
-            Ok(named) => self.node(&named)? == Some(Node::Directory),
+            Ok(named) => self.disk_entry(&named)? == Some(DiskEntry::Directory),
             Err(_) => false,
         };
         if !is_directory {
@@ -504,16 +508,16 @@ impl Tree for Directory {
         Ok(entries)
     }
 
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         match self.version(path, COMPARED_BYTES_MAX) {
             // A directory or worse, or a file of another name, is there: this one is gone.
-            Err(TreeError::WrongKind { .. } | TreeError::SpelledOtherwise { .. }) => Ok(None),
+            Err(TreeError::WrongKind { .. } | TreeError::OtherSpelling { .. }) => Ok(None),
             other => other,
         }
     }
 
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
-        let mut before = self.changing();
+        let mut before = self.begin_change();
         links::check_put(path, after.as_ref().map(|after| after.mode))?;
         self.check_place(path)?;
         let was = self.version(path, self.kept_bytes_max())?;
@@ -532,11 +536,11 @@ impl Tree for Directory {
                 }
                 if was
                     .as_ref()
-                    .is_some_and(|was| was.mode == Mode::Symlink || version.mode == Mode::Symlink)
+                    .is_some_and(|was| was.mode == FileMode::Symlink || version.mode == FileMode::Symlink)
                 {
                     delete()?;
                 }
-                if version.mode == Mode::Symlink {
+                if version.mode == FileMode::Symlink {
                     let linked = self.handle.link(path.as_str(), &version.content);
                     linked.map_err(|err| failed(path, err))?;
                 } else {
@@ -557,7 +561,7 @@ impl Tree for Directory {
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError> {
-        let mut found = Found::new(offset, limit);
+        let mut found = MatchWindow::new(offset, limit);
         if !lines::fits_a_line(needle) {
             return Ok(found.finish());
         }
@@ -565,7 +569,7 @@ impl Tree for Directory {
         for path in self.files()?.iter().filter(|path| accepts(path.as_str())) {
             // Links and what cannot be read have no lines; a search tells what it could see.
             // The walk has their names as they are on disk.
-            let file = matches!(self.handle.node(path.as_str()), Ok(Some(Node::File { .. })));
+            let file = matches!(self.handle.entry(path.as_str()), Ok(Some(DiskEntry::File { .. })));
             if file && let Ok(Some(content)) = self.handle.read(path.as_str(), self.kept_bytes_max()) {
                 lines::search_text(&content, &finder, path.as_str(), &mut found);
             }
@@ -579,7 +583,7 @@ impl Tree for Directory {
         for (path, before) in before {
             let after = match self.version(&path, self.kept_bytes_max()) {
                 // Somebody made a directory or worse of it, or gave it another name: the file is gone.
-                Err(TreeError::WrongKind { .. } | TreeError::SpelledOtherwise { .. }) => None,
+                Err(TreeError::WrongKind { .. } | TreeError::OtherSpelling { .. }) => None,
                 other => other?,
             };
             if before != after {

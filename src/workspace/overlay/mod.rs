@@ -5,12 +5,12 @@
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
 use crate::workspace::base::Base;
-use crate::workspace::lines::{self, Found};
-use crate::workspace::spelling::{self, Names};
+use crate::workspace::lines::{self, MatchWindow};
+use crate::workspace::spelling::{self, NameListing};
 use crate::workspace::{
-    Entry, FILE_BYTES_MAX_KEY, Match, Tree, TreeError, links, names_of, nearest, with_blob,
+    FILE_BYTES_MAX_KEY, Match, Tree, TreeEntry, TreeError, links, names_of, nearest, with_blob,
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) const WRITTEN_BYTES_MAX: u64 = 1 << 20;
 
 /// The edits of a conversation, by path: a new version, or `None` for a deleted file.
-pub type Edits = BTreeMap<RepoPath, Option<FileVersion>>;
+pub type WorkspaceEdits = BTreeMap<RepoPath, Option<FileVersion>>;
 
 /// A base and the edits on top of it.
 pub struct Overlay {
@@ -31,7 +31,7 @@ pub struct Overlay {
 
 #[derive(Default)]
 struct State {
-    edits: Edits,
+    edits: WorkspaceEdits,
     /// The merged list of files, until the next edit.
     files: Option<Arc<Vec<RepoPath>>>,
 }
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Overlay {
 
 impl Overlay {
     /// A workspace on `base` with the edits that were stored for it.
-    pub fn new(base: Arc<Base>, edits: Edits) -> Self {
+    pub fn new(base: Arc<Base>, edits: WorkspaceEdits) -> Self {
         Self {
             base,
             state: Mutex::new(State { edits, files: None }),
@@ -55,7 +55,7 @@ impl Overlay {
     }
 
     /// The edits, to store them.
-    pub fn edits(&self) -> Edits {
+    pub fn edits(&self) -> WorkspaceEdits {
         self.state().edits.clone()
     }
 
@@ -74,23 +74,23 @@ impl Overlay {
     }
 
     /// The path a file really has.
-    fn real(&self, edits: &Edits, path: &RepoPath) -> Result<RepoPath, TreeError> {
+    fn real(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<RepoPath, TreeError> {
         let is_link = |edit: &Option<FileVersion>| {
             let version = edit.as_ref();
-            version.is_some_and(|version| version.mode == Mode::Symlink)
+            version.is_some_and(|version| version.mode == FileMode::Symlink)
         };
         if !self.base.has_links() && !edits.values().any(is_link) {
             return Ok(path.clone());
         }
         let target = |path: &RepoPath| match self.mode(edits, path) {
-            Some(Mode::Symlink) => Ok(self.version(edits, path)?.map(|version| version.content.to_vec())),
-            Some(Mode::Regular | Mode::Executable) | None => Ok(None),
+            Some(FileMode::Symlink) => Ok(self.version(edits, path)?.map(|version| version.content.to_vec())),
+            Some(FileMode::Regular | FileMode::Executable) | None => Ok(None),
         };
         links::follow(path, &target)
     }
 
     /// A file of a size that is read, and the path it really has.
-    fn file(&self, edits: &Edits, path: &RepoPath) -> Result<(RepoPath, FileVersion), TreeError> {
+    fn file(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<(RepoPath, FileVersion), TreeError> {
         let real = self.real(edits, path)?;
         let bytes = match edits.get(&real) {
             Some(edit) => edit.as_ref().map(|version| version.content.len() as u64),
@@ -112,21 +112,21 @@ impl Overlay {
     }
 
     /// The mode of the file or symlink at `path`, without following it.
-    fn mode(&self, edits: &Edits, path: &RepoPath) -> Option<Mode> {
+    fn mode(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Option<FileMode> {
         match edits.get(path) {
             Some(edit) => edit.as_ref().map(|version| version.mode),
             None => self.base.stat(path).map(|(mode, _)| mode),
         }
     }
 
-    fn version(&self, edits: &Edits, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn version(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         match edits.get(path) {
             Some(edit) => Ok(edit.clone()),
             None => self.base.read(path),
         }
     }
 
-    fn is_directory(&self, edits: &Edits, path: &str) -> bool {
+    fn is_directory(&self, edits: &WorkspaceEdits, path: &str) -> bool {
         let prefix = format!("{path}/");
         let edited = RepoPath::parse(path).is_ok_and(|path| {
             edits
@@ -137,26 +137,26 @@ impl Overlay {
                 .take_while(|(path, _)| path.as_str().starts_with(&prefix))
                 .any(|(_, edit)| edit.is_some())
         });
-        edited || self.base.below(path).any(|name| !is_deleted(edits, name))
+        edited || self.base.files_below(path).any(|name| !is_deleted(edits, name))
     }
 
-    fn exists(&self, edits: &Edits, path: &str) -> bool {
+    fn exists(&self, edits: &WorkspaceEdits, path: &str) -> bool {
         RepoPath::parse(path).is_ok_and(|path| self.mode(edits, &path).is_some())
             || self.is_directory(edits, path)
     }
 
-    fn names<'a>(&'a self, edits: &'a Edits) -> Present<'a> {
-        Present { tree: self, edits }
+    fn names<'a>(&'a self, edits: &'a WorkspaceEdits) -> OverlayNames<'a> {
+        OverlayNames { tree: self, edits }
     }
 
-    fn not_found(&self, edits: &Edits, path: &RepoPath) -> TreeError {
+    fn not_found(&self, edits: &WorkspaceEdits, path: &RepoPath) -> TreeError {
         TreeError::NotFound {
             path: path.clone(),
             similar: nearest::nearest(&self.merged(edits), path),
         }
     }
 
-    fn merged(&self, edits: &Edits) -> Arc<Vec<RepoPath>> {
+    fn merged(&self, edits: &WorkspaceEdits) -> Arc<Vec<RepoPath>> {
         let base = self.base.files();
         if edits.is_empty() {
             return base;
@@ -177,25 +177,25 @@ impl Overlay {
     }
 
     /// Refuses what a tool may not change: git's settings, and anything behind a symlink.
-    fn check_change(&self, edits: &Edits, path: &RepoPath) -> Result<(), TreeError> {
+    fn check_change(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<(), TreeError> {
         links::check_settings(path)?;
         self.check_place(edits, path)
     }
 
     /// Refuses a place behind a symlink or a file.
-    fn check_place(&self, edits: &Edits, path: &RepoPath) -> Result<(), TreeError> {
+    fn check_place(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
             let Ok(ancestor) = RepoPath::parse(ancestor) else {
                 continue;
             };
             match self.mode(edits, &ancestor) {
-                Some(Mode::Symlink) => {
+                Some(FileMode::Symlink) => {
                     return Err(TreeError::Refused {
                         path: path.clone(),
                         why: "it lies behind a symlink; use the path the symlink points to",
                     });
                 }
-                Some(Mode::Regular | Mode::Executable) => {
+                Some(FileMode::Regular | FileMode::Executable) => {
                     return Err(TreeError::WrongKind {
                         path: ancestor,
                         what: "file",
@@ -225,12 +225,12 @@ impl Overlay {
 }
 
 /// The names in an overlay, with its edits.
-struct Present<'a> {
+struct OverlayNames<'a> {
     tree: &'a Overlay,
-    edits: &'a Edits,
+    edits: &'a WorkspaceEdits,
 }
 
-impl Names for Present<'_> {
+impl NameListing for OverlayNames<'_> {
     fn has(&self, path: &str) -> bool {
         self.tree.exists(self.edits, path)
     }
@@ -248,7 +248,7 @@ impl Names for Present<'_> {
     }
 }
 
-fn is_deleted(edits: &Edits, name: &str) -> bool {
+fn is_deleted(edits: &WorkspaceEdits, name: &str) -> bool {
     !edits.is_empty() && RepoPath::parse(name).is_ok_and(|path| matches!(edits.get(&path), Some(None)))
 }
 
@@ -300,7 +300,7 @@ impl Tree for Overlay {
         Ok(version)
     }
 
-    fn identified(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
+    fn read_with_blob(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
         let (known, version) = {
             let state = self.state();
             let (real, version) = self.file(&state.edits, path)?;
@@ -315,22 +315,22 @@ impl Tree for Overlay {
         }
     }
 
-    fn real(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+    fn real_path(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
         Overlay::real(self, &self.state().edits, path)
     }
 
-    fn entry(&self, path: &RepoPath) -> Result<Option<Entry>, TreeError> {
+    fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
         let state = self.state();
         let edits = &state.edits;
         Ok(match self.mode(edits, path) {
-            Some(Mode::Regular | Mode::Executable) => Some(Entry::File),
-            Some(Mode::Symlink) => {
+            Some(FileMode::Regular | FileMode::Executable) => Some(TreeEntry::File),
+            Some(FileMode::Symlink) => {
                 let version = self.version(edits, path)?;
-                version.map(|version| Entry::Symlink(version.content))
+                version.map(|version| TreeEntry::Symlink(version.content))
             }
             None => self
                 .is_directory(edits, path.as_str())
-                .then_some(Entry::Directory),
+                .then_some(TreeEntry::Directory),
         })
     }
 
@@ -350,7 +350,7 @@ impl Tree for Overlay {
         check_written(path, content.len() as u64)?;
         links::check_git_directory(path, &self.names(&state.edits))?;
         let kept = self.mode(&state.edits, path);
-        if kept == Some(Mode::Symlink) {
+        if kept == Some(FileMode::Symlink) {
             return Err(TreeError::Refused {
                 path: path.clone(),
                 why: "it is a symlink; write to the file it points to",
@@ -370,8 +370,8 @@ impl Tree for Overlay {
             .base
             .stat(path)
             .map(|(mode, _)| mode)
-            .filter(|mode| *mode != Mode::Symlink);
-        let mode = kept.or(before).unwrap_or(Mode::Regular);
+            .filter(|mode| *mode != FileMode::Symlink);
+        let mode = kept.or(before).unwrap_or(FileMode::Regular);
         self.edit(&mut state, path, Some(FileVersion { content, mode }))
     }
 
@@ -390,7 +390,7 @@ impl Tree for Overlay {
         self.edit(&mut state, path, None)
     }
 
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
         let files = self.files()?;
         if directory.is_empty() {
             return Ok(files.to_vec());
@@ -404,11 +404,11 @@ impl Tree for Overlay {
             .collect())
     }
 
-    fn names(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+    fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
         Ok(names_of(&self.files()?, directory))
     }
 
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         let state = self.state();
         let bytes = match state.edits.get(path) {
             Some(edit) => edit.as_ref().map(|version| version.content.len() as u64),
@@ -451,11 +451,11 @@ impl Tree for Overlay {
         // A copy of the edits is a few references; the search itself holds no lock.
         let edits = self.edits();
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
-        let mut found = Found::new(offset, limit);
+        let mut found = MatchWindow::new(offset, limit);
         let mut edited = edits.iter().peekable();
-        let visit_edit = |(path, edit): (&RepoPath, &Option<FileVersion>), found: &mut Found| {
+        let visit_edit = |(path, edit): (&RepoPath, &Option<FileVersion>), found: &mut MatchWindow| {
             if let Some(version) = edit
-                && version.mode != Mode::Symlink
+                && version.mode != FileMode::Symlink
                 && accepts(path.as_str())
             {
                 lines::search_text(&version.content, &finder, path.as_str(), found);

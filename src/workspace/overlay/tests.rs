@@ -1,9 +1,9 @@
 //! The overlay of a conversation: edits on a base, and no way out of it.
 
-use super::{Edits, Overlay, WRITTEN_BYTES_MAX};
-use crate::model::{FileChange, FileVersion, Mode, PathError, RepoPath};
+use super::{Overlay, WRITTEN_BYTES_MAX, WorkspaceEdits};
+use crate::model::{FileChange, FileMode, FileVersion, PathError, RepoPath};
 use crate::workspace::fixture::{Fixture, link, path, text};
-use crate::workspace::{Base, Entry, Tree, TreeError};
+use crate::workspace::{Base, Tree, TreeEntry, TreeError};
 use bytes::Bytes;
 use globset::Glob;
 use proptest::prelude::*;
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn overlay(base: &Arc<Base>) -> Overlay {
-    Overlay::new(base.clone(), Edits::new())
+    Overlay::new(base.clone(), WorkspaceEdits::new())
 }
 
 fn version(content: &str) -> FileVersion {
     FileVersion {
         content: Bytes::copy_from_slice(content.as_bytes()),
-        mode: Mode::Regular,
+        mode: FileMode::Regular,
     }
 }
 
@@ -29,14 +29,14 @@ fn all(_: &str) -> bool {
     true
 }
 
-fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
+fn error_text<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
     result.unwrap_err().to_string()
 }
 
 #[test]
-fn what_is_written_is_read_listed_found_and_told() {
+fn a_written_file_is_read_listed_searched_and_reported_as_changed() {
     let fixture = Fixture::with(&[text("a", "one\ntwo\n"), text("b/c", "two\n"), text("z", "zed\n")]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     tree.write(&path("b/new"), bytes("two new\n")).unwrap();
     tree.write(&path("a"), bytes("one\n2\n")).unwrap();
     tree.delete(&path("z")).unwrap();
@@ -68,25 +68,28 @@ fn what_is_written_is_read_listed_found_and_told() {
 
 #[test]
 fn going_back_to_the_base_leaves_no_edit() {
-    let fixture = Fixture::with(&[("run", b"x\n", Mode::Executable)]);
-    let tree = overlay(&fixture.base());
+    let fixture = Fixture::with(&[("run", b"x\n", FileMode::Executable)]);
+    let tree = overlay(&fixture.head_base());
     tree.write(&path("run"), bytes("y\n")).unwrap();
-    assert_eq!(tree.read(&path("run")).unwrap().mode, Mode::Executable);
+    assert_eq!(tree.read(&path("run")).unwrap().mode, FileMode::Executable);
     tree.write(&path("run"), bytes("x\n")).unwrap();
-    assert_eq!(tree.edits(), Edits::new());
+    assert_eq!(tree.edits(), WorkspaceEdits::new());
     tree.delete(&path("run")).unwrap();
     assert_eq!(tree.edits(), BTreeMap::from([(path("run"), None)]));
     tree.write(&path("run"), bytes("x\n")).unwrap();
-    assert_eq!(tree.edits(), Edits::new());
+    assert_eq!(tree.edits(), WorkspaceEdits::new());
     tree.write(&path("new"), bytes("n")).unwrap();
     tree.delete(&path("new")).unwrap();
-    assert_eq!((tree.edits(), tree.changes().unwrap()), (Edits::new(), vec![]));
+    assert_eq!(
+        (tree.edits(), tree.changes().unwrap()),
+        (WorkspaceEdits::new(), vec![])
+    );
 }
 
 #[test]
 fn edits_that_were_stored_make_the_same_workspace_again() {
     let fixture = Fixture::with(&[text("a", "1\n"), text("b", "2\n")]);
-    let base = fixture.base();
+    let base = fixture.head_base();
     let tree = overlay(&base);
     tree.write(&path("a"), bytes("changed\n")).unwrap();
     tree.delete(&path("b")).unwrap();
@@ -101,12 +104,12 @@ fn edits_that_were_stored_make_the_same_workspace_again() {
 #[test]
 fn two_people_on_one_base_do_not_see_each_other() {
     let fixture = Fixture::with(&[text("shared", "base\n")]);
-    let base = fixture.base();
+    let base = fixture.head_base();
     let (ada, ben) = (overlay(&base), overlay(&base));
     ada.write(&path("shared"), bytes("ada secret\n")).unwrap();
     ada.write(&path("only-ada"), bytes("ada secret\n")).unwrap();
     assert_eq!(ben.read(&path("shared")).unwrap(), version("base\n"));
-    assert_eq!(said(ben.read(&path("only-ada"))), "no file `only-ada`");
+    assert_eq!(error_text(ben.read(&path("only-ada"))), "no file `only-ada`");
     assert_eq!(ben.search(&all, "secret", 0, 10).unwrap(), (vec![], 0));
     assert_eq!(ben.changes().unwrap(), vec![]);
     ben.delete(&path("shared")).unwrap();
@@ -129,9 +132,9 @@ fn another_workspace_cannot_be_named() {
         );
     }
     let fixture = Fixture::with(&[link("planted", "../wt-b/secret"), link("root", "/")]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     for name in ["planted", "root", "root/etc/passwd"] {
-        let said = said(tree.read(&path(name)));
+        let said = error_text(tree.read(&path(name)));
         assert_eq!(said, format!("`{name}` is a symlink that leaves the repository"));
     }
 }
@@ -155,7 +158,7 @@ fn links_are_followed_inside_and_nowhere_else() {
         link("pong", "ping"),
         link("self", "."),
     ]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     for (name, content) in [
         ("inside", "content\n"),
         ("real/up", "top\n"),
@@ -181,21 +184,21 @@ fn links_are_followed_inside_and_nowhere_else() {
         ("dir", "`dir` is a directory"),
     ] {
         assert!(
-            said(tree.read(&path(name))).starts_with(error),
+            error_text(tree.read(&path(name))).starts_with(error),
             "{name}: {}",
-            said(tree.read(&path(name)))
+            error_text(tree.read(&path(name)))
         );
     }
     for name in ["dir/new", "git/config", "parent/x", "absolute/x", "dir/file"] {
         let error = format!("`{name}`: it lies behind a symlink; use the path the symlink points to");
-        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
-        assert_eq!(said(tree.delete(&path(name))), error);
+        assert_eq!(error_text(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(error_text(tree.delete(&path(name))), error);
     }
     assert_eq!(
-        said(tree.write(&path("inside"), bytes("x"))),
+        error_text(tree.write(&path("inside"), bytes("x"))),
         "`inside`: it is a symlink; write to the file it points to"
     );
-    assert_eq!(tree.edits(), Edits::new());
+    assert_eq!(tree.edits(), WorkspaceEdits::new());
     tree.delete(&path("inside")).unwrap();
     tree.write(&path("inside"), bytes("a file now\n")).unwrap();
     assert_eq!(tree.read(&path("inside")).unwrap(), version("a file now\n"));
@@ -209,18 +212,18 @@ fn what_stands_at_a_path_is_told_without_following_it() {
         link("out", "/etc"),
         text("z", "2"),
     ]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     tree.write(&path("new/c"), bytes("3")).unwrap();
     tree.delete(&path("z")).unwrap();
-    let target = |target: &str| Some(Entry::Symlink(bytes(target)));
+    let target = |target: &str| Some(TreeEntry::Symlink(bytes(target)));
     for (name, expected) in [
-        ("a", Some(Entry::Directory)),
-        ("a/b", Some(Entry::File)),
+        ("a", Some(TreeEntry::Directory)),
+        ("a/b", Some(TreeEntry::File)),
         ("a/b/c", None),
         ("to", target("a/b")),
         ("out", target("/etc")),
-        ("new", Some(Entry::Directory)),
-        ("new/c", Some(Entry::File)),
+        ("new", Some(TreeEntry::Directory)),
+        ("new/c", Some(TreeEntry::File)),
         ("z", None),
     ] {
         assert_eq!(tree.entry(&path(name)).unwrap(), expected, "{name}");
@@ -230,19 +233,28 @@ fn what_stands_at_a_path_is_told_without_following_it() {
 #[test]
 fn a_file_is_no_directory_and_a_directory_no_file() {
     let fixture = Fixture::with(&[text("file", "f"), text("dir/inner", "i"), text("dir-b", "x")]);
-    let tree = overlay(&fixture.base());
-    assert_eq!(said(tree.write(&path("file/x"), bytes("x"))), "`file` is a file");
-    assert_eq!(said(tree.delete(&path("file/x"))), "`file` is a file");
-    assert_eq!(said(tree.write(&path("dir"), bytes("x"))), "`dir` is a directory");
-    assert_eq!(said(tree.read(&path("dir"))), "`dir` is a directory");
-    assert_eq!(said(tree.delete(&path("dir"))), "`dir` is a directory");
+    let tree = overlay(&fixture.head_base());
+    assert_eq!(
+        error_text(tree.write(&path("file/x"), bytes("x"))),
+        "`file` is a file"
+    );
+    assert_eq!(error_text(tree.delete(&path("file/x"))), "`file` is a file");
+    assert_eq!(
+        error_text(tree.write(&path("dir"), bytes("x"))),
+        "`dir` is a directory"
+    );
+    assert_eq!(error_text(tree.read(&path("dir"))), "`dir` is a directory");
+    assert_eq!(error_text(tree.delete(&path("dir"))), "`dir` is a directory");
     tree.write(&path("new/deep/x"), bytes("x")).unwrap();
-    assert_eq!(said(tree.read(&path("new/deep"))), "`new/deep` is a directory");
+    assert_eq!(
+        error_text(tree.read(&path("new/deep"))),
+        "`new/deep` is a directory"
+    );
     tree.delete(&path("dir/inner")).unwrap();
-    assert!(said(tree.read(&path("dir"))).starts_with("no file `dir`"));
+    assert!(error_text(tree.read(&path("dir"))).starts_with("no file `dir`"));
     tree.write(&path("dir"), bytes("now a file")).unwrap();
     assert_eq!(
-        said(tree.write(&path("dir/inner"), bytes("x"))),
+        error_text(tree.write(&path("dir/inner"), bytes("x"))),
         "`dir` is a file"
     );
     tree.delete(&path("file")).unwrap();
@@ -253,7 +265,7 @@ fn a_file_is_no_directory_and_a_directory_no_file() {
 #[test]
 fn git_metadata_is_read_only() {
     let fixture = Fixture::with(&[text("a", "a"), text(".gitattributes", "* text\n")]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     for name in [
         ".git",
         ".GIT",
@@ -290,8 +302,8 @@ fn git_metadata_is_read_only() {
         ".gitattributes/x",
     ] {
         let error = format!("`{name}`: git metadata is read-only");
-        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
-        assert_eq!(said(tree.delete(&path(name))), error);
+        assert_eq!(error_text(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(error_text(tree.delete(&path(name))), error);
     }
     assert!(tree.read(&path(".gitattributes")).is_ok());
     tree.write(&path(".gitignore"), bytes("target\n")).unwrap();
@@ -301,7 +313,7 @@ fn git_metadata_is_read_only() {
 #[test]
 fn nothing_is_put_where_git_reads_its_settings() {
     let fixture = Fixture::with(&[text("a", "a")]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     let file = |mode| {
         Some(FileVersion {
             content: bytes("x"),
@@ -322,11 +334,11 @@ fn nothing_is_put_where_git_reads_its_settings() {
         "gitmod~2",
     ] {
         let error = tree
-            .put(&path(name), file(Mode::Regular))
+            .put(&path(name), file(FileMode::Regular))
             .map_err(|error| error.to_string());
         assert_eq!(error, Err(format!("`{name}`: git metadata is read-only")));
     }
-    let link = tree.put(&path("vendor/.gitattributes"), file(Mode::Symlink));
+    let link = tree.put(&path("vendor/.gitattributes"), file(FileMode::Symlink));
     assert!(link.is_err(), "a link to settings is settings");
     for name in [
         "vendor/x/.gitattributes",
@@ -334,7 +346,7 @@ fn nothing_is_put_where_git_reads_its_settings() {
         ".gitignore",
         "gitmodules",
     ] {
-        tree.put(&path(name), file(Mode::Regular)).unwrap();
+        tree.put(&path(name), file(FileMode::Regular)).unwrap();
     }
     tree.put(&path("vendor/x/.gitattributes"), None).unwrap();
 }
@@ -346,7 +358,7 @@ fn no_directory_can_be_made_to_look_like_a_repository() {
     let last = ["HEAD", "objects/x", "refs/heads/main"];
     for directory in ["", "sub/", "deep/er/"] {
         for (number, refused) in last.iter().enumerate() {
-            let tree = overlay(&fixture.base());
+            let tree = overlay(&fixture.head_base());
             tree.write(&path(&format!("{directory}config")), bytes("[core]\n"))
                 .unwrap();
             for (other, name) in last.iter().enumerate() {
@@ -372,7 +384,10 @@ fn what_is_too_large_is_said_and_still_part_of_the_change() {
     let large = "x".repeat(WRITTEN_BYTES_MAX as usize + 1);
     let fixture = Fixture::with(&[text("large", &large)]);
     assert_eq!(
-        overlay(&fixture.base()).read(&path("large")).unwrap().content,
+        overlay(&fixture.head_base())
+            .read(&path("large"))
+            .unwrap()
+            .content,
         large
     );
     let repository = fixture.open();
@@ -380,11 +395,11 @@ fn what_is_too_large_is_said_and_still_part_of_the_change() {
     let head = repository.head().unwrap().unwrap();
     let tree = overlay(&repository.base(&head, &|_| {}).unwrap());
     assert_eq!(
-        said(tree.read(&path("large"))),
+        error_text(tree.read(&path("large"))),
         "`large` has 1048577 bytes; the limit is 1048576 (`sandbox.file_bytes_max`)"
     );
     assert_eq!(
-        said(tree.write(&path("new"), bytes(&large))),
+        error_text(tree.write(&path("new"), bytes(&large))),
         "`new` has 1048577 bytes; the limit is 1048576"
     );
     tree.delete(&path("large")).unwrap();
@@ -398,18 +413,18 @@ fn a_missing_file_names_what_looks_like_it() {
         text("environments/prod/main.jsonnet", "p"),
         text("lib/k.libsonnet", "k"),
     ]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     assert_eq!(
-        said(tree.read(&path("envs/prod/main.jsonnet"))),
+        error_text(tree.read(&path("envs/prod/main.jsonnet"))),
         "no file `envs/prod/main.jsonnet`; similar: `environments/prod/main.jsonnet`, \
          `environments/dev/main.jsonnet`"
     );
     assert_eq!(
-        said(tree.read(&path("lib/k.libsonet"))),
+        error_text(tree.read(&path("lib/k.libsonet"))),
         "no file `lib/k.libsonet`; similar: `lib/k.libsonnet`"
     );
     assert_eq!(
-        said(tree.delete(&path("nothing/like/it"))),
+        error_text(tree.delete(&path("nothing/like/it"))),
         "no file `nothing/like/it`"
     );
 }
@@ -417,11 +432,11 @@ fn a_missing_file_names_what_looks_like_it() {
 #[test]
 fn binary_files_are_read_and_not_searched() {
     let fixture = Fixture::with(&[
-        ("blob", b"needle\0needle\n", Mode::Regular),
+        ("blob", b"needle\0needle\n", FileMode::Regular),
         text("text", "needle\n"),
         link("zlink", "needle"),
     ]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     assert_eq!(
         tree.read(&path("blob")).unwrap().content,
         &b"needle\0needle\n"[..]
@@ -446,7 +461,7 @@ fn a_search_shows_its_window_and_counts_all() {
         text("e.txt", ""),
         text("f.txt", "hit\r\n\r\nHIT"),
     ]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     let text_files = Glob::new("*.txt").unwrap().compile_matcher();
     let (found, total) = tree
         .search(&|path| text_files.is_match(path), "hit", 48, 4)
@@ -534,7 +549,7 @@ fn nothing_outside_can_be_named_by_any_operation() {
     corpus.push("a".repeat(5_000));
     assert!(corpus.len() >= 120, "{}", corpus.len());
     let fixture = Fixture::with(&[text("a/b/c", "c")]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     for text in corpus {
         // What parses is a name inside the tree, and every operation treats it as one.
         if let Ok(inside) = RepoPath::parse(&text) {
@@ -555,7 +570,7 @@ fn nothing_outside_can_be_named_by_any_operation() {
             );
         }
     }
-    assert_eq!(tree.edits(), Edits::new());
+    assert_eq!(tree.edits(), WorkspaceEdits::new());
 }
 
 /// Returns what ripgrep would print: every line of every text file that contains the needle.
@@ -593,9 +608,9 @@ proptest! {
         offset in 0_usize..5,
         limit in 0_usize..20,
     ) {
-        let listed: Vec<_> = base.iter().map(|(name, content)| (name.as_str(), &content[..], Mode::Regular)).collect();
+        let listed: Vec<_> = base.iter().map(|(name, content)| (name.as_str(), &content[..], FileMode::Regular)).collect();
         let fixture = Fixture::with(&listed);
-        let tree = overlay(&fixture.base());
+        let tree = overlay(&fixture.head_base());
         let mut expected = base.clone();
         for (name, edit) in &edits {
             match edit {
@@ -633,7 +648,7 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
         text("lib/a-b/x", "x\n"),
         text("lib/a/x", "x\n"),
     ]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     tree.write(&path("docs/Plan.md"), bytes("x\n")).unwrap();
     for name in [
         "environments/Prod/main.jsonnet",
@@ -644,8 +659,8 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
         "DOCS/other.md",
     ] {
         for refused in [
-            said(tree.write(&path(name), bytes("x\n"))),
-            said(tree.put(&path(name), Some(version("x\n")))),
+            error_text(tree.write(&path(name), bytes("x\n"))),
+            error_text(tree.put(&path(name), Some(version("x\n")))),
         ] {
             assert!(
                 refused.contains("under a name that is spelled otherwise"),
@@ -656,7 +671,7 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
     // A package comes as its author has it, below the one `vendor`.
     tree.put(&path("vendor/k/README"), Some(version("x\n"))).unwrap();
     tree.put(&path("vendor/k/readme"), Some(version("x\n"))).unwrap();
-    let refused = said(tree.put(&path("Vendor/k/x"), Some(version("x\n"))));
+    let refused = error_text(tree.put(&path("Vendor/k/x"), Some(version("x\n"))));
     assert!(refused.contains("spelled otherwise"), "{refused}");
     tree.delete(&path("docs/Plan.md")).unwrap();
     for name in [
@@ -672,7 +687,7 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
 #[test]
 fn no_spelling_makes_a_directory_a_repository_of_git() {
     let fixture = Fixture::with(&[text("a/Objects/x", "x\n"), text("a/refs/x", "x\n")]);
-    let tree = overlay(&fixture.base());
+    let tree = overlay(&fixture.head_base());
     for name in ["a/HEAD", "a/head", "a/Config"] {
         let refused = tree.write(&path(name), bytes("x\n"));
         assert_eq!(refused.is_err(), name != "a/Config", "{name}");

@@ -13,7 +13,7 @@ mod name;
 )]
 mod tests;
 
-use crate::model::{FileChange, FileVersion, Mode, Stats};
+use crate::model::{FileChange, FileMode, FileVersion, Stats};
 use bytes::Bytes;
 use gix::hash::Kind;
 use std::time::{Duration, Instant};
@@ -49,11 +49,11 @@ fn write_named(changes: &[FileChange], format: Kind) -> Patch {
     let mut stats = Vec::new();
     for change in changes.iter().filter(|change| change.before != change.after) {
         let path = change.path.as_str();
-        let mut counted = Counted::default();
+        let mut counted = LineCounts::default();
         match (&change.before, &change.after) {
             // Git has no patch that turns a file into a symlink: it is removed, then created.
             (Some(before), Some(after))
-                if (before.mode == Mode::Symlink) != (after.mode == Mode::Symlink) =>
+                if (before.mode == FileMode::Symlink) != (after.mode == FileMode::Symlink) =>
             {
                 write_file(
                     &mut text,
@@ -97,7 +97,7 @@ fn write_named(changes: &[FileChange], format: Kind) -> Patch {
 }
 
 #[derive(Default)]
-struct Counted {
+struct LineCounts {
     added: u64,
     removed: u64,
     binary: bool,
@@ -109,7 +109,7 @@ fn write_file(
     before: Option<&FileVersion>,
     after: Option<&FileVersion>,
     (deadline, format): (Instant, Kind),
-    counted: &mut Counted,
+    counted: &mut LineCounts,
 ) {
     let old_name = name::quote(&format!("a/{path}"));
     let new_name = name::quote(&format!("b/{path}"));

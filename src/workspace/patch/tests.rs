@@ -1,7 +1,7 @@
 //! Patches, compared with what git makes of them.
 
 use super::{Patch, write};
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
 use bytes::Bytes;
 use gix::hash::Kind;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn version(content: &[u8], mode: Mode) -> FileVersion {
+fn version(content: &[u8], mode: FileMode) -> FileVersion {
     FileVersion {
         content: Bytes::copy_from_slice(content),
         mode,
@@ -25,7 +25,7 @@ fn change(path: &str, before: Option<FileVersion>, after: Option<FileVersion>) -
 }
 
 fn text(content: &str) -> Option<FileVersion> {
-    Some(version(content.as_bytes(), Mode::Regular))
+    Some(version(content.as_bytes(), FileMode::Regular))
 }
 
 fn shown(changes: &[FileChange]) -> String {
@@ -147,13 +147,13 @@ fn applies_exactly(changes: &[FileChange], patch: &Patch) {
 fn put(file: &Path, version: &FileVersion) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    if version.mode == Mode::Symlink {
+    if version.mode == FileMode::Symlink {
         let target = String::from_utf8(version.content.to_vec()).unwrap();
         std::os::unix::fs::symlink(target, file).unwrap();
         return;
     }
     std::fs::write(file, &version.content).unwrap();
-    let mode = if version.mode == Mode::Executable {
+    let mode = if version.mode == FileMode::Executable {
         0o755
     } else {
         0o644
@@ -176,13 +176,16 @@ fn take(root: &Path) -> BTreeMap<String, FileVersion> {
                 }
             } else if metadata.is_symlink() {
                 let target = std::fs::read_link(&file).unwrap();
-                files.insert(name, version(target.to_str().unwrap().as_bytes(), Mode::Symlink));
+                files.insert(
+                    name,
+                    version(target.to_str().unwrap().as_bytes(), FileMode::Symlink),
+                );
             } else {
                 let executable = metadata.permissions().mode() & 0o100 != 0;
                 let mode = if executable {
-                    Mode::Executable
+                    FileMode::Executable
                 } else {
-                    Mode::Regular
+                    FileMode::Regular
                 };
                 files.insert(name, version(&std::fs::read(&file).unwrap(), mode));
             }
@@ -198,16 +201,16 @@ fn every_kind_of_change_applies() {
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
     let other: Vec<u8> = binary.iter().rev().copied().collect();
-    let executable = |content: &str| Some(version(content.as_bytes(), Mode::Executable));
-    let link = |target: &str| Some(version(target.as_bytes(), Mode::Symlink));
-    let bytes = |content: &[u8]| Some(version(content, Mode::Regular));
+    let executable = |content: &str| Some(version(content.as_bytes(), FileMode::Executable));
+    let link = |target: &str| Some(version(target.as_bytes(), FileMode::Symlink));
+    let bytes = |content: &[u8]| Some(version(content, FileMode::Regular));
     let changes = [
         change("binary/changed", bytes(&binary), bytes(&other)),
         change("binary/deleted", bytes(&binary), None),
         change(
             "binary/mode",
             bytes(&binary),
-            Some(version(&other, Mode::Executable)),
+            Some(version(&other, FileMode::Executable)),
         ),
         change("binary/new", None, bytes(&binary)),
         change("binary/one-byte", None, bytes(b"\0")),
@@ -267,13 +270,13 @@ fn side() -> impl Strategy<Value = Option<FileVersion>> {
         version(
             &content,
             if executable {
-                Mode::Executable
+                FileMode::Executable
             } else {
-                Mode::Regular
+                FileMode::Regular
             },
         )
     });
-    let link = "[a-z]{1,8}".prop_map(|target| version(target.as_bytes(), Mode::Symlink));
+    let link = "[a-z]{1,8}".prop_map(|target| version(target.as_bytes(), FileMode::Symlink));
     prop_oneof![1 => Just(None), 6 => file.prop_map(Some), 1 => link.prop_map(Some)]
 }
 
@@ -325,7 +328,7 @@ fn a_patch_for_a_repository_in_sha_256_format_applies_there() {
         return;
     }
     std::fs::write(root.join("a"), b"\0one").unwrap();
-    let binary = |content: &[u8]| Some(version(content, Mode::Regular));
+    let binary = |content: &[u8]| Some(version(content, FileMode::Regular));
     let changes = [
         change("a", binary(b"\0one"), binary(b"\0two")),
         change("b", None, text("new\n")),

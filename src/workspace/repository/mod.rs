@@ -1,7 +1,7 @@
 //! A git repository, read with gix: branch, history, objects. Never written to, never configured by
 //! what lies in it.
 
-mod against;
+mod tree_changes;
 mod mirror;
 mod objects;
 mod revision;
@@ -15,11 +15,11 @@ mod tests;
 
 pub use mirror::{FetchProgress, Mirror, OnFetch};
 pub(crate) use mirror::{Meter, transport};
-pub(crate) use objects::Objects;
+pub(crate) use objects::ObjectDatabase;
 pub(crate) use objects::objects_bounded;
-pub(super) use walk::{Entry, Listing};
+pub(super) use walk::{CommitFile, CommitListing};
 
-use super::base::{Base, Progress};
+use super::base::{Base, BaseProgress};
 use crate::model::{FileChange, FileVersion, RepoPath};
 use crate::workspace::Tree;
 use gix::ObjectId;
@@ -40,7 +40,7 @@ const LOG_COMMITS_MAX: usize = 1_000;
 pub struct Repository {
     name: String,
     branch: Option<String>,
-    objects: Objects,
+    objects: ObjectDatabase,
     /// The directory of its refs: that of the main work tree, where this is a linked one.
     common: PathBuf,
     bases_directory: PathBuf,
@@ -121,7 +121,7 @@ impl Repository {
     /// Opens a repository on this machine in place, bare or not, to read only. `branch` is what
     /// [`Repository::head`] follows; without one it is the branch that is checked out. Packed bases
     /// are kept in `bases`, a directory of ours.
-    pub fn local(
+    pub fn open_local(
         name: &str,
         path: &Path,
         branch: Option<&str>,
@@ -134,7 +134,7 @@ impl Repository {
     /// Opens the repository of the person at the terminal, to read only: what is checked out is its
     /// branch. Its configuration may name hooks, filters and other programs, as those of husky and
     /// git-lfs do; none of them is ever run, and includes are not followed.
-    pub fn own(name: &str, path: &Path) -> Result<Arc<Self>, RepositoryError> {
+    pub fn open_personal(name: &str, path: &Path) -> Result<Arc<Self>, RepositoryError> {
         // Nothing is packed: the terminal reads the files themselves.
         let bases = path.join(".git/drydock");
         let trust = vet::Trust::Owner;
@@ -154,8 +154,8 @@ impl Repository {
         if trust == vet::Trust::Nobody {
             vet::vet(&place)?;
         }
-        let objects = Objects::open(place.git, trust)?;
-        let here = objects.here();
+        let objects = ObjectDatabase::open(place.git, trust)?;
+        let here = objects.thread_local();
         Ok(Self {
             name: name.to_owned(),
             branch: branch.map(str::to_owned),
@@ -183,7 +183,7 @@ impl Repository {
     /// The newest commit of the branch as hex digits, read anew each time; `None` when the branch
     /// has no commits yet.
     pub fn head(&self) -> Result<Option<String>, RepositoryError> {
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         let Some(branch) = &self.branch else {
             let mut head = repository.head().map_err(|err| unreadable(&err))?;
             let id = head.try_peel_to_id().map_err(|err| unreadable(&err))?;
@@ -213,19 +213,19 @@ impl Repository {
 
     /// The files of a commit, from memory, from its packed file, or built now. The
     /// last takes seconds on a large repository and tells `progress`; call it on a blocking thread.
-    pub fn base(&self, commit: &str, progress: &dyn Fn(Progress)) -> Result<Arc<Base>, RepositoryError> {
-        if let Some(base) = self.opened(commit) {
+    pub fn base(&self, commit: &str, progress: &dyn Fn(BaseProgress)) -> Result<Arc<Base>, RepositoryError> {
+        if let Some(base) = self.cached_base(commit) {
             return Ok(base);
         }
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(base) = self.opened(commit) {
+        if let Some(base) = self.cached_base(commit) {
             return Ok(base);
         }
         let id = self.commit_id(commit)?;
         let base = match Base::load(&self.bases_directory, id, &self.objects) {
             Some(base) => base,
             None => {
-                let repository = self.objects.here();
+                let repository = self.objects.thread_local();
                 let listing = walk::list(&repository, tree_of(&repository, id)?)?;
                 let previous = self.bases().last().cloned();
                 Base::build(
@@ -256,7 +256,7 @@ impl Repository {
 
     /// The newest `limit` commits reachable from `from`, newest first.
     pub fn log(&self, from: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         let from = self.commit_id(from)?;
         let newest_first = gix::revision::walk::Sorting::ByCommitTime(Default::default());
         repository
@@ -281,7 +281,7 @@ impl Repository {
         head: &str,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(Commit, Vec<FileChange>), RepositoryError> {
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         let id = revision::resolve(&repository, revision, head, is_stopped)?;
         let parent = repository
             .find_commit(id)
@@ -297,13 +297,13 @@ impl Repository {
 
     /// The full hash of a revision, as [`Repository::show`] finds it.
     pub fn resolve(&self, revision: &str, head: &str) -> Result<String, RepositoryError> {
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         revision::resolve(&repository, revision, head, &|| false).map(|id| id.to_string())
     }
 
     /// The file at `path` in a commit; symlinks are not followed.
     pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
     }
 
@@ -314,16 +314,16 @@ impl Repository {
         commit: Option<&str>,
         tree: &dyn Tree,
     ) -> Result<Vec<FileChange>, RepositoryError> {
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         let listing = match commit {
             Some(commit) => walk::list(&repository, tree_of(&repository, self.commit_id(commit)?)?)?,
-            None => walk::Listing::default(),
+            None => walk::CommitListing::default(),
         };
-        against::changes(&repository, &listing, tree)
+        tree_changes::changes(&repository, &listing, tree)
     }
 
     /// The files of a commit, if they are in memory.
-    pub fn opened(&self, commit: &str) -> Option<Arc<Base>> {
+    pub fn cached_base(&self, commit: &str) -> Option<Arc<Base>> {
         let mut bases = self.bases();
         let index = bases.iter().position(|base| base.commit() == commit)?;
         let base = bases.remove(index);
@@ -334,7 +334,7 @@ impl Repository {
     /// The branch's newest commit, if its files are in memory and its ref is a file of its own: a read of a
     /// few bytes. [`Repository::head`] knows in all cases.
     #[allow(clippy::disallowed_methods, reason = "a ref is a file of the repository")]
-    pub fn opened_head(&self) -> Option<String> {
+    pub fn cached_head(&self) -> Option<String> {
         let reference = Path::new("refs/heads").join(self.branch.as_ref()?);
         let file = File::open(self.common.join(reference)).ok()?;
         let mut text = String::new();
@@ -351,7 +351,11 @@ impl Repository {
     fn commit_id(&self, text: &str) -> Result<ObjectId, RepositoryError> {
         let unknown = || RepositoryError::UnknownRevision(text.chars().take(100).collect());
         let id = ObjectId::from_hex(text.as_bytes()).map_err(|_| unknown())?;
-        let header = self.objects.here().find_header(id).map_err(|_| unknown())?;
+        let header = self
+            .objects
+            .thread_local()
+            .find_header(id)
+            .map_err(|_| unknown())?;
         match header.kind() {
             gix::objs::Kind::Commit => Ok(id),
             _ => Err(unknown()),

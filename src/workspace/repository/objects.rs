@@ -27,14 +27,14 @@ pub(crate) fn objects_bounded(bytes_max: usize) -> [String; 2] {
 
 /// A repository opened with gix, shared by everybody who reads it.
 #[derive(Clone)]
-pub(crate) struct Objects {
+pub(crate) struct ObjectDatabase {
     directory: PathBuf,
     trust: vet::Trust,
     // Held to clone or to replace the handle.
     opened: Arc<RwLock<gix::ThreadSafeRepository>>,
 }
 
-impl Objects {
+impl ObjectDatabase {
     /// Opens the git directory at `directory`.
     pub(super) fn open(directory: PathBuf, trust: vet::Trust) -> Result<Self, RepositoryError> {
         let opened = Arc::new(RwLock::new(open(&directory, trust)?));
@@ -46,7 +46,7 @@ impl Objects {
     }
 
     /// A handle for this thread.
-    pub(crate) fn here(&self) -> gix::Repository {
+    pub(crate) fn thread_local(&self) -> gix::Repository {
         let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         opened.to_thread_local()
     }

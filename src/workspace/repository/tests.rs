@@ -1,7 +1,7 @@
 //! Repositories: what is opened, what is refused, and what history shows.
 
 use super::{Repository, RepositoryError};
-use crate::model::{FileChange, FileVersion, Mode};
+use crate::model::{FileChange, FileMode, FileVersion};
 use crate::workspace::fixture::{Fixture, path, text};
 use bytes::Bytes;
 use gix::ObjectId;
@@ -9,7 +9,7 @@ use gix::ObjectId;
 fn version(content: &str) -> FileVersion {
     FileVersion {
         content: Bytes::copy_from_slice(content.as_bytes()),
-        mode: Mode::Regular,
+        mode: FileMode::Regular,
     }
 }
 
@@ -25,23 +25,23 @@ fn the_newest_commit_is_seen_at_a_glance_once_its_files_are_open() {
     let fixture = Fixture::new();
     let first = fixture.commit(&[text("a", "1\n")], &[], 10);
     let second = fixture.commit(&[text("a", "2\n")], &[first], 20);
-    fixture.point("refs/heads/main", first);
+    fixture.set_reference("refs/heads/main", first);
     let repository = fixture.open();
-    assert_eq!(repository.opened_head(), None);
+    assert_eq!(repository.cached_head(), None);
     for commit in [first, second, first] {
-        fixture.point("refs/heads/main", commit);
+        fixture.set_reference("refs/heads/main", commit);
         repository.base(&commit.to_string(), &|_| ()).unwrap();
-        assert_eq!(repository.opened_head(), Some(commit.to_string()));
-        assert_eq!(repository.opened_head(), repository.head().unwrap());
+        assert_eq!(repository.cached_head(), Some(commit.to_string()));
+        assert_eq!(repository.cached_head(), repository.head().unwrap());
     }
     // A ref among others in one file, and one that names another ref, take a proper look.
     let reference = fixture.git().join("refs/heads/main");
     std::fs::write(&reference, "ref: refs/heads/other\n").unwrap();
-    assert_eq!(repository.opened_head(), None);
+    assert_eq!(repository.cached_head(), None);
     std::fs::remove_file(&reference).unwrap();
     let packed = format!("# pack-refs with: peeled fully-peeled sorted\n{second} refs/heads/main\n");
     std::fs::write(fixture.git().join("packed-refs"), packed).unwrap();
-    assert_eq!(repository.opened_head(), None);
+    assert_eq!(repository.cached_head(), None);
     assert_eq!(repository.head().unwrap(), Some(second.to_string()));
 }
 
@@ -52,9 +52,9 @@ fn history_is_read_as_people_name_it() {
     let second = fixture.commit(&[text("a", "2\n"), text("d/b", "b\n")], &[first], 20);
     let side = fixture.commit(&[text("a", "1\n"), text("s", "s\n")], &[first], 15);
     let merge = fixture.commit(&[text("a", "2\n"), text("s", "s\n")], &[second, side], 30);
-    fixture.point("refs/heads/main", merge);
-    fixture.point("refs/heads/feature/x", side);
-    fixture.point("refs/tags/v1", first);
+    fixture.set_reference("refs/heads/main", merge);
+    fixture.set_reference("refs/heads/feature/x", side);
+    fixture.set_reference("refs/tags/v1", first);
     let repository = fixture.open();
     let head = repository.head().unwrap().unwrap();
     assert_eq!(head, merge.to_string());
@@ -131,7 +131,7 @@ fn objects_that_no_branch_or_tag_reaches_are_unknown() {
     let fixture = Fixture::with(&[text("a", "a\n")]);
     let dangling = fixture.commit(&[text("secret", "theirs\n")], &[], 99);
     let blob = fixture.objects.write_blob("theirs\n").unwrap().detach();
-    fixture.point("refs/stash", dangling);
+    fixture.set_reference("refs/stash", dangling);
     let repository = fixture.open();
     let head = repository.head().unwrap().unwrap();
     let tree = fixture.tree(&[text("a", "a\n")]);
@@ -166,7 +166,7 @@ fn objects_that_no_branch_or_tag_reaches_are_unknown() {
 }
 
 #[test]
-fn neither_a_long_history_nor_a_large_commit_is_read_on_once_nobody_waits() {
+fn reading_a_long_history_or_a_large_commit_ends_when_cancelled() {
     let names: Vec<String> = (0..100).map(|number| format!("file{number}")).collect();
     let many: Vec<_> = names.iter().map(|name| text(name, "x\n")).collect();
     let fixture = Fixture::with(&many);
@@ -174,7 +174,7 @@ fn neither_a_long_history_nor_a_large_commit_is_read_on_once_nobody_waits() {
     for second in 0..100 {
         newest = fixture.commit(&many, &[newest], 2_000 + second);
     }
-    fixture.point("refs/heads/long", newest);
+    fixture.set_reference("refs/heads/long", newest);
     let dangling = fixture.commit(&[text("theirs", "x\n")], &[], 99).to_string();
     let repository = fixture.open();
     let head = repository.head().unwrap().unwrap();
@@ -251,7 +251,7 @@ fn a_configuration_that_could_run_programs_is_refused_with_its_line() {
     ] {
         let fixture = Fixture::with(&[crate::workspace::fixture::text("a", "a")]);
         std::fs::write(fixture.git().join("config"), format!("{head}{text}")).unwrap();
-        let opened = Repository::local("infra", &fixture.git(), Some("main"), &fixture.bases());
+        let opened = Repository::open_local("infra", &fixture.git(), Some("main"), &fixture.bases());
         assert_eq!(refusal(opened), message);
     }
 }
@@ -268,7 +268,7 @@ fn objects_may_not_be_borrowed_from_outside() {
         format!("{}\n", other.git().join("objects").display()),
     )
     .unwrap();
-    let opened = Repository::local("infra", &fixture.git(), Some("main"), &fixture.bases());
+    let opened = Repository::open_local("infra", &fixture.git(), Some("main"), &fixture.bases());
     assert_eq!(
         refusal(opened),
         "repo.git/objects/info/alternates:1: objects outside of the repository are not allowed"
@@ -279,7 +279,7 @@ fn objects_may_not_be_borrowed_from_outside() {
 #[test]
 fn a_directory_without_git_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let opened = Repository::local("infra", directory.path(), None, directory.path());
+    let opened = Repository::open_local("infra", directory.path(), None, directory.path());
     assert_eq!(
         refusal(opened),
         format!(
@@ -294,11 +294,11 @@ fn a_branch_without_commits_has_no_head_and_a_missing_branch_is_an_error() {
     let fixture = Fixture::new();
     assert_eq!(fixture.open().head().unwrap(), None);
     let commit = fixture.commit(&[text("a", "a")], &[], 1);
-    fixture.point("refs/heads/main", commit);
+    fixture.set_reference("refs/heads/main", commit);
     assert_eq!(fixture.open().head().unwrap(), Some(commit.to_string()));
-    let other = Repository::local("infra", &fixture.git(), Some("gone"), &fixture.bases()).unwrap();
+    let other = Repository::open_local("infra", &fixture.git(), Some("gone"), &fixture.bases()).unwrap();
     assert!(matches!(other.head(), Err(RepositoryError::UnknownRevision(name)) if name == "gone"));
-    let checked_out = Repository::local("infra", &fixture.git(), None, &fixture.bases()).unwrap();
+    let checked_out = Repository::open_local("infra", &fixture.git(), None, &fixture.bases()).unwrap();
     assert_eq!(checked_out.head().unwrap(), Some(commit.to_string()));
 }
 
@@ -339,7 +339,7 @@ fn a_crafted_tree_is_refused_by_name() {
         let deep = crafted(&fixture, &[(b"sub", EntryKind::Tree, tree)]);
         for tree in [tree, deep] {
             let commit = fixture.commit_tree(tree, &[], 1).to_string();
-            fixture.point("refs/heads/main", ObjectId::from_hex(commit.as_bytes()).unwrap());
+            fixture.set_reference("refs/heads/main", ObjectId::from_hex(commit.as_bytes()).unwrap());
             let repository = fixture.open();
             let why = refusal(repository.base(&commit, &|_| ()));
             assert_eq!(why, format!("refused: tree entry '{}'", name.escape_debug()));
@@ -366,8 +366,8 @@ fn submodules_and_names_that_are_no_text_are_left_out_and_counted() {
         ],
     );
     let commit = fixture.commit_tree(tree, &[], 1);
-    fixture.point("refs/heads/main", commit);
-    let base = fixture.base();
+    fixture.set_reference("refs/heads/main", commit);
+    let base = fixture.head_base();
     assert_eq!(*base.files(), vec![path("a")]);
     assert_eq!((base.skipped().submodules, base.skipped().names), (1, 4));
 }
@@ -382,7 +382,7 @@ fn a_new_commit_is_seen_without_opening_again() {
         &[ObjectId::from_hex(first.as_bytes()).unwrap()],
         2_000,
     );
-    fixture.point("refs/heads/main", next);
+    fixture.set_reference("refs/heads/main", next);
     let head = repository.head().unwrap().unwrap();
     assert_eq!(head, next.to_string());
     let base = repository.base(&head, &|_| ()).unwrap();
@@ -395,7 +395,7 @@ fn a_new_commit_is_seen_without_opening_again() {
 fn a_linked_work_tree_opens_on_its_own_branch() {
     let fixture = Fixture::with(&[text("a", "1")]);
     let side = fixture.commit(&[text("a", "2")], &[], 2_000);
-    fixture.point("refs/heads/side", side);
+    fixture.set_reference("refs/heads/side", side);
     let work = fixture.directory.path().join("work");
     let own = fixture.git().join("worktrees/work");
     std::fs::create_dir_all(&own).unwrap();
@@ -404,9 +404,9 @@ fn a_linked_work_tree_opens_on_its_own_branch() {
     std::fs::write(own.join("gitdir"), format!("{}\n", work.join(".git").display())).unwrap();
     std::fs::write(own.join("commondir"), "../..\n").unwrap();
     std::fs::write(own.join("HEAD"), "ref: refs/heads/side\n").unwrap();
-    let repository = Repository::local("infra", &work, None, &fixture.bases()).unwrap();
+    let repository = Repository::open_local("infra", &work, None, &fixture.bases()).unwrap();
     assert_eq!(repository.head().unwrap(), Some(side.to_string()));
-    let main = Repository::local("infra", &work, Some("main"), &fixture.bases()).unwrap();
+    let main = Repository::open_local("infra", &work, Some("main"), &fixture.bases()).unwrap();
     assert_eq!(main.head().unwrap(), fixture.open().head().unwrap());
 
     let config = fixture.git().join("config");
@@ -415,7 +415,7 @@ fn a_linked_work_tree_opens_on_its_own_branch() {
         "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = x\n",
     )
     .unwrap();
-    let opened = Repository::local("infra", &work, None, &fixture.bases());
+    let opened = Repository::open_local("infra", &work, None, &fixture.bases());
     assert_eq!(
         refusal(opened),
         "repo.git/config:3: core.fsmonitor is not allowed"
@@ -430,9 +430,9 @@ fn an_ordinary_work_tree_names_its_configuration() {
     std::fs::create_dir(&work).unwrap();
     std::fs::rename(fixture.git(), work.join(".git")).unwrap();
     std::fs::write(work.join(".git/config"), "[core]\n\tworktree = ..\n").unwrap();
-    assert!(Repository::local("infra", &work, None, &fixture.bases()).is_ok());
+    assert!(Repository::open_local("infra", &work, None, &fixture.bases()).is_ok());
     std::fs::write(work.join(".git/config"), "[core]\n\tworktree = ../..\n").unwrap();
-    let opened = Repository::local("infra", &work, None, &fixture.bases());
+    let opened = Repository::open_local("infra", &work, None, &fixture.bases());
     assert_eq!(refusal(opened), "app/.git/config:2: core.worktree is not allowed");
 }
 
@@ -444,7 +444,7 @@ fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     let attributes = text(".gitattributes", "* filter=lfs diff=lfs merge=lfs\n");
     let first = fixture.commit(&[attributes, text("a", "1\n")], &[], 10);
     let second = fixture.commit(&[attributes, text("a", "2\n")], &[first], 20);
-    fixture.point("refs/heads/main", second);
+    fixture.set_reference("refs/heads/main", second);
     let work = fixture.directory.path().join("app");
     std::fs::create_dir(&work).unwrap();
     std::fs::rename(fixture.git(), work.join(".git")).unwrap();
@@ -465,9 +465,9 @@ fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     );
     std::fs::write(work.join(".git/config"), config).unwrap();
 
-    let refused = refusal(Repository::local("app", &work, None, &fixture.bases()));
+    let refused = refusal(Repository::open_local("app", &work, None, &fixture.bases()));
     assert_eq!(refused, "app/.git/config:3: core.hooksPath is not allowed");
-    let repository = Repository::own("app", &work).unwrap();
+    let repository = Repository::open_personal("app", &work).unwrap();
     let head = repository.head().unwrap().unwrap();
     assert_eq!(head, second.to_string());
     assert_eq!(repository.log(&head, 10).unwrap().len(), 2);
@@ -481,15 +481,15 @@ fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
 fn a_tree_is_compared_with_a_commit() {
     use crate::workspace::Tree as _;
     let fixture = Fixture::with(&[text("kept", "k"), text("edited", "old"), text("gone", "g")]);
-    let repository = Repository::local("infra", &fixture.git(), Some("main"), &fixture.bases()).unwrap();
+    let repository = Repository::open_local("infra", &fixture.git(), Some("main"), &fixture.bases()).unwrap();
     let head = repository.head().unwrap().unwrap();
-    let edits: crate::workspace::Edits = [
+    let edits: crate::workspace::WorkspaceEdits = [
         (path("edited"), Some(version("new"))),
         (path("gone"), None),
         (path("added"), Some(version("a"))),
     ]
     .into();
-    let tree = crate::workspace::Overlay::new(fixture.base(), edits);
+    let tree = crate::workspace::Overlay::new(fixture.head_base(), edits);
     assert_eq!(
         repository.changes_to(Some(&head), &tree).unwrap(),
         tree.changes().unwrap()

@@ -22,7 +22,7 @@ pub(super) enum Trust {
 }
 
 /// The directories of a repository.
-pub(super) struct Place {
+pub(super) struct RepositoryPaths {
     /// The git directory of this work tree, which is opened.
     pub git: PathBuf,
     /// The directory of its objects and branches.
@@ -31,10 +31,10 @@ pub(super) struct Place {
 }
 
 /// Finds the git directory at `path`, a work tree or a bare repository.
-pub(super) fn find(path: &Path) -> Result<Place, RepositoryError> {
+pub(super) fn find(path: &Path) -> Result<RepositoryPaths, RepositoryError> {
     let dot_git = path.join(".git");
     if dot_git.is_dir() {
-        return Ok(Place {
+        return Ok(RepositoryPaths {
             git: dot_git.clone(),
             common: dot_git,
             work_tree: Some(path.to_owned()),
@@ -44,7 +44,7 @@ pub(super) fn find(path: &Path) -> Result<Place, RepositoryError> {
         return linked(path, &dot_git);
     }
     if path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir() {
-        return Ok(Place {
+        return Ok(RepositoryPaths {
             git: path.to_owned(),
             common: path.to_owned(),
             work_tree: None,
@@ -57,7 +57,7 @@ pub(super) fn find(path: &Path) -> Result<Place, RepositoryError> {
 }
 
 /// A work tree of `git worktree add`: a file names its git directory, and that names the common one.
-fn linked(path: &Path, dot_git: &Path) -> Result<Place, RepositoryError> {
+fn linked(path: &Path, dot_git: &Path) -> Result<RepositoryPaths, RepositoryError> {
     let text = read(dot_git)?.unwrap_or_default();
     let named = text
         .strip_prefix("gitdir:")
@@ -74,7 +74,7 @@ fn linked(path: &Path, dot_git: &Path) -> Result<Place, RepositoryError> {
         Some(common) => normal(&git.join(common.trim())),
         None => git.clone(),
     };
-    Ok(Place {
+    Ok(RepositoryPaths {
         git,
         common,
         work_tree: Some(path.to_owned()),
@@ -82,7 +82,7 @@ fn linked(path: &Path, dot_git: &Path) -> Result<Place, RepositoryError> {
 }
 
 /// Refuses a repository whose objects or branches are kept in a format that nothing here reads.
-pub(super) fn check_formats(place: &Place) -> Result<(), RepositoryError> {
+pub(super) fn check_formats(place: &RepositoryPaths) -> Result<(), RepositoryError> {
     let Some(text) = read(&place.common.join("config"))? else {
         return Ok(());
     };
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Result<gix::config::File, gix::Error> {
 }
 
 /// Refuses a repository whose configuration holds what ours never honours.
-pub(super) fn vet(place: &Place) -> Result<(), RepositoryError> {
+pub(super) fn vet(place: &RepositoryPaths) -> Result<(), RepositoryError> {
     for file in [place.common.join("config"), place.git.join("config.worktree")] {
         if let Some(text) = read(&file)? {
             vet_config(&text, &shown(&file), place)?;
@@ -138,7 +138,7 @@ pub(super) fn vet(place: &Place) -> Result<(), RepositoryError> {
     Ok(())
 }
 
-fn vet_config(text: &str, shown: &str, place: &Place) -> Result<(), RepositoryError> {
+fn vet_config(text: &str, shown: &str, place: &RepositoryPaths) -> Result<(), RepositoryError> {
     let parsed = parse(text)
         .map_err(|_| RepositoryError::Refused(format!("{shown}: this is not a git configuration")))?;
     for section in parsed.sections() {

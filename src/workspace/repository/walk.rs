@@ -2,7 +2,7 @@
 //! them: a tree is only bytes that somebody pushed.
 
 use super::RepositoryError;
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
 use crate::workspace::{Skipped, hash};
 use bytes::Bytes;
 use gix::objs::tree::EntryKind;
@@ -20,45 +20,45 @@ const DEPTH_MAX: usize = 256;
 
 /// A file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::workspace) struct Entry {
+pub(in crate::workspace) struct CommitFile {
     pub path: RepoPath,
-    pub blob: hash::Name,
-    pub mode: Mode,
+    pub blob: hash::ObjectName,
+    pub mode: FileMode,
     pub size: u64,
 }
 
 /// All files of a commit, sorted by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::workspace) struct Listing {
-    pub entries: Vec<Entry>,
+pub(in crate::workspace) struct CommitListing {
+    pub entries: Vec<CommitFile>,
     pub skipped: Skipped,
 }
 
 /// All files below `tree`.
-pub(super) fn list(repository: &Repository, tree: ObjectId) -> Result<Listing, RepositoryError> {
-    let mut listing = Listing::default();
+pub(super) fn list(repository: &Repository, tree: ObjectId) -> Result<CommitListing, RepositoryError> {
+    let mut listing = CommitListing::default();
     let mut open = vec![(String::new(), tree, 0)];
     while let Some((prefix, tree, depth)) = open.pop() {
         for (name, side) in children(repository, &prefix, tree, depth)? {
             match side {
-                Side::Tree(id) => open.push((format!("{name}/"), id, depth + 1)),
-                Side::Blob(mode, id) => {
+                TreeSide::Tree(id) => open.push((format!("{name}/"), id, depth + 1)),
+                TreeSide::Blob(mode, id) => {
                     let Ok(path) = RepoPath::parse(&name) else {
                         listing.skipped.names = listing.skipped.names.saturating_add(1);
                         continue;
                     };
                     let size = repository.find_header(id).map_err(|err| unreadable(&err))?.size();
-                    listing.entries.push(Entry {
+                    listing.entries.push(CommitFile {
                         path,
-                        blob: hash::name(&id),
+                        blob: hash::object_name(&id),
                         mode,
                         size,
                     });
                 }
-                Side::Submodule => {
+                TreeSide::Submodule => {
                     listing.skipped.submodules = listing.skipped.submodules.saturating_add(1);
                 }
-                Side::Unnamed => listing.skipped.names = listing.skipped.names.saturating_add(1),
+                TreeSide::Unnamed => listing.skipped.names = listing.skipped.names.saturating_add(1),
             }
             if listing.entries.len() > FILES_MAX || open.len() > FILES_MAX {
                 return Err(RepositoryError::Unreadable(format!(
@@ -83,7 +83,7 @@ pub(super) fn changes(
     let mut bytes = 0;
     let mut open = vec![(String::new(), before, after, 0)];
     while let Some((prefix, before, after, depth)) = open.pop() {
-        let mut pairs: BTreeMap<String, (Option<Side>, Option<Side>)> = BTreeMap::new();
+        let mut pairs: BTreeMap<String, (Option<TreeSide>, Option<TreeSide>)> = BTreeMap::new();
         if let Some(tree) = before {
             for (name, side) in children(repository, &prefix, tree, depth)? {
                 pairs.entry(name).or_default().0 = Some(side);
@@ -138,11 +138,11 @@ pub(super) fn file(
             .into_iter()
             .find(|(found, _)| *found == name);
         match child.map(|(_, side)| side) {
-            Some(Side::Tree(id)) => tree = id,
-            Some(blob @ Side::Blob(..)) if name == path.as_str() => {
+            Some(TreeSide::Tree(id)) => tree = id,
+            Some(blob @ TreeSide::Blob(..)) if name == path.as_str() => {
                 return version(repository, Some(blob), &mut bytes);
             }
-            Some(Side::Blob(..) | Side::Submodule | Side::Unnamed) | None => return Ok(None),
+            Some(TreeSide::Blob(..) | TreeSide::Submodule | TreeSide::Unnamed) | None => return Ok(None),
         }
         prefix = format!("{name}/");
     }
@@ -150,18 +150,18 @@ pub(super) fn file(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Blob(Mode, ObjectId),
+enum TreeSide {
+    Blob(FileMode, ObjectId),
     Tree(ObjectId),
     Submodule,
     /// A name that is not UTF-8.
     Unnamed,
 }
 
-fn tree_of(side: Option<Side>) -> Option<ObjectId> {
+fn tree_of(side: Option<TreeSide>) -> Option<ObjectId> {
     match side {
-        Some(Side::Tree(id)) => Some(id),
-        Some(Side::Blob(..) | Side::Submodule | Side::Unnamed) | None => None,
+        Some(TreeSide::Tree(id)) => Some(id),
+        Some(TreeSide::Blob(..) | TreeSide::Submodule | TreeSide::Unnamed) | None => None,
     }
 }
 
@@ -171,7 +171,7 @@ fn children(
     prefix: &str,
     tree: ObjectId,
     depth: usize,
-) -> Result<Vec<(String, Side)>, RepositoryError> {
+) -> Result<Vec<(String, TreeSide)>, RepositoryError> {
     if depth > DEPTH_MAX {
         return Err(RepositoryError::Refused(format!(
             "directories are nested deeper than {DEPTH_MAX}"
@@ -184,15 +184,15 @@ fn children(
         vet_name(entry.filename)?;
         let id = entry.oid.to_owned();
         let Ok(name) = std::str::from_utf8(entry.filename) else {
-            children.push((format!("{prefix}\0{}", entry.filename), Side::Unnamed));
+            children.push((format!("{prefix}\0{}", entry.filename), TreeSide::Unnamed));
             continue;
         };
         let side = match entry.mode.kind() {
-            EntryKind::Tree => Side::Tree(id),
-            EntryKind::Blob => Side::Blob(Mode::Regular, id),
-            EntryKind::BlobExecutable => Side::Blob(Mode::Executable, id),
-            EntryKind::Link => Side::Blob(Mode::Symlink, id),
-            EntryKind::Commit => Side::Submodule,
+            EntryKind::Tree => TreeSide::Tree(id),
+            EntryKind::Blob => TreeSide::Blob(FileMode::Regular, id),
+            EntryKind::BlobExecutable => TreeSide::Blob(FileMode::Executable, id),
+            EntryKind::Link => TreeSide::Blob(FileMode::Symlink, id),
+            EntryKind::Commit => TreeSide::Submodule,
         };
         children.push((format!("{prefix}{name}"), side));
     }
@@ -224,10 +224,10 @@ fn vet_name(name: &gix::bstr::BStr) -> Result<(), RepositoryError> {
 
 fn version(
     repository: &Repository,
-    side: Option<Side>,
+    side: Option<TreeSide>,
     bytes: &mut u64,
 ) -> Result<Option<FileVersion>, RepositoryError> {
-    let Some(Side::Blob(mode, id)) = side else {
+    let Some(TreeSide::Blob(mode, id)) = side else {
         return Ok(None);
     };
     *bytes = bytes.saturating_add(repository.find_header(id).map_err(|err| unreadable(&err))?.size());

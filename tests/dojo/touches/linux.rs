@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// A watch over the files of a directory.
-pub(crate) struct Touches(OwnedFd);
+pub(crate) struct FileWatch(OwnedFd);
 
-impl Touches {
+impl FileWatch {
     pub(crate) fn of(directory: &Path) -> Self {
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
         let flags = WatchFlags::OPEN | WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::DELETE;

@@ -10,12 +10,12 @@ use std::sync::Mutex;
 type Times = BTreeMap<PathBuf, [(i64, i64); 3]>;
 
 /// A watch over the files of a directory.
-pub(crate) struct Touches {
+pub(crate) struct FileWatch {
     directory: PathBuf,
     seen: Mutex<Times>,
 }
 
-impl Touches {
+impl FileWatch {
     pub(crate) fn of(directory: &Path) -> Self {
         let directory = directory.to_owned();
         let seen = Mutex::new(unused(&directory));

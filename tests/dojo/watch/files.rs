@@ -1,23 +1,23 @@
 //! Files: what was opened outside, and what was changed.
 
-use crate::touches::Touches;
+use crate::touches::FileWatch;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A directory beside the repository whose files nobody opens.
-pub(crate) struct Outside {
+pub(crate) struct OutsideFiles {
     pub(crate) directory: PathBuf,
-    watch: Touches,
+    watch: FileWatch,
 }
 
-impl Outside {
+impl OutsideFiles {
     pub(crate) fn new(directory: PathBuf) -> Self {
         std::fs::create_dir_all(&directory).unwrap();
         for name in ["canary.txt", "main.jsonnet", "config"] {
             std::fs::write(directory.join(name), format!("CANARY-OUTSIDE {name}\n")).unwrap();
         }
-        let watch = Touches::of(&directory);
+        let watch = FileWatch::of(&directory);
         Self { directory, watch }
     }
 
@@ -27,7 +27,7 @@ impl Outside {
     }
 
     /// Returns the accesses to its files since the last look.
-    pub(crate) fn touched(&self) -> Vec<String> {
+    pub(crate) fn take_accesses(&self) -> Vec<String> {
         self.watch.since_the_last_look()
     }
 }

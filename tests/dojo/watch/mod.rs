@@ -4,10 +4,10 @@
 pub(crate) mod files;
 pub(crate) mod log;
 pub(crate) mod memory;
-pub(crate) mod sink;
-pub(crate) mod surface;
+pub(crate) mod connection_sink;
+pub(crate) mod visible_messages;
 
-use super::secrets::{Finder, Owner};
+use super::secrets::{SecretFinder, SecretOwner};
 use std::collections::BTreeSet;
 
 /// Texts that nobody but their owner may see: what they are, and how they begin.
@@ -22,18 +22,18 @@ const CANARIES: [(&str, &str); 4] = [
 pub(crate) const VICTIM: usize = 0;
 
 /// The searches for what must not be seen.
-pub(crate) struct Watch {
-    all: Finder,
+pub(crate) struct LeakWatch {
+    all: SecretFinder,
     /// The secrets of the server alone.
-    server: Finder,
+    server: SecretFinder,
     environment: String,
 }
 
-impl Watch {
+impl LeakWatch {
     pub(crate) fn new() -> Self {
         Self {
-            all: Finder::of(&[Owner::Server, Owner::Repository]),
-            server: Finder::of(&[Owner::Server]),
+            all: SecretFinder::for_owners(&[SecretOwner::Server, SecretOwner::Repository]),
+            server: SecretFinder::for_owners(&[SecretOwner::Server]),
             environment: std::env::var("PATH").unwrap_or_default(),
         }
     }

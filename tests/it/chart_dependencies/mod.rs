@@ -3,12 +3,12 @@
 mod real_helm;
 
 use crate::support::evaluation::program;
-use crate::support::file_host::{FileHost, Sent};
+use crate::support::file_host::{FileHost, FileResponse};
 use crate::support::packed_chart::{packed_chart, sha256};
 use drydock::config::{ProgramSettings, SandboxSettings};
-use drydock::download::Watch;
-use drydock::helm::{ChartRepositories, Helm, Pack, Packed};
-use drydock::model::{FileVersion, Mode, RepoPath};
+use drydock::download::DownloadObserver;
+use drydock::helm::{ChartRepositories, Helm, PackMode, PackResult};
+use drydock::model::{FileMode, FileVersion, RepoPath};
 use drydock::workspace::{Directory, Tree};
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -19,14 +19,14 @@ const REDIS: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n-
                      tags: [storage]\n  import-values: [data]\n";
 
 /// A repository with a chart `web`, a host that has `redis`, and a helm that is not there.
-struct World {
+struct ChartFixture {
     room: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
     host: FileHost,
     helm: Option<std::path::PathBuf>,
 }
 
-impl World {
+impl ChartFixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let world = Self {
             room: tempfile::tempdir().unwrap(),
@@ -38,7 +38,7 @@ impl World {
         for (path, content) in files {
             world.write(path, content.as_bytes());
         }
-        world.offer(&["1.2.0", "1.10.0", "2.0.0", "1.11.0-rc.1"]);
+        world.publish_redis(&["1.2.0", "1.10.0", "2.0.0", "1.11.0-rc.1"]);
         world
     }
 
@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Lets the host have `redis` in these versions.
-    fn offer(&self, versions: &[&str]) {
+    fn publish_redis(&self, versions: &[&str]) {
         let mut index = "apiVersion: v1\nentries:\n  redis:\n".to_owned();
         for version in versions {
             let values = format!("at: {version}\n");
@@ -67,9 +67,9 @@ impl World {
                 sha256(&content)
             );
             self.host
-                .file(&format!("/stable/charts/redis-{version}.tgz"), content);
+                .serve_file(&format!("/stable/charts/redis-{version}.tgz"), content);
         }
-        self.host.file("/stable/index.yaml", index);
+        self.host.serve_file("/stable/index.yaml", index);
     }
 
     /// Lets the host have one version that is this.
@@ -77,8 +77,8 @@ impl World {
         let index = format!(
             "apiVersion: v1\nentries:\n  redis:\n  - version: 1.0.0\n    urls: ['{url}']\n    digest: '{digest}'\n"
         );
-        self.host.file("/stable/index.yaml", index);
-        self.host.file("/stable/redis.tgz", content);
+        self.host.serve_file("/stable/index.yaml", index);
+        self.host.serve_file("/stable/redis.tgz", content);
     }
 
     fn helm_of(&self, hosts: &[&str]) -> Helm {
@@ -91,14 +91,19 @@ impl World {
         let client = drydock::provider::download_client().unwrap();
         let now = || "2026-01-02T03:04:05Z".parse().unwrap();
         let repositories = ChartRepositories::new(&hosts, client, self.runtime.handle().clone(), now)
-            .with_stand_in(HOST, &self.host.address)
+            .with_host_override(HOST, &self.host.address)
             .unwrap();
         Helm::configured(program(), &settings)
             .unwrap()
             .with_repositories(repositories)
     }
 
-    fn pack_watched(&self, helm: &Helm, how: Pack, watch: &Watch) -> Result<Packed, String> {
+    fn pack_watched(
+        &self,
+        helm: &Helm,
+        how: PackMode,
+        watch: &DownloadObserver,
+    ) -> Result<PackResult, String> {
         let directory = Directory::open(&self.root()).unwrap();
         let chart = RepoPath::parse("charts/web").unwrap();
         let before = directory.files().unwrap();
@@ -108,18 +113,18 @@ impl World {
         packed.map_err(|error| error.to_string())
     }
 
-    fn pack(&self, how: Pack) -> Result<Packed, String> {
-        self.pack_watched(&self.helm_of(&[HOST]), how, &Watch::nobody())
+    fn pack(&self, how: PackMode) -> Result<PackResult, String> {
+        self.pack_watched(&self.helm_of(&[HOST]), how, &DownloadObserver::silent())
     }
 
     /// Packs and puts in place; answers with the files that are different, deleted ones with a `-`.
-    fn placed(&self, how: Pack) -> Vec<String> {
+    fn placed(&self, how: PackMode) -> Vec<String> {
         let packed = self.pack(how).unwrap();
         let directory = Directory::open(&self.root()).unwrap();
         for (path, content) in &packed.changes {
             let after = content.clone().map(|content| FileVersion {
                 content,
-                mode: Mode::Regular,
+                mode: FileMode::Regular,
             });
             directory.put(path, after).unwrap();
         }
@@ -132,7 +137,7 @@ impl World {
 
     /// Returns the reason why an update does nothing.
     fn refused(&self) -> String {
-        let refused = self.pack(Pack::Update).unwrap_err();
+        let refused = self.pack(PackMode::Update).unwrap_err();
         refused
             .strip_prefix("chart `charts/web`: dependency `redis`: ")
             .unwrap_or(&refused)
@@ -141,13 +146,13 @@ impl World {
 
     /// Returns the reason why a build does nothing.
     fn refused_build(&self) -> String {
-        self.pack(Pack::Build).unwrap_err()
+        self.pack(PackMode::Build).unwrap_err()
     }
 }
 
 #[test]
 fn an_update_fetches_the_newest_that_fits_and_locks_it() {
-    let world = World::new(&[
+    let world = ChartFixture::new(&[
         ("charts/web/Chart.yaml", REDIS),
         ("charts/web/charts/README.md", "ours"),
     ]);
@@ -155,19 +160,19 @@ fn an_update_fetches_the_newest_that_fits_and_locks_it() {
         "charts/web/charts/old-1.0.0.tgz",
         &packed_chart("old", "1.0.0", &[]),
     );
-    let packed = world.pack(Pack::Update).unwrap();
+    let packed = world.pack(PackMode::Update).unwrap();
     assert_eq!(
-        packed.said,
+        packed.output,
         "redis: 1.10.0 from https://charts.example.com/stable"
     );
     assert_eq!(
-        world.host.asked(),
+        world.host.take_requests(),
         ["/stable/index.yaml", "/stable/charts/redis-1.10.0.tgz"]
     );
     let lock = "charts/web/Chart.lock";
     let archive = "charts/web/charts/redis-1.10.0.tgz";
     assert_eq!(
-        world.placed(Pack::Update),
+        world.placed(PackMode::Update),
         [lock, "-charts/web/charts/old-1.0.0.tgz", archive]
     );
     assert_eq!(
@@ -177,33 +182,36 @@ fn an_update_fetches_the_newest_that_fits_and_locks_it() {
          generated: \"2026-01-02T03:04:05Z\"\n"
     );
     assert_eq!(
-        world.placed(Pack::Update),
+        world.placed(PackMode::Update),
         [""; 0],
         "what is in place is no change"
     );
-    assert_eq!(world.placed(Pack::Build), [""; 0]);
+    assert_eq!(world.placed(PackMode::Build), [""; 0]);
 
     // A build stays with the lock, whatever there is by now.
-    world.offer(&["1.10.0", "1.12.0"]);
+    world.publish_redis(&["1.10.0", "1.12.0"]);
     std::fs::remove_file(world.root().join(archive)).unwrap();
-    assert_eq!(world.placed(Pack::Build), [archive]);
+    assert_eq!(world.placed(PackMode::Build), [archive]);
     let newer = "charts/web/charts/redis-1.12.0.tgz";
-    assert_eq!(world.placed(Pack::Update), [lock, &format!("-{archive}"), newer]);
+    assert_eq!(
+        world.placed(PackMode::Update),
+        [lock, &format!("-{archive}"), newer]
+    );
 }
 
 #[test]
 fn a_build_goes_by_the_lock_or_is_an_update() {
-    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
     let files = ["charts/web/Chart.lock", "charts/web/charts/redis-1.10.0.tgz"];
-    assert_eq!(world.placed(Pack::Build), files);
+    assert_eq!(world.placed(PackMode::Build), files);
     world.write("charts/web/Chart.yaml", REDIS.replace("^1", "^2").as_bytes());
     assert_eq!(
         world.refused_build(),
         "chart `charts/web`: `Chart.lock` is out of sync with the dependencies in `Chart.yaml`; update the \
          dependencies"
     );
-    assert_eq!(world.placed(Pack::Update).len(), 3);
-    world.offer(&["1.10.0"]);
+    assert_eq!(world.placed(PackMode::Update).len(), 3);
+    world.publish_redis(&["1.10.0"]);
     assert_eq!(
         world.refused_build(),
         "chart `charts/web`: dependency `redis`: `https://charts.example.com/stable` has no version of it that \
@@ -212,19 +220,19 @@ fn a_build_goes_by_the_lock_or_is_an_update() {
 }
 
 #[test]
-fn a_chart_of_before_helm_3_is_locked_beside_it() {
+fn a_pre_helm_3_chart_is_locked_in_requirements_lock() {
     let requirements =
         "dependencies:\n- {name: redis, version: ~1.2, repository: 'https://charts.example.com/stable/'}\n";
-    let world = World::new(&[
+    let world = ChartFixture::new(&[
         ("charts/web/Chart.yaml", "name: web\nversion: 1.0.0\n"),
         ("charts/web/requirements.yaml", requirements),
     ]);
     let lock = "charts/web/requirements.lock";
     assert_eq!(
-        world.placed(Pack::Update),
+        world.placed(PackMode::Update),
         ["charts/web/charts/redis-1.2.0.tgz", lock]
     );
-    assert_eq!(world.placed(Pack::Build), [""; 0]);
+    assert_eq!(world.placed(PackMode::Build), [""; 0]);
     world.write(
         "charts/web/requirements.yaml",
         requirements.replace("~1.2", "1").as_bytes(),
@@ -239,7 +247,7 @@ fn a_chart_of_before_helm_3_is_locked_beside_it() {
 /// T44, T52
 #[test]
 fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
-    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
     let good = packed_chart("redis", "1.0.0", &[]);
     let of = |content: &[u8], url: &str| {
         world.offer_content(content.to_vec(), url, &sha256(content));
@@ -301,19 +309,21 @@ fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
         ),
         ("/stable/moved.tgz", "more than 5 redirects"),
     ] {
-        world.host.put("/stable/moved.tgz", Sent::To(location.to_owned()));
+        world
+            .host
+            .serve_response("/stable/moved.tgz", FileResponse::Redirect(location.to_owned()));
         assert_eq!(of(&good, "moved.tgz"), format!("remote not allowed: {why}"));
     }
     world
         .host
-        .put("/stable/large.tgz", Sent::Begun(1 << 30, Vec::new()));
+        .serve_response("/stable/large.tgz", FileResponse::Truncated(1 << 30, Vec::new()));
     assert_eq!(
         of(&good, "large.tgz"),
         format!("the chart has more than {} bytes", 16 << 20)
     );
     world
         .host
-        .put("/stable/index.yaml", Sent::Begun(1 << 30, Vec::new()));
+        .serve_response("/stable/index.yaml", FileResponse::Truncated(1 << 30, Vec::new()));
     assert_eq!(
         world.refused(),
         format!("the index has more than {} bytes", 48 << 20)
@@ -321,9 +331,9 @@ fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_a_repository_does_not_have_is_told() {
-    let world = World::new(&[("charts/web/Chart.yaml", &REDIS.replace("^1", "^3"))]);
-    world.offer(&["0.1.0", "0.2.0", "1.0.0", "2.0.0", "2.1.0", "2.1.1", "3.0.0-rc.1"]);
+fn a_chart_missing_from_its_repository_is_reported() {
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", &REDIS.replace("^1", "^3"))]);
+    world.publish_redis(&["0.1.0", "0.2.0", "1.0.0", "2.0.0", "2.1.0", "2.1.1", "3.0.0-rc.1"]);
     assert_eq!(
         world.refused(),
         "`https://charts.example.com/stable` has no version of it that fits `^3`; the newest are 3.0.0-rc.1, \
@@ -331,14 +341,14 @@ fn what_a_repository_does_not_have_is_told() {
     );
     world
         .host
-        .file("/stable/index.yaml", "apiVersion: v1\nentries: {other: []}\n");
+        .serve_file("/stable/index.yaml", "apiVersion: v1\nentries: {other: []}\n");
     assert_eq!(
         world.refused(),
         "`https://charts.example.com/stable` has no chart of that name"
     );
     world
         .host
-        .file("/stable/index.yaml", "apiVersion: v1\nentries: {redis: [{\n");
+        .serve_file("/stable/index.yaml", "apiVersion: v1\nentries: {redis: [{\n");
     let damaged = world.refused();
     assert!(
         damaged.starts_with("`https://charts.example.com/stable`: its `index.yaml` cannot be read: "),
@@ -346,9 +356,9 @@ fn what_a_repository_does_not_have_is_told() {
     );
     world
         .host
-        .file("/stable/index.yaml", "<!doctype html>\n<p>x</p>\n");
+        .serve_file("/stable/index.yaml", "<!doctype html>\n<p>x</p>\n");
     assert!(world.refused().contains("cannot be read"));
-    let elsewhere = World::new(&[("charts/web/Chart.yaml", &REDIS.replace("/stable", "/no"))]);
+    let elsewhere = ChartFixture::new(&[("charts/web/Chart.yaml", &REDIS.replace("/stable", "/no"))]);
     assert_eq!(
         elsewhere.refused(),
         "`https://charts.example.com/no` is no repository of charts: it has no `index.yaml`"
@@ -357,12 +367,12 @@ fn what_a_repository_does_not_have_is_told() {
 
 /// T44
 #[test]
-fn a_repository_that_may_not_be_asked_is_not() {
+fn a_chart_repository_that_is_not_allowed_is_not_contacted() {
     let refused = |repository: &str| {
         let chart = REDIS.replace("https://charts.example.com/stable", repository);
-        let world = World::new(&[("charts/web/Chart.yaml", &chart)]);
+        let world = ChartFixture::new(&[("charts/web/Chart.yaml", &chart)]);
         let refused = world.refused();
-        assert_eq!(world.host.asked(), [""; 0]);
+        assert_eq!(world.host.take_requests(), [""; 0]);
         refused
     };
     for (repository, why) in [
@@ -387,8 +397,8 @@ fn a_repository_that_may_not_be_asked_is_not() {
     assert_eq!(refused("stable"), "its repository is no address");
     assert!(refused("'@stable'").starts_with("`@stable` names a repository of somebody's own"));
     assert!(refused("oci://charts.example.com/x").starts_with("charts of registries (`oci://`)"));
-    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
-    let off = world.pack_watched(&world.helm_of(&[]), Pack::Update, &Watch::nobody());
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let off = world.pack_watched(&world.helm_of(&[]), PackMode::Update, &DownloadObserver::silent());
     assert_eq!(
         off.unwrap_err(),
         "chart `charts/web`: dependency `redis`: the network is off for charts; an operator allows hosts with \
@@ -416,24 +426,26 @@ fn addresses_are_joined_as_helm_joins_them() {
         ),
     ] {
         let chart = REDIS.replace("/stable", repository);
-        let world = World::new(&[("charts/web/Chart.yaml", &chart)]);
+        let world = ChartFixture::new(&[("charts/web/Chart.yaml", &chart)]);
         let text = format!("apiVersion: v1\nentries: {{redis: [{{version: v1.0.0, urls: ['{url}']}}]}}\n");
-        world.host.file(index, text);
-        world.host.file(archive, packed_chart("redis", "1.0.0", &[]));
-        let packed = world.pack(Pack::Update).unwrap();
+        world.host.serve_file(index, text);
+        world
+            .host
+            .serve_file(archive, packed_chart("redis", "1.0.0", &[]));
+        let packed = world.pack(PackMode::Update).unwrap();
         let paths: Vec<&str> = packed.changes.keys().map(RepoPath::as_str).collect();
         assert_eq!(
             paths,
             ["charts/web/Chart.lock", "charts/web/charts/redis-v1.0.0.tgz"]
         );
         // Without a digest there is nothing to compare, and that is said.
-        assert!(packed.said.contains("states no digest"), "{}", packed.said);
+        assert!(packed.output.contains("states no digest"), "{}", packed.output);
     }
 }
 
 #[test]
 fn a_redirect_to_an_allowed_host_is_followed() {
-    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
     let content = packed_chart("redis", "1.0.0", &[]);
     for location in [
         "redis.tgz",
@@ -441,40 +453,49 @@ fn a_redirect_to_an_allowed_host_is_followed() {
         "https://charts.example.com/stable/redis.tgz",
     ] {
         world.offer_content(content.clone(), "moved.tgz", &sha256(&content));
-        world.host.put("/stable/moved.tgz", Sent::To(location.to_owned()));
-        assert_eq!(world.pack(Pack::Update).unwrap().changes.len(), 2, "{location}");
+        world
+            .host
+            .serve_response("/stable/moved.tgz", FileResponse::Redirect(location.to_owned()));
+        assert_eq!(
+            world.pack(PackMode::Update).unwrap().changes.len(),
+            2,
+            "{location}"
+        );
     }
 }
 
 #[test]
 fn an_archive_that_is_called_a_compressed_page_stays_an_archive() {
-    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
     let content = packed_chart("redis", "1.0.0", &[]);
     world.offer_content(content.clone(), "redis.tgz", &sha256(&content));
-    world.host.put("/stable/redis.tgz", Sent::Page(content));
-    assert_eq!(world.placed(Pack::Update).len(), 2);
+    world
+        .host
+        .serve_response("/stable/redis.tgz", FileResponse::EncodedFile(content));
+    assert_eq!(world.placed(PackMode::Update).len(), 2);
 }
 
 #[test]
 fn a_download_is_stopped_in_the_middle() {
-    let world = World::new(&[("charts/web/Chart.yaml", REDIS)]);
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
     let content = packed_chart("redis", "1.0.0", &[]);
     world.offer_content(content.clone(), "slow.tgz", &sha256(&content));
-    world
-        .host
-        .put("/stable/slow.tgz", Sent::Begun(1_000, content[..20].to_vec()));
+    world.host.serve_response(
+        "/stable/slow.tgz",
+        FileResponse::Truncated(1_000, content[..20].to_vec()),
+    );
     let turn = CancellationToken::new();
     let stop = turn.clone();
     let told = Arc::new(OnceLock::new());
     let seen = Arc::clone(&told);
     let progress = move |step: drydock::workspace::FetchProgress| {
         if step.what == "chart" {
-            seen.get_or_init(|| (step.done, step.of));
+            seen.get_or_init(|| (step.done, step.total));
             stop.cancel();
         }
     };
-    let watch = Watch::new(Arc::new(progress), &turn);
-    let stopped = world.pack_watched(&world.helm_of(&[HOST]), Pack::Update, &watch);
+    let watch = DownloadObserver::new(Arc::new(progress), &turn);
+    let stopped = world.pack_watched(&world.helm_of(&[HOST]), PackMode::Update, &watch);
     assert_eq!(
         stopped.unwrap_err(),
         "chart `charts/web`: dependency `redis`: the download was stopped"
@@ -485,15 +506,15 @@ fn a_download_is_stopped_in_the_middle() {
 #[test]
 fn a_chart_that_is_there_needs_no_repository() {
     let inside = "- {name: own, version: ~0.1}\n";
-    let world = World::new(&[("charts/web/Chart.yaml", &format!("{REDIS}{inside}"))]);
-    let refused = world.pack(Pack::Update).unwrap_err();
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", &format!("{REDIS}{inside}"))]);
+    let refused = world.pack(PackMode::Update).unwrap_err();
     assert_eq!(
         refused,
         "chart `charts/web`: dependency `own`: it names no repository, and there is no \
          `charts/web/charts/own/Chart.yaml`"
     );
     world.write("charts/web/charts/own/Chart.yaml", b"name: own\nversion: 0.2.0\n");
-    let refused = world.pack(Pack::Update).unwrap_err();
+    let refused = world.pack(PackMode::Update).unwrap_err();
     assert_eq!(
         refused,
         "chart `charts/web`: dependency `own`: `charts/own` is version 0.2.0, which does not fit `~0.1`"
@@ -504,7 +525,7 @@ fn a_chart_that_is_there_needs_no_repository() {
         &packed_chart("own", "0.1.0", &[]),
     );
     assert_eq!(
-        world.placed(Pack::Update),
+        world.placed(PackMode::Update),
         ["charts/web/Chart.lock", "charts/web/charts/redis-1.10.0.tgz"]
     );
     assert!(
@@ -515,12 +536,12 @@ fn a_chart_that_is_there_needs_no_repository() {
 }
 
 #[test]
-fn one_chart_under_two_names_is_fetched_once_and_two_of_one_name_are_told() {
+fn one_chart_under_two_names_is_fetched_once_and_a_duplicate_name_is_reported() {
     let twice =
         "- {name: redis, version: 1.2.0, repository: 'https://charts.example.com/stable', alias: b}\n";
-    let world = World::new(&[("charts/web/Chart.yaml", &format!("{REDIS}{twice}"))]);
+    let world = ChartFixture::new(&[("charts/web/Chart.yaml", &format!("{REDIS}{twice}"))]);
     assert_eq!(
-        world.placed(Pack::Update),
+        world.placed(PackMode::Update),
         [
             "charts/web/Chart.lock",
             "charts/web/charts/redis-1.10.0.tgz",
@@ -529,22 +550,22 @@ fn one_chart_under_two_names_is_fetched_once_and_two_of_one_name_are_told() {
     );
     let same = twice.replace("1.2.0", "1.10.0");
     world.write("charts/web/Chart.yaml", format!("{REDIS}{same}").as_bytes());
-    world.host.asked();
+    world.host.take_requests();
     assert_eq!(
-        world.placed(Pack::Update),
+        world.placed(PackMode::Update),
         ["charts/web/Chart.lock", "-charts/web/charts/redis-1.2.0.tgz"]
     );
     assert_eq!(
-        world.host.asked(),
+        world.host.take_requests(),
         ["/stable/index.yaml", "/stable/charts/redis-1.10.0.tgz"]
     );
     let other = same.replace("/stable", "/other");
     world.write("charts/web/Chart.yaml", format!("{REDIS}{other}").as_bytes());
     let index = "apiVersion: v1\nentries: {redis: [{version: 1.10.0, urls: [x.tgz]}]}\n";
-    world.host.file("/other/index.yaml", index);
+    world.host.serve_file("/other/index.yaml", index);
     world
         .host
-        .file("/other/x.tgz", packed_chart("redis", "1.10.0", &[("a", "b")]));
+        .serve_file("/other/x.tgz", packed_chart("redis", "1.10.0", &[("a", "b")]));
     assert_eq!(
         world.refused(),
         "two dependencies would be `redis-1.10.0.tgz`; they need different versions"

@@ -1,13 +1,13 @@
 //! The same dependencies, as the real helm treats them, where there is one.
 
-use super::{REDIS, World};
+use super::{ChartFixture, REDIS};
 use crate::support::require::component;
-use drydock::helm::Pack;
+use drydock::helm::PackMode;
 use std::path::Path;
 use std::process::Command;
 
 /// The real helm in a directory, with the host among its repositories and the index it has of it.
-fn real_helm(helm: &Path, world: &World, work: &Path, arguments: &[&str]) -> String {
+fn real_helm(helm: &Path, world: &ChartFixture, work: &Path, arguments: &[&str]) -> String {
     let home = world.room.path().join("home");
     let cache = home.join("cache/repository");
     std::fs::create_dir_all(&cache).unwrap();
@@ -63,7 +63,7 @@ fn the_real_helm_chooses_and_locks_the_same() {
         let head = format!("{version}name: web\nversion: 1.0.0\n");
         let dependencies = REDIS.split_once("dependencies:").unwrap().1;
         let dependencies = format!("dependencies:{dependencies}{others}");
-        let mut world = World::new(&[
+        let mut world = ChartFixture::new(&[
             ("charts/web/Chart.yaml", &head),
             ("charts/web/values.yaml", "cache: {enabled: true}\n"),
             (
@@ -94,7 +94,7 @@ fn the_real_helm_chooses_and_locks_the_same() {
             "charts/web/charts/redis-1.10.0.tgz".to_owned(),
         ];
         expected.sort();
-        assert_eq!(world.placed(Pack::Update), expected);
+        assert_eq!(world.placed(PackMode::Update), expected);
         let update = ["dependency", "update", "--skip-refresh", "charts/web"];
         real_helm(&helm.place(), &world, &theirs, &update);
         let without_time = |text: String| -> Vec<String> {
@@ -114,7 +114,7 @@ fn the_real_helm_chooses_and_locks_the_same() {
             &["dependency", "build", "--skip-refresh", "charts/web"],
         );
         world.write(&format!("charts/web/{lock}"), their_lock.as_bytes());
-        assert_eq!(world.placed(Pack::Build), [""; 0]);
+        assert_eq!(world.placed(PackMode::Build), [""; 0]);
         let list = real_helm(
             &helm.place(),
             &world,

@@ -1,24 +1,24 @@
 //! The errors of programs that fail, compared with what go-jsonnet 0.22 says of our own programs: the message, the place of the expression
 //! that failed, and the places that led there. Frames inside of its standard library have no counterpart.
 
-use super::pack::own;
-use crate::support::evaluation::{Files, evaluate, evaluator, path, snippet};
-use drydock::jsonnet::{EvalError, EvalLimits, Request};
+use super::pack::read_own_file;
+use crate::support::evaluation::{TestTree, evaluate, evaluator, path, snippet_request};
+use drydock::jsonnet::{EvalError, EvalLimits, EvalRequest};
 use drydock::workspace::Tree;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Debug, Deserialize)]
-struct Pack {
+struct ErrorPack {
     /// Files that programs import.
     files: BTreeMap<String, String>,
-    cases: Vec<Case>,
+    cases: Vec<ErrorCase>,
 }
 
 /// A program that fails, and what go-jsonnet says of it.
 #[derive(Debug, Deserialize)]
-struct Case {
+struct ErrorCase {
     name: String,
     program: String,
     message: String,
@@ -29,14 +29,14 @@ struct Case {
 }
 
 #[derive(Debug, Deserialize)]
-struct Known {
+struct KnownErrorDifferences {
     errors: BTreeMap<String, String>,
     said: BTreeMap<String, String>,
     chains: BTreeMap<String, String>,
 }
 
 /// The message and the place that are told of an error.
-fn told(error: &EvalError) -> (String, String) {
+fn message_and_location(error: &EvalError) -> (String, String) {
     match error {
         EvalError::Runtime { message, trace } => {
             let place = trace.iter().find(|frame| !frame.at.is_empty());
@@ -63,7 +63,7 @@ fn told(error: &EvalError) -> (String, String) {
 }
 
 /// True where the places of theirs are among ours, in the same order.
-fn leads_there(theirs: &[String], ours: &[&str]) -> bool {
+fn has_places_in_order(theirs: &[String], ours: &[&str]) -> bool {
     let mut ours = ours.iter();
     let mut theirs = theirs.to_vec();
     theirs.dedup();
@@ -72,13 +72,13 @@ fn leads_there(theirs: &[String], ours: &[&str]) -> bool {
 
 /// The comparison of all programs: how many are equal and known, and what was not expected.
 #[derive(Debug, Default)]
-struct Compared {
+struct ErrorComparison {
     equal: usize,
     known: usize,
     unexpected: Vec<String>,
 }
 
-impl Compared {
+impl ErrorComparison {
     fn add(&mut self, name: &str, difference: Option<String>, known: Option<&String>) {
         match (difference, known) {
             (None, None) => self.equal += 1,
@@ -93,19 +93,20 @@ impl Compared {
 
 #[tokio::test]
 async fn errors_have_the_words_and_the_place_that_go_jsonnet_gives_them() {
-    let pack: Pack = serde_json::from_str(&own("errors.json")).expect("the recorded errors");
-    let known: Known = toml::from_str(&own("known.toml")).expect("the list of known differences");
+    let pack: ErrorPack = serde_json::from_str(&read_own_file("errors.json")).expect("the recorded errors");
+    let known: KnownErrorDifferences =
+        toml::from_str(&read_own_file("known.toml")).expect("the list of known differences");
     let files = pack.files.iter().map(|(name, text)| (path(name), text.as_str()));
-    let tree: Arc<dyn Tree> = Files::from_pairs(files);
+    let tree: Arc<dyn Tree> = TestTree::from_pairs(files);
     let evaluator = evaluator(EvalLimits::default());
-    let (mut words, mut chains) = (Compared::default(), Compared::default());
+    let (mut words, mut chains) = (ErrorComparison::default(), ErrorComparison::default());
     for case in &pack.cases {
-        let request = Request {
+        let request = EvalRequest {
             tree: tree.clone(),
-            ..snippet(&case.program)
+            ..snippet_request(&case.program)
         };
         let error = evaluate(&evaluator, request).await.expect_err("no value");
-        let (message, at) = told(&error);
+        let (message, at) = message_and_location(&error);
         let is_equal = message == case.message && (at == case.at || case.at.is_empty());
         let theirs = (&case.message, &case.at);
         let difference = (!is_equal).then(|| format!("theirs {theirs:?}, ours {:?}", (&message, &at)));
@@ -120,7 +121,7 @@ async fn errors_have_the_words_and_the_place_that_go_jsonnet_gives_them() {
             }
         }
         let places: Vec<&str> = error.trace().iter().map(|frame| frame.at.as_str()).collect();
-        let leads = leads_there(&case.chain, &places);
+        let leads = has_places_in_order(&case.chain, &places);
         let difference = (!leads).then(|| format!("theirs {:?}, ours {places:?}", case.chain));
         chains.add(&case.name, difference, known.chains.get(&case.name));
     }

@@ -1,9 +1,9 @@
 //! The values of programs, compared with what go-jsonnet 0.22 made of them.
 
-use super::pack::{own, pack};
-use crate::support::evaluation::{Files, evaluate, evaluator, path, snippet};
+use super::pack::{read_own_file, read_pack};
+use crate::support::evaluation::{TestTree, evaluate, evaluator, path, snippet_request};
 use drydock::jsonnet::{
-    Entry, EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted,
+    CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation,
 };
 use drydock::workspace::Tree;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// One recorded program.
 #[derive(Debug, Deserialize)]
-struct Case {
+struct EvaluationCase {
     name: String,
     src: String,
     status: String,
@@ -22,13 +22,13 @@ struct Case {
 
 /// Differences that are there for a reason, by the name of the program.
 #[derive(Debug, Deserialize)]
-struct Known {
+struct KnownValueDifferences {
     eval: BTreeMap<String, String>,
 }
 
 /// The recorded programs, or `None` after one line that says why there are none.
-fn cases() -> Option<Vec<Case>> {
-    let pack = pack("gojsonnet-0.22-eval.jsonl.gz")?;
+fn cases() -> Option<Vec<EvaluationCase>> {
+    let pack = read_pack("gojsonnet-0.22-eval.jsonl.gz")?;
     let cases = pack
         .lines()
         .map(|line| serde_json::from_str(line).expect("a case"));
@@ -58,17 +58,17 @@ fn variables() -> BTreeMap<String, String> {
 }
 
 /// Returns the reason why ours is not theirs; `None` when it is.
-fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String> {
+fn difference(case: &EvaluationCase, ours: &Result<Evaluation, EvalError>) -> Option<String> {
     match (case.status.as_str(), ours) {
         ("OK", Ok(evaluated)) => {
             let theirs: Value = serde_json::from_str(&case.out).expect("recorded JSON");
             let ours: Value = serde_json::from_slice(&evaluated.json).expect("our JSON");
-            if same(&theirs, &ours) {
+            if values_equal(&theirs, &ours) {
                 return None;
             }
-            let flagged = match &evaluated.second_opinion {
-                SecondOpinion::Agrees | SecondOpinion::NotAsked => "unflagged",
-                SecondOpinion::Differs { .. } | SecondOpinion::Failed(_) => "flagged",
+            let flagged = match &evaluated.cross_check {
+                CrossCheckResult::Agrees | CrossCheckResult::NotRun => "unflagged",
+                CrossCheckResult::Differs { .. } | CrossCheckResult::Failed(_) => "flagged",
             };
             Some(format!("{flagged}: theirs {theirs}, ours {ours}"))
         }
@@ -77,13 +77,13 @@ fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String
             "theirs is an error, ours {}",
             String::from_utf8_lossy(&evaluated.json)
         )),
-        (_, Err(EvalError::Jail(why))) => Some(format!("the jail: {why}")),
+        (_, Err(EvalError::Sandbox(why))) => Some(format!("the jail: {why}")),
         (_, Err(_)) => None,
     }
 }
 
 /// Returns true if two values are equal as Go would read both: numbers bit by bit.
-pub(super) fn same(first: &Value, second: &Value) -> bool {
+pub(super) fn values_equal(first: &Value, second: &Value) -> bool {
     match (first, second) {
         (Value::Number(first), Value::Number(second)) => {
             first.as_f64().map(f64::to_bits) == second.as_f64().map(f64::to_bits)
@@ -93,13 +93,13 @@ pub(super) fn same(first: &Value, second: &Value) -> bool {
                 && first
                     .iter()
                     .zip(second)
-                    .all(|(first, second)| same(first, second))
+                    .all(|(first, second)| values_equal(first, second))
         }
         (Value::Object(first), Value::Object(second)) => {
             first.len() == second.len()
                 && first
                     .iter()
-                    .all(|(name, first)| second.get(name).is_some_and(|second| same(first, second)))
+                    .all(|(name, first)| second.get(name).is_some_and(|second| values_equal(first, second)))
         }
         (first, second) => first == second,
     }
@@ -108,26 +108,27 @@ pub(super) fn same(first: &Value, second: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_evaluate_to_what_go_jsonnet_makes_of_them() {
     let Some(cases) = cases() else { return };
-    let known: Known = toml::from_str(&own("known.toml")).expect("the list of known differences");
+    let known: KnownValueDifferences =
+        toml::from_str(&read_own_file("known.toml")).expect("the list of known differences");
     let files = cases.iter().map(|case| {
         (
             path(&format!("testdata/{}.jsonnet", case.name)),
             case.src.as_str(),
         )
     });
-    let tree: Arc<dyn Tree> = Files::from_pairs(files);
+    let tree: Arc<dyn Tree> = TestTree::from_pairs(files);
     let evaluator = evaluator(EvalLimits::default());
     let (mut equal, mut expected, mut unexpected) = (0, 0, Vec::new());
     for case in &cases {
-        let request = Request {
+        let request = EvalRequest {
             tree: tree.clone(),
-            entry: Entry::Snippet {
+            entry: EntryPoint::Snippet {
                 name: path(&format!("testdata/{}", case.name)),
                 text: case.src.clone(),
             },
             ext_code: variables(),
-            second_opinion: SecondOpinionWanted::Yes,
-            ..snippet("")
+            cross_check: CrossCheckMode::On,
+            ..snippet_request("")
         };
         let ours = evaluate(&evaluator, request).await;
         let listed = known.eval.get(&case.name);

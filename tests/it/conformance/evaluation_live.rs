@@ -1,11 +1,11 @@
 //! The values of generated programs, compared with go-jsonnet as it runs where it is installed. Ours is wrong where both engines agree on
 //! what Go does not say.
 
-use super::evaluation::same;
-use super::programs::program;
-use crate::support::evaluation::{evaluator, snippet};
+use super::evaluation::values_equal;
+use super::programs::generate_program;
+use crate::support::evaluation::{evaluator, snippet_request};
 use crate::support::require::{Component, component};
-use drydock::jsonnet::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation};
 use serde_json::Value;
 use std::process::Stdio;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ const PROGRAMS: u64 = 2_000;
 const BATCH: usize = 100;
 
 /// Returns the answer of go-jsonnet to a program: its value, or what it says.
-fn theirs(jsonnet: &Component, source: &str) -> Result<Value, String> {
+fn go_jsonnet_value(jsonnet: &Component, source: &str) -> Result<Value, String> {
     let run = jsonnet
         .command()
         .args(["-e", source])
@@ -31,35 +31,37 @@ fn theirs(jsonnet: &Component, source: &str) -> Result<Value, String> {
 
 /// The result of comparing one program.
 #[derive(Debug, PartialEq, Eq)]
-enum Compared {
+enum LiveComparison {
     Equal,
     /// Different, and our second engine says so, too.
     Flagged(String),
     Wrong(String),
 }
 
-fn compared(theirs: &Result<Value, String>, ours: &Result<Evaluated, EvalError>) -> Compared {
+fn compare_values(theirs: &Result<Value, String>, ours: &Result<Evaluation, EvalError>) -> LiveComparison {
     match (theirs, ours) {
         (Ok(theirs), Ok(evaluated)) => {
             let value: Value = serde_json::from_slice(&evaluated.json).expect("our JSON");
-            let agree = evaluated.second_opinion == SecondOpinion::Agrees;
-            match (same(theirs, &value), agree) {
-                (true, _) => Compared::Equal,
-                (false, false) => Compared::Flagged(format!("theirs {theirs}, ours {value}")),
-                (false, true) => Compared::Wrong(format!("theirs {theirs}, ours {value}")),
+            let agree = evaluated.cross_check == CrossCheckResult::Agrees;
+            match (values_equal(theirs, &value), agree) {
+                (true, _) => LiveComparison::Equal,
+                (false, false) => LiveComparison::Flagged(format!("theirs {theirs}, ours {value}")),
+                (false, true) => LiveComparison::Wrong(format!("theirs {theirs}, ours {value}")),
             }
         }
-        (Err(_), Err(EvalError::Jail(why))) => Compared::Wrong(format!("the jail: {why}")),
-        (Err(_), Err(_)) => Compared::Equal,
-        (Ok(theirs), Err(error)) => Compared::Flagged(format!("theirs {theirs}, ours is an error: {error}")),
+        (Err(_), Err(EvalError::Sandbox(why))) => LiveComparison::Wrong(format!("the jail: {why}")),
+        (Err(_), Err(_)) => LiveComparison::Equal,
+        (Ok(theirs), Err(error)) => {
+            LiveComparison::Flagged(format!("theirs {theirs}, ours is an error: {error}"))
+        }
         (Err(theirs), Ok(evaluated)) => {
             let what = format!(
                 "theirs is {theirs}, ours {}",
                 String::from_utf8_lossy(&evaluated.json)
             );
-            match evaluated.second_opinion {
-                SecondOpinion::Agrees => Compared::Wrong(what),
-                _ => Compared::Flagged(what),
+            match evaluated.cross_check {
+                CrossCheckResult::Agrees => LiveComparison::Wrong(what),
+                _ => LiveComparison::Flagged(what),
             }
         }
     }
@@ -71,23 +73,23 @@ async fn generated_programs_evaluate_to_what_go_jsonnet_makes_of_them() {
         return;
     };
     let evaluator = evaluator(EvalLimits::default());
-    let sources: Vec<String> = (0..PROGRAMS).map(program).collect();
+    let sources: Vec<String> = (0..PROGRAMS).map(generate_program).collect();
     let (mut equal, mut values, mut flagged, mut wrong) = (0, 0, Vec::new(), Vec::new());
     for batch in sources.chunks(BATCH) {
-        let requests = batch.iter().map(|source| Request {
-            second_opinion: SecondOpinionWanted::Yes,
-            ..snippet(source)
+        let requests = batch.iter().map(|source| EvalRequest {
+            cross_check: CrossCheckMode::On,
+            ..snippet_request(source)
         });
         let ours = evaluator
             .evaluate_all(requests.collect(), &CancellationToken::new())
             .await;
         for (source, ours) in batch.iter().zip(&ours) {
-            let theirs = theirs(&jsonnet, source);
+            let theirs = go_jsonnet_value(&jsonnet, source);
             values += usize::from(theirs.is_ok());
-            match compared(&theirs, ours) {
-                Compared::Equal => equal += 1,
-                Compared::Flagged(what) => flagged.push(format!("{source}  {what}")),
-                Compared::Wrong(what) => wrong.push(format!("{source}  {what}")),
+            match compare_values(&theirs, ours) {
+                LiveComparison::Equal => equal += 1,
+                LiveComparison::Flagged(what) => flagged.push(format!("{source}  {what}")),
+                LiveComparison::Wrong(what) => wrong.push(format!("{source}  {what}")),
             }
         }
     }

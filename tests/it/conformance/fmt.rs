@@ -1,6 +1,6 @@
 //! The formatter of go-jsonnet: as recorded, and as it runs where it is installed.
 
-use super::sources::{broken, source};
+use super::sources::{generate_broken_source, generate_source};
 use crate::support::require::component;
 use drydock::jsonnet::format::format;
 use serde_json::Value;
@@ -33,8 +33,8 @@ fn equal(source: &str, valid: bool, said: &str) -> bool {
 }
 
 #[test]
-fn conformance_fmt() {
-    let Some(pack) = super::pack::pack("go-jsonnet-0.22-fmt.jsonl.gz") else {
+fn the_formatter_matches_recorded_jsonnetfmt_output() {
+    let Some(pack) = super::pack::read_pack("go-jsonnet-0.22-fmt.jsonl.gz") else {
         return;
     };
     let (mut same, mut total) = (0, 0);
@@ -58,12 +58,12 @@ fn conformance_fmt() {
 }
 
 #[test]
-fn conformance_fmt_live() {
+fn the_formatter_matches_an_installed_jsonnetfmt() {
     let Some(jsonnetfmt) = component("jsonnetfmt") else {
         return;
     };
     let (mut same, mut total) = (0, 0);
-    let generated = (0..PROGRAMS).flat_map(|seed| [source(seed), broken(seed)]);
+    let generated = (0..PROGRAMS).flat_map(|seed| [generate_source(seed), generate_broken_source(seed)]);
     let files = files_at_hand()
         .into_iter()
         .filter_map(|path| std::fs::read_to_string(path).ok());

@@ -8,8 +8,8 @@
 //! to that number, and go on with a reason. And advice names our own program: that is listed.
 
 use crate::support::git_server::GitServer;
-use drydock::bundler::{self, Install, Network, Prepared, Project};
-use drydock::download::Watch;
+use drydock::bundler::{self, InstallRequest, NetworkFetcher, PreparedOperation, Project};
+use drydock::download::DownloadObserver;
 use drydock::workspace::Directory;
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
@@ -34,10 +34,12 @@ pub(super) fn in_their_words(said: &str) -> String {
 }
 
 #[test]
-fn conformance_jb() {
-    let list: toml::Table = super::pack::own("known.toml").parse().expect("the list is TOML");
+fn package_commands_match_recorded_jsonnet_bundler_runs() {
+    let list: toml::Table = super::pack::read_own_file("known.toml")
+        .parse()
+        .expect("the list is TOML");
     let listed = list["jb"].as_table().expect("a section");
-    let Some(pack) = super::pack::pack("jb-oracle.json.gz") else {
+    let Some(pack) = super::pack::read_pack("jb-oracle.json.gz") else {
         return;
     };
     let pack: Value = serde_json::from_str(&pack).expect("a pack is JSON");
@@ -55,7 +57,7 @@ fn conformance_jb() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let client = drydock::provider::http_client().expect("a client");
     let hosts = ["github.com", "example.com"];
-    let mut network = Network::new(
+    let mut network = NetworkFetcher::new(
         &hosts.map(str::to_owned),
         client,
         runtime.handle().clone(),
@@ -63,7 +65,7 @@ fn conformance_jb() {
     );
     for host in hosts {
         network = network
-            .with_stand_in(host, &server.address)
+            .with_host_override(host, &server.address)
             .expect("this machine");
     }
     let (mut equal, mut total, mut known, mut differ) = (0, 0, 0, Vec::new());
@@ -72,8 +74,8 @@ fn conformance_jb() {
         total += 1;
         let played = play(&room.path().join("w").join(name), name, case, &network);
         match (played, listed.get(name).and_then(toml::Value::as_str)) {
-            (Ok(Words::Theirs), None) => equal += 1,
-            (Ok(Words::Advice), Some(reason)) if reason.starts_with(ADVICE) => known += 1,
+            (Ok(OutputDifference::Theirs), None) => equal += 1,
+            (Ok(OutputDifference::Advice), Some(reason)) if reason.starts_with(ADVICE) => known += 1,
             (Ok(words), _) => differ.push(format!("{name}: {words:?}, not as it is listed")),
             (Err(why), _) => differ.push(format!("{name}: {why}")),
         }
@@ -145,16 +147,16 @@ fn point(repository: &Path, reference: &str, id: ObjectId) {
 
 /// The words of a case that ends as it was recorded.
 #[derive(Debug, PartialEq, Eq)]
-enum Words {
+enum OutputDifference {
     Theirs,
     /// Theirs, but for advice.
     Advice,
 }
 
 /// Plays the steps of a case and compares after each.
-fn play(room: &Path, name: &str, case: &Value, network: &Network) -> Result<Words, String> {
+fn play(room: &Path, name: &str, case: &Value, network: &NetworkFetcher) -> Result<OutputDifference, String> {
     std::fs::create_dir_all(room.join(".git")).expect("a repository");
-    let (steps, mut words) = (case["steps"].as_array().expect("steps"), Words::Theirs);
+    let (steps, mut words) = (case["steps"].as_array().expect("steps"), OutputDifference::Theirs);
     begin(room, name, steps);
     for (number, step) in steps.iter().enumerate() {
         if let Some(command) = step["shell"].as_str() {
@@ -172,10 +174,10 @@ fn play(room: &Path, name: &str, case: &Value, network: &Network) -> Result<Word
             .map(|argument| argument.as_str().expect("text"))
             .collect();
         let (code, said) = run(room, &arguments, network);
-        let (expected_code, expected) = (step["rc"].as_i64(), heard(step, name));
+        let (expected_code, expected) = (step["rc"].as_i64(), recorded_output(step, name));
         let theirs: Vec<String> = said.iter().map(|line| in_their_words(line)).collect();
         if theirs != said {
-            words = Words::Advice;
+            words = OutputDifference::Advice;
         }
         if Some(code) != expected_code || !says_the_same(&theirs, &expected) {
             return Err(format!(
@@ -212,11 +214,11 @@ fn begin(room: &Path, name: &str, steps: &[Value]) {
 }
 
 /// One command, and what it says: errors and warnings, with paths inside the project.
-fn run(room: &Path, arguments: &[&str], network: &Network) -> (i64, Vec<String>) {
+fn run(room: &Path, arguments: &[&str], network: &NetworkFetcher) -> (i64, Vec<String>) {
     let directory = Directory::open(room).expect("a work tree");
     let project = Project::new(&directory, ".").expect("a project");
     let (verb, rest) = arguments.split_first().expect("a command");
-    let mut order = Install::default();
+    let mut order = InstallRequest::default();
     let mut rest = rest.iter().map(|argument| (*argument).to_owned());
     while let Some(argument) = rest.next() {
         match argument.as_str() {
@@ -225,7 +227,7 @@ fn run(room: &Path, arguments: &[&str], network: &Network) -> (i64, Vec<String>)
             _ => order.packages.push(argument),
         }
     }
-    let watch = Watch::nobody();
+    let watch = DownloadObserver::silent();
     let prepared = match *verb {
         "init" => bundler::init(project),
         "install" => bundler::install(project, &order, network, &watch),
@@ -263,7 +265,7 @@ fn up_to_exit_status(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn only_the_exit_status_of_git_is_said_in_other_words() {
+fn only_the_git_exit_status_may_be_worded_differently() {
     let lines = |line: &str| vec![format!("jb: error: {line}")];
     let recorded = lines("failed to install packages: downloading: exit status 128");
     let reason = lines("failed to install packages: downloading: no such host");
@@ -279,12 +281,12 @@ fn only_the_exit_status_of_git_is_said_in_other_words() {
     assert!(!says_the_same(&reason, &other));
 }
 
-fn notices(prepared: &Prepared) -> Vec<String> {
+fn notices(prepared: &PreparedOperation) -> Vec<String> {
     prepared.notices.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the recorded output, without the chatter of git and of the download.
-fn heard(step: &Value, name: &str) -> Vec<String> {
+fn recorded_output(step: &Value, name: &str) -> Vec<String> {
     let said = step["stderr"].as_str().expect("text");
     let ours = |line: &&str| {
         ["jb: error:", "WARN:", "LOCAL "]

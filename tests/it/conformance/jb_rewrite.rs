@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 #[test]
-fn conformance_jb_rewrite() {
+fn jb_rewrite_matches_recorded_jsonnet_bundler_runs() {
     let list: toml::Table = include_str!("known.toml").parse().expect("the list is TOML");
     let listed = list["jb rewrite"].as_table().expect("a section");
     let pack: Value = serde_json::from_str(include_str!("jb_rewrite.json")).expect("a pack is JSON");
@@ -18,7 +18,7 @@ fn conformance_jb_rewrite() {
     for case in pack["cases"].as_array().expect("cases") {
         let name = case["name"].as_str().expect("a name");
         total += 1;
-        let (ours, theirs) = (done(&room.path().join(name), case), recorded(case));
+        let (ours, theirs) = (run_rewrite(&room.path().join(name), case), recorded(case));
         if let Some(reason) = listed.get(name).and_then(toml::Value::as_str)
             && reason.starts_with(ADVICE)
         {
@@ -39,7 +39,7 @@ fn conformance_jb_rewrite() {
 }
 
 /// The end of a run: exit code, what is said, and the files.
-type End = (i64, String, BTreeMap<String, String>);
+type RewriteResult = (i64, String, BTreeMap<String, String>);
 
 fn files(case: &Value, which: &str) -> BTreeMap<String, String> {
     let files = case[which].as_object().expect("files").iter();
@@ -48,12 +48,12 @@ fn files(case: &Value, which: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn recorded(case: &Value) -> End {
+fn recorded(case: &Value) -> RewriteResult {
     let said = case["stderr"].as_str().expect("text").trim_end().to_owned();
     (case["rc"].as_i64().expect("a code"), said, files(case, "tree"))
 }
 
-fn done(room: &Path, case: &Value) -> End {
+fn run_rewrite(room: &Path, case: &Value) -> RewriteResult {
     std::fs::create_dir_all(room.join(".git")).expect("a repository");
     for (path, content) in files(case, "begin") {
         let file = room.join(path);

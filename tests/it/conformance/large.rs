@@ -2,14 +2,14 @@
 //! comes of them is compared with sums of what go-jsonnet 0.22 makes of the same files, and with its programs as they run
 //! where they are installed. What is above the bound is told with the key that moves it, and keeps nothing else.
 
-use super::evaluation::same;
+use super::evaluation::values_equal;
 use crate::secrets::commit;
-use crate::support::app::{TestApp, step};
-use crate::support::evaluation::{evaluate, evaluator, snippet};
+use crate::support::app::{TestApp, step_number};
+use crate::support::evaluation::{evaluate, evaluator, snippet_request};
 use crate::support::require::component;
-use crate::support::shell::{Ended, OF_LARGE_FILES, Shell};
-use drydock::emulator::model::{Asked, calls, says};
-use drydock::jsonnet::{EvalLimits, Request, SecondOpinion, SecondOpinionWanted};
+use crate::support::shell::{LARGE_FILE_LOCK, ProgramOutput, Shell};
+use drydock::emulator::model::{ModelRequest, calls, says};
+use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalLimits, EvalRequest};
 use drydock::workspace::Directory;
 use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
@@ -157,30 +157,30 @@ fn sum_of(value: &Value) -> String {
 
 /// The comparisons so far.
 #[derive(Default)]
-struct Compared {
+struct FileComparisons {
     all: usize,
     wrong: Vec<String>,
 }
 
-impl Compared {
-    fn is(&mut self, what: &str, holds: bool, otherwise: impl FnOnce() -> String) {
+impl FileComparisons {
+    fn check(&mut self, what: &str, holds: bool, otherwise: impl FnOnce() -> String) {
         self.all += 1;
         if !holds {
             self.wrong.push(format!("{what}: {}", otherwise()));
         }
     }
 
-    fn is_recorded(&mut self, what: &str, ours: &str) {
+    fn check_recorded(&mut self, what: &str, ours: &str) {
         let recorded = RECORDED.iter().find(|(name, _)| *name == what);
         let recorded = recorded.map_or("", |(_, sum)| sum);
-        self.is(what, recorded == ours, || {
+        self.check(what, recorded == ours, || {
             format!("recorded {recorded:?}, ours {ours:?}")
         });
     }
 }
 
 /// The value that go-jsonnet has of a program in this directory, where it is installed.
-fn theirs(work: &Path, arguments: &[&str]) -> Option<Value> {
+fn go_jsonnet_value(work: &Path, arguments: &[&str]) -> Option<Value> {
     let jsonnet = component("jsonnet")?;
     let mut command = jsonnet.command();
     command.current_dir(work).args(["-J", "lib"]).args(arguments);
@@ -213,39 +213,39 @@ fn too_large() -> String {
     format!("{begins}{filled}{ends}")
 }
 
-fn run(shell: &Shell, arguments: &[&str]) -> Ended {
+fn run(shell: &Shell, arguments: &[&str]) -> ProgramOutput {
     let slow = format!("sandbox.seconds_max={SECONDS_MAX}");
     shell.run(&[&["--set", &slow, "tanka"], arguments].concat())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conformance_large_files() {
-    let _turn = OF_LARGE_FILES.lock().await;
-    let (shell, mut compared) = (shell(), Compared::default());
+async fn large_files_give_the_recorded_go_jsonnet_results() {
+    let _turn = LARGE_FILE_LOCK.lock().await;
+    let (shell, mut compared) = (shell(), FileComparisons::default());
     let work = shell.work();
     let evaluator = evaluator(EvalLimits {
         time_max: Duration::from_secs(SECONDS_MAX),
         ..EvalLimits::default()
     });
-    let request = |text: &str| Request {
+    let request = |text: &str| EvalRequest {
         tree: Arc::new(Directory::open(&work).expect("a work tree")),
         jpath: vec!["lib".to_owned()],
-        second_opinion: SecondOpinionWanted::Yes,
-        ..snippet(text)
+        cross_check: CrossCheckMode::On,
+        ..snippet_request(text)
     };
     for (name, text) in SIZES.iter().flat_map(|(name, _)| programs(name)) {
         let evaluated = evaluate(&evaluator, request(&text)).await.expect("a value");
-        assert_eq!(evaluated.second_opinion, SecondOpinion::Agrees, "{name}");
+        assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees, "{name}");
         let ours: Value = serde_json::from_slice(&evaluated.json).expect("JSON");
-        if let Some(theirs) = theirs(&work, &["-e", &text]) {
-            assert!(same(&theirs, &ours), "{name}");
+        if let Some(theirs) = go_jsonnet_value(&work, &["-e", &text]) {
+            assert!(values_equal(&theirs, &ours), "{name}");
         }
-        compared.is_recorded(&name, &sum_of(&ours));
+        compared.check_recorded(&name, &sum_of(&ours));
     }
     for text in ["import", "importstr"] {
         let failed = evaluate(&evaluator, request(&format!("{text} 'too-large.libsonnet'"))).await;
         let said = failed.expect_err("above the bound").to_string();
-        compared.is(text, said.contains(BOUND), || said.clone());
+        compared.check(text, said.contains(BOUND), || said.clone());
     }
     for (name, _) in SIZES {
         let environment = format!("environments/{name}");
@@ -268,12 +268,12 @@ async fn conformance_large_files() {
                 )
             });
         let ours = Value::Object(objects.collect());
-        if let Some(theirs) = theirs(&work, &[&format!("{environment}/main.jsonnet")]) {
-            assert!(same(&theirs, &ours), "{name}");
+        if let Some(theirs) = go_jsonnet_value(&work, &[&format!("{environment}/main.jsonnet")]) {
+            assert!(values_equal(&theirs, &ours), "{name}");
         }
-        compared.is_recorded(&format!("show {name}"), &sum_of(&ours));
+        compared.check_recorded(&format!("show {name}"), &sum_of(&ours));
     }
-    told_with_the_key(&shell, &mut compared);
+    check_bound_error(&shell, &mut compared);
     linted(&shell, &mut compared);
     formatted(&shell, &mut compared);
     println!(
@@ -285,9 +285,9 @@ async fn conformance_large_files() {
 }
 
 /// The key that the message names is the one that moves the bound.
-fn told_with_the_key(shell: &Shell, compared: &mut Compared) {
+fn check_bound_error(shell: &Shell, compared: &mut FileComparisons) {
     let over = run(shell, &["env", "show", "environments/over"]);
-    compared.is(
+    compared.check(
         "show over",
         over.code == Some(1) && over.err.contains(BOUND),
         || format!("{over:?}"),
@@ -304,19 +304,19 @@ fn told_with_the_key(shell: &Shell, compared: &mut Compared) {
     };
     let lower = show("2097152");
     let told = "bytes; the limit is 2097152 (`sandbox.file_bytes_max`)";
-    compared.is(
+    compared.check(
         "a lower bound",
         lower.0 == Some(1) && lower.1.contains(told),
         || format!("{lower:?}"),
     );
     let enough = show("5242880");
-    compared.is("a bound that is enough", enough.0 == Some(0), || {
+    compared.check("a bound that is enough", enough.0 == Some(0), || {
         format!("{enough:?}")
     });
 }
 
 /// A file above the bound is an error of its own and of whoever imports it; nothing else is wrong.
-fn linted(shell: &Shell, compared: &mut Compared) {
+fn linted(shell: &Shell, compared: &mut FileComparisons) {
     let linted = run(shell, &["lint", "."]);
     let errors = linted.out.lines().filter(|line| line.starts_with("error: "));
     let errors: Vec<&str> = errors.collect();
@@ -330,21 +330,21 @@ fn linted(shell: &Shell, compared: &mut Compared) {
              `environments/over/main.jsonnet`: {BOUND} (at environments/over/main.jsonnet:1:2)"
         ),
     ];
-    compared.is("lint", linted.code == Some(1) && errors == expected, || {
+    compared.check("lint", linted.code == Some(1) && errors == expected, || {
         format!("{errors:#?}")
     });
     let told = "6 files looked at; environments with any of it: 2 of 3 rendered";
-    compared.is("lint, all others", linted.err.contains(told), || {
+    compared.check("lint, all others", linted.err.contains(told), || {
         linted.err.clone()
     });
 }
 
 /// A file above the bound is told, and all others are formatted.
-fn formatted(shell: &Shell, compared: &mut Compared) {
+fn formatted(shell: &Shell, compared: &mut FileComparisons) {
     let written = SIZES.map(|(name, _)| shell.get(&format!("lib/{name}.libsonnet")));
     let ended = run(shell, &["fmt", "lib"]);
     let is_told = ended.code == Some(1) && ended.err.contains(BOUND);
-    compared.is("fmt", is_told, || format!("{ended:?}"));
+    compared.check("fmt", is_told, || format!("{ended:?}"));
     for ((name, _), before) in SIZES.iter().zip(written) {
         let after = shell.get(&format!("lib/{name}.libsonnet"));
         assert_ne!(before, after, "{name}");
@@ -361,7 +361,7 @@ fn formatted(shell: &Shell, compared: &mut Compared) {
                 "{name} is formatted in another way"
             );
         }
-        compared.is_recorded(&format!("fmt {name}"), &sum(after.as_bytes()));
+        compared.check_recorded(&format!("fmt {name}"), &sum(after.as_bytes()));
     }
 }
 
@@ -370,7 +370,7 @@ const SUM_IN_A_CHAT: &str = "sum: 867ac0315373cf9a6843e2600e087977";
 
 #[tokio::test]
 async fn a_chat_reads_large_files_and_names_the_key_of_the_bound() {
-    let _turn = OF_LARGE_FILES.lock().await;
+    let _turn = LARGE_FILE_LOCK.lock().await;
     let show = |environment: &str| {
         calls(
             "tanka_show",
@@ -379,8 +379,8 @@ async fn a_chat_reads_large_files_and_names_the_key_of_the_bound() {
     };
     let seconds = SECONDS_MAX.to_string();
     let settings = [("sandbox.seconds_max", seconds.as_str())];
-    let app = TestApp::set(
-        move |asked: &Asked| match step(asked) {
+    let app = TestApp::with_settings(
+        move |asked: &ModelRequest| match step_number(asked) {
             0 => show("large-4"),
             1 => show("over"),
             _ => says("That is all."),
@@ -400,9 +400,9 @@ async fn a_chat_reads_large_files_and_names_the_key_of_the_bound() {
         ("environments/over/spec.json", SPEC),
     ];
     commit(&app, &files.map(|(path, text)| (path, EntryKind::Blob, text)));
-    app.slack_editor(ALICE).await;
+    app.admit_slack_editor(ALICE).await;
     app.ask(ALICE, "show me both").await;
-    let asked = app.asked();
+    let asked = app.model_requests();
     let results = asked[2].messages.iter().flat_map(|message| &message.results);
     let answers: Vec<&str> = results.map(|result| result.content.as_str()).collect();
     for expected in ["# `environments/large-4`: 72 objects", SUM_IN_A_CHAT, BOUND] {

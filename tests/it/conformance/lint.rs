@@ -1,16 +1,16 @@
 //! The linter: what evaluates has no error, and the messages of go-jsonnet's linter are ours where both
 //! find something.
 
-use drydock::jsonnet::lint::{Followed, Severity, Sources, lint, lint_following};
+use drydock::jsonnet::lint::{ImportCache, ImportLookup, LintSeverity, lint, lint_with_imports};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Files of one directory.
-struct Beside<'a>(&'a Path);
+struct SiblingSources<'a>(&'a Path);
 
-impl Sources for Beside<'_> {
-    fn meaning(&self, _importer: &str, import: &str) -> Option<String> {
+impl ImportLookup for SiblingSources<'_> {
+    fn resolve(&self, _importer: &str, import: &str) -> Option<String> {
         self.0.join(import).is_file().then(|| import.to_owned())
     }
 
@@ -23,8 +23,8 @@ impl Sources for Beside<'_> {
 const NEVER_EVALUATED: [&str; 0] = [];
 
 #[test]
-fn conformance_lint_has_no_false_error() {
-    let Some(pack) = super::pack::pack("gojsonnet-0.22-eval.jsonl.gz") else {
+fn programs_that_evaluate_get_no_lint_error() {
+    let Some(pack) = super::pack::read_pack("gojsonnet-0.22-eval.jsonl.gz") else {
         return;
     };
     let (mut silent, mut total) = (0, 0);
@@ -39,7 +39,7 @@ fn conformance_lint_has_no_false_error() {
         let findings = lint(name, case["src"].as_str().expect("a source"), &|_| true);
         match findings
             .into_iter()
-            .find(|finding| finding.severity == Severity::Error)
+            .find(|finding| finding.severity == LintSeverity::Error)
         {
             None => silent += 1,
             Some(finding) => wrong.push(format!("{name}:{} {}", finding.range, finding.message)),
@@ -50,16 +50,16 @@ fn conformance_lint_has_no_false_error() {
 }
 
 /// The number of messages of go-jsonnet's linter that are not ours.
-pub(crate) const MESSAGES_OTHERWISE: usize = OTHERWISE.len();
+pub(crate) const DIFFERENT_MESSAGES_COUNT: usize = DIFFERENT_MESSAGES.len();
 
 /// Inputs of go-jsonnet's linter where we say something else, each with the reason.
-const OTHERWISE: [(&str, &str); 1] = [(
+const DIFFERENT_MESSAGES: [(&str, &str); 1] = [(
     "min_arity_violated",
     "their check of missing arguments is inverted; this call fails",
 )];
 
 #[test]
-fn conformance_lint_finds_what_go_jsonnet_finds() {
+fn the_linter_finds_what_the_go_jsonnet_linter_finds() {
     let home = std::env::var("HOME").unwrap_or_default();
     let inputs = Path::new(&home).join("go/pkg/mod/github.com/google/go-jsonnet@v0.22.0/linter/testdata");
     let Ok(entries) = std::fs::read_dir(&inputs) else {
@@ -85,7 +85,13 @@ fn conformance_lint_finds_what_go_jsonnet_finds() {
             .filter_map(|line| line.strip_prefix(&place))
             .map(str::to_owned)
             .collect();
-        let found = lint_following(name, &source, &|_| true, &Beside(&inputs), &Followed::default());
+        let found = lint_with_imports(
+            name,
+            &source,
+            &|_| true,
+            &SiblingSources(&inputs),
+            &ImportCache::default(),
+        );
         let mut ours: Vec<String> = found
             .iter()
             .map(|finding| format!("{} {}", finding.range, finding.message))
@@ -100,6 +106,9 @@ fn conformance_lint_finds_what_go_jsonnet_finds() {
         }
     }
     otherwise.sort();
-    println!("lint messages {equal}/{total} ({} known)", OTHERWISE.len());
-    assert_eq!(otherwise, OTHERWISE.map(|(name, _)| name.to_owned()));
+    println!(
+        "lint messages {equal}/{total} ({} known)",
+        DIFFERENT_MESSAGES.len()
+    );
+    assert_eq!(otherwise, DIFFERENT_MESSAGES.map(|(name, _)| name.to_owned()));
 }

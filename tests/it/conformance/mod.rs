@@ -24,4 +24,4 @@ mod values;
 mod written;
 mod yaml;
 
-pub(crate) use lint::MESSAGES_OTHERWISE;
+pub(crate) use lint::DIFFERENT_MESSAGES_COUNT;

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 /// The text of a recorded pack, or `None`, said loudly, where there are none.
-pub(super) fn pack(name: &str) -> Option<String> {
+pub(super) fn read_pack(name: &str) -> Option<String> {
     // A worktree of the repository lies one directory deeper than the repository.
     let places = ["../shared/oracle", "../../shared/oracle"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -23,7 +23,7 @@ pub(super) fn pack(name: &str) -> Option<String> {
 }
 
 /// The text of a file beside this one: a pack of our own programs, or the list of known differences.
-pub(super) fn own(name: &str) -> String {
+pub(super) fn read_own_file(name: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/conformance");
     std::fs::read_to_string(directory.join(name)).expect("the file is there")
 }

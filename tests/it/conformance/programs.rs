@@ -3,11 +3,11 @@
 //! are known to write fewer digits than go-jsonnet, and nothing is formatted with `%e`, which go-jsonnet
 //! gets wrong for powers of ten (`10.000000e+02`).
 
-use super::sources::Random;
+use super::sources::SourceRandom;
 
 /// The type of value an expression has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ExpressionType {
     Int,
     Number,
     Text,
@@ -17,33 +17,33 @@ enum Kind {
     Object,
 }
 
-const KINDS: [Kind; 7] = [
-    Kind::Int,
-    Kind::Number,
-    Kind::Text,
-    Kind::Truth,
-    Kind::Ints,
-    Kind::Texts,
-    Kind::Object,
+const KINDS: [ExpressionType; 7] = [
+    ExpressionType::Int,
+    ExpressionType::Number,
+    ExpressionType::Text,
+    ExpressionType::Truth,
+    ExpressionType::Ints,
+    ExpressionType::Texts,
+    ExpressionType::Object,
 ];
 
 /// A program.
-pub(super) fn program(seed: u64) -> String {
-    let mut writer = Writer {
-        random: Random::new(seed ^ 0xE7A1),
+pub(super) fn generate_program(seed: u64) -> String {
+    let mut writer = ProgramWriter {
+        random: SourceRandom::new(seed ^ 0xE7A1),
         scope: Vec::new(),
         names: 0,
     };
     let depth = 2 + writer.random.below(4);
-    let kinds: Vec<Kind> = (0..2).map(|_| writer.kind()).collect();
+    let kinds: Vec<ExpressionType> = (0..2).map(|_| writer.kind()).collect();
     let values: Vec<String> = kinds.iter().map(|kind| writer.make(*kind, depth)).collect();
     format!("local root = [{}];\n[root[0], root[1]]\n", values.join(",\n  "))
 }
 
-struct Writer {
-    random: Random,
+struct ProgramWriter {
+    random: SourceRandom,
     /// Names that mean something here.
-    scope: Vec<(String, Kind)>,
+    scope: Vec<(String, ExpressionType)>,
     names: usize,
 }
 
@@ -57,8 +57,8 @@ fn fill(form: &str, parts: &[String]) -> String {
     filled.collect()
 }
 
-impl Writer {
-    fn kind(&mut self) -> Kind {
+impl ProgramWriter {
+    fn kind(&mut self) -> ExpressionType {
         KINDS[self.random.below(KINDS.len())]
     }
 
@@ -68,7 +68,7 @@ impl Writer {
     }
 
     /// An expression of this kind.
-    fn make(&mut self, kind: Kind, depth: usize) -> String {
+    fn make(&mut self, kind: ExpressionType, depth: usize) -> String {
         if depth == 0 || self.random.one_in(8) {
             return self.simple(kind);
         }
@@ -79,15 +79,15 @@ impl Writer {
             0 => self.with_local(kind, depth - 1),
             1 => self.with_function(kind, depth - 1),
             2 => {
-                let parts = [Kind::Truth, kind, kind].map(|kind| self.make(kind, depth - 1));
+                let parts = [ExpressionType::Truth, kind, kind].map(|kind| self.make(kind, depth - 1));
                 fill("(if # then # else #)", &parts)
             }
-            3 if kind != Kind::Object => self.field(kind, depth - 1),
+            3 if kind != ExpressionType::Object => self.field(kind, depth - 1),
             _ => self.of_form(kind, depth - 1),
         }
     }
 
-    fn with_local(&mut self, kind: Kind, depth: usize) -> String {
+    fn with_local(&mut self, kind: ExpressionType, depth: usize) -> String {
         let (name, of) = (self.name(), self.kind());
         let value = self.make(of, depth);
         self.scope.push((name.clone(), of));
@@ -96,7 +96,7 @@ impl Writer {
         format!("(local {name} = {value}; {body})")
     }
 
-    fn with_function(&mut self, kind: Kind, depth: usize) -> String {
+    fn with_function(&mut self, kind: ExpressionType, depth: usize) -> String {
         let (name, of) = (self.name(), self.kind());
         let (argument, default) = (self.make(of, depth), self.simple(of));
         self.scope.push((name.clone(), of));
@@ -110,7 +110,7 @@ impl Writer {
     }
 
     /// A field of an object, where it refers to other fields and to what it overrides.
-    fn field(&mut self, kind: Kind, depth: usize) -> String {
+    fn field(&mut self, kind: ExpressionType, depth: usize) -> String {
         let (first, second) = (self.make(kind, depth), self.make(kind, depth));
         match self.random.below(6) {
             0 => format!("{{ a: {first}, b: self.a }}.b"),
@@ -122,7 +122,7 @@ impl Writer {
         }
     }
 
-    fn simple(&mut self, kind: Kind) -> String {
+    fn simple(&mut self, kind: ExpressionType) -> String {
         let known: Vec<String> = self
             .scope
             .iter()
@@ -133,8 +133,8 @@ impl Writer {
             return known[self.random.below(known.len())].clone();
         }
         let from: &[&str] = match kind {
-            Kind::Int => &["0", "1", "2", "3", "7", "10", "-1", "-4", "42", "255", "1000"],
-            Kind::Number => &[
+            ExpressionType::Int => &["0", "1", "2", "3", "7", "10", "-1", "-4", "42", "255", "1000"],
+            ExpressionType::Number => &[
                 "0.5",
                 "1.25",
                 "-2.75",
@@ -145,7 +145,7 @@ impl Writer {
                 "123456.789",
                 "2",
             ],
-            Kind::Text => &[
+            ExpressionType::Text => &[
                 "''",
                 "'a'",
                 "'Hello, World'",
@@ -161,16 +161,16 @@ impl Writer {
                 "@'back\\slash'",
                 "'- x: y'",
             ],
-            Kind::Truth => &["true", "false"],
-            Kind::Ints => &["[]", "[1]", "[3, 1, 2]", "[5, 5, 4, -1, 5]", "[0, 10, 100]"],
-            Kind::Texts => &[
+            ExpressionType::Truth => &["true", "false"],
+            ExpressionType::Ints => &["[]", "[1]", "[3, 1, 2]", "[5, 5, 4, -1, 5]", "[0, 10, 100]"],
+            ExpressionType::Texts => &[
                 "[]",
                 "['a']",
                 "['b', 'a', 'c']",
                 "['x', 'x', '']",
                 "['é', 'z', 'Z']",
             ],
-            Kind::Object => &[
+            ExpressionType::Object => &[
                 "{}",
                 "{ a: 1 }",
                 "{ b: 'x', a: [1, 2] }",
@@ -184,9 +184,9 @@ impl Writer {
         self.random.pick(from).to_owned()
     }
 
-    fn of_form(&mut self, kind: Kind, depth: usize) -> String {
-        use Kind::{Int, Ints, Number, Object, Text, Texts, Truth};
-        let forms: &[(&str, &[Kind])] = match kind {
+    fn of_form(&mut self, kind: ExpressionType, depth: usize) -> String {
+        use ExpressionType::{Int, Ints, Number, Object, Text, Texts, Truth};
+        let forms: &[(&str, &[ExpressionType])] = match kind {
             Int => INT_FORMS,
             Number => &[
                 ("(# + #)", &[Number, Int]),
@@ -238,203 +238,281 @@ impl Writer {
     }
 }
 
-const INT_FORMS: &[(&str, &[Kind])] = &[
-    ("(# + #)", &[Kind::Int, Kind::Int]),
-    ("(# - #)", &[Kind::Int, Kind::Int]),
-    ("(# * (# % 10))", &[Kind::Int, Kind::Int]),
-    ("(# % 13)", &[Kind::Int]),
-    ("((# % 1000) & 255)", &[Kind::Int]),
-    ("((# % 1000) | 3)", &[Kind::Int]),
-    ("((# % 1000) ^ (# % 1000))", &[Kind::Int, Kind::Int]),
-    ("(std.abs(# % 1000) << 2)", &[Kind::Int]),
-    ("(std.abs(# % 1000) >> 1)", &[Kind::Int]),
-    ("(~(# % 1000))", &[Kind::Int]),
-    ("std.floor(#)", &[Kind::Number]),
-    ("std.ceil(#)", &[Kind::Number]),
-    ("std.round(#)", &[Kind::Number]),
-    ("std.length(#)", &[Kind::Text]),
-    ("std.length(#)", &[Kind::Ints]),
-    ("std.length(#)", &[Kind::Object]),
-    ("std.sum(#)", &[Kind::Ints]),
-    ("std.count(#, 5)", &[Kind::Ints]),
-    ("std.foldr(function(x, a) a - x, #, 1)", &[Kind::Ints]),
-    ("std.codepoint((# + 'q')[0])", &[Kind::Text]),
-    ("std.parseInt('-' + std.abs(#))", &[Kind::Int]),
+const INT_FORMS: &[(&str, &[ExpressionType])] = &[
+    ("(# + #)", &[ExpressionType::Int, ExpressionType::Int]),
+    ("(# - #)", &[ExpressionType::Int, ExpressionType::Int]),
+    ("(# * (# % 10))", &[ExpressionType::Int, ExpressionType::Int]),
+    ("(# % 13)", &[ExpressionType::Int]),
+    ("((# % 1000) & 255)", &[ExpressionType::Int]),
+    ("((# % 1000) | 3)", &[ExpressionType::Int]),
+    (
+        "((# % 1000) ^ (# % 1000))",
+        &[ExpressionType::Int, ExpressionType::Int],
+    ),
+    ("(std.abs(# % 1000) << 2)", &[ExpressionType::Int]),
+    ("(std.abs(# % 1000) >> 1)", &[ExpressionType::Int]),
+    ("(~(# % 1000))", &[ExpressionType::Int]),
+    ("std.floor(#)", &[ExpressionType::Number]),
+    ("std.ceil(#)", &[ExpressionType::Number]),
+    ("std.round(#)", &[ExpressionType::Number]),
+    ("std.length(#)", &[ExpressionType::Text]),
+    ("std.length(#)", &[ExpressionType::Ints]),
+    ("std.length(#)", &[ExpressionType::Object]),
+    ("std.sum(#)", &[ExpressionType::Ints]),
+    ("std.count(#, 5)", &[ExpressionType::Ints]),
+    ("std.foldr(function(x, a) a - x, #, 1)", &[ExpressionType::Ints]),
+    ("std.codepoint((# + 'q')[0])", &[ExpressionType::Text]),
+    ("std.parseInt('-' + std.abs(#))", &[ExpressionType::Int]),
     ("std.parseHex('fF')", &[]),
     ("std.parseOctal('17')", &[]),
-    ("(# + [9])[0]", &[Kind::Ints]),
-    ("std.sign(#)", &[Kind::Int]),
-    ("std.get(#, 'zz', #)", &[Kind::Object, Kind::Int]),
-    ("std.exponent(#)", &[Kind::Number]),
-    ("std.minArray(# + [0])", &[Kind::Ints]),
-    ("std.maxArray(# + [0])", &[Kind::Ints]),
+    ("(# + [9])[0]", &[ExpressionType::Ints]),
+    ("std.sign(#)", &[ExpressionType::Int]),
+    (
+        "std.get(#, 'zz', #)",
+        &[ExpressionType::Object, ExpressionType::Int],
+    ),
+    ("std.exponent(#)", &[ExpressionType::Number]),
+    ("std.minArray(# + [0])", &[ExpressionType::Ints]),
+    ("std.maxArray(# + [0])", &[ExpressionType::Ints]),
 ];
 
-const TEXT_FORMS: &[(&str, &[Kind])] = &[
-    ("(# + #)", &[Kind::Text, Kind::Text]),
-    ("(# + #)", &[Kind::Text, Kind::Int]),
-    ("(# + #)", &[Kind::Text, Kind::Object]),
-    ("('' + #)", &[Kind::Ints]),
-    ("std.toString(#)", &[Kind::Object]),
-    ("std.asciiUpper(#)", &[Kind::Text]),
-    ("std.asciiLower(#)", &[Kind::Text]),
-    ("std.substr(#, 1, 3)", &[Kind::Text]),
-    ("#[1:]", &[Kind::Text]),
-    ("#[::2]", &[Kind::Text]),
-    ("std.strReplace(#, 'a', #)", &[Kind::Text, Kind::Text]),
-    ("std.join(', ', #)", &[Kind::Texts]),
-    ("std.lines(#)", &[Kind::Texts]),
-    ("std.resolvePath('a/b', #)", &[Kind::Text]),
-    ("std.join('-', std.map(std.toString, #))", &[Kind::Ints]),
-    ("std.repeat(#, 3)", &[Kind::Text]),
-    ("std.stripChars(#, ' a')", &[Kind::Text]),
-    ("std.lstripChars(#, ' Hé')", &[Kind::Text]),
-    ("std.rstripChars(#, 'dc ')", &[Kind::Text]),
-    ("std.trim(#)", &[Kind::Text]),
-    ("std.char(64 + std.abs(# % 50))", &[Kind::Int]),
-    ("std.type(#)", &[Kind::Object]),
-    ("std.escapeStringJson(#)", &[Kind::Text]),
-    ("std.escapeStringPython(#)", &[Kind::Text]),
-    ("std.escapeStringBash(#)", &[Kind::Text]),
-    ("std.escapeStringDollars(#)", &[Kind::Text]),
-    ("std.escapeStringXML(#)", &[Kind::Text]),
-    ("std.base64(#)", &[Kind::Text]),
+const TEXT_FORMS: &[(&str, &[ExpressionType])] = &[
+    ("(# + #)", &[ExpressionType::Text, ExpressionType::Text]),
+    ("(# + #)", &[ExpressionType::Text, ExpressionType::Int]),
+    ("(# + #)", &[ExpressionType::Text, ExpressionType::Object]),
+    ("('' + #)", &[ExpressionType::Ints]),
+    ("std.toString(#)", &[ExpressionType::Object]),
+    ("std.asciiUpper(#)", &[ExpressionType::Text]),
+    ("std.asciiLower(#)", &[ExpressionType::Text]),
+    ("std.substr(#, 1, 3)", &[ExpressionType::Text]),
+    ("#[1:]", &[ExpressionType::Text]),
+    ("#[::2]", &[ExpressionType::Text]),
+    (
+        "std.strReplace(#, 'a', #)",
+        &[ExpressionType::Text, ExpressionType::Text],
+    ),
+    ("std.join(', ', #)", &[ExpressionType::Texts]),
+    ("std.lines(#)", &[ExpressionType::Texts]),
+    ("std.resolvePath('a/b', #)", &[ExpressionType::Text]),
+    ("std.join('-', std.map(std.toString, #))", &[ExpressionType::Ints]),
+    ("std.repeat(#, 3)", &[ExpressionType::Text]),
+    ("std.stripChars(#, ' a')", &[ExpressionType::Text]),
+    ("std.lstripChars(#, ' Hé')", &[ExpressionType::Text]),
+    ("std.rstripChars(#, 'dc ')", &[ExpressionType::Text]),
+    ("std.trim(#)", &[ExpressionType::Text]),
+    ("std.char(64 + std.abs(# % 50))", &[ExpressionType::Int]),
+    ("std.type(#)", &[ExpressionType::Object]),
+    ("std.escapeStringJson(#)", &[ExpressionType::Text]),
+    ("std.escapeStringPython(#)", &[ExpressionType::Text]),
+    ("std.escapeStringBash(#)", &[ExpressionType::Text]),
+    ("std.escapeStringDollars(#)", &[ExpressionType::Text]),
+    ("std.escapeStringXML(#)", &[ExpressionType::Text]),
+    ("std.base64(#)", &[ExpressionType::Text]),
     (
         "std.base64Decode(std.base64(std.asciiLower('abc' + #)))",
-        &[Kind::Int],
+        &[ExpressionType::Int],
     ),
-    ("std.md5(#)", &[Kind::Text]),
-    ("std.sha1(#)", &[Kind::Text]),
-    ("std.sha256(#)", &[Kind::Text]),
-    ("std.sha512(#)", &[Kind::Text]),
-    ("std.sha3(#)", &[Kind::Text]),
-    ("std.manifestJson(#)", &[Kind::Object]),
-    ("std.manifestJsonMinified(#)", &[Kind::Object]),
-    ("std.manifestJsonEx(#, '\\t')", &[Kind::Object]),
-    ("std.manifestYamlDoc(#)", &[Kind::Object]),
+    ("std.md5(#)", &[ExpressionType::Text]),
+    ("std.sha1(#)", &[ExpressionType::Text]),
+    ("std.sha256(#)", &[ExpressionType::Text]),
+    ("std.sha512(#)", &[ExpressionType::Text]),
+    ("std.sha3(#)", &[ExpressionType::Text]),
+    ("std.manifestJson(#)", &[ExpressionType::Object]),
+    ("std.manifestJsonMinified(#)", &[ExpressionType::Object]),
+    ("std.manifestJsonEx(#, '\\t')", &[ExpressionType::Object]),
+    ("std.manifestYamlDoc(#)", &[ExpressionType::Object]),
     (
         "std.manifestYamlDoc(#, indent_array_in_object=true, quote_keys=false)",
-        &[Kind::Object],
+        &[ExpressionType::Object],
     ),
-    ("std.manifestYamlStream([#, #])", &[Kind::Object, Kind::Ints]),
-    ("std.manifestPython(#)", &[Kind::Object]),
-    ("std.manifestPythonVars(#)", &[Kind::Object]),
+    (
+        "std.manifestYamlStream([#, #])",
+        &[ExpressionType::Object, ExpressionType::Ints],
+    ),
+    ("std.manifestPython(#)", &[ExpressionType::Object]),
+    ("std.manifestPythonVars(#)", &[ExpressionType::Object]),
     (
         "std.manifestIni({ main: { a: # }, sections: { s: { b: # } } })",
-        &[Kind::Text, Kind::Texts],
+        &[ExpressionType::Text, ExpressionType::Texts],
     ),
     (
         "std.manifestXmlJsonml(['t', { a: # }, #])",
-        &[Kind::Text, Kind::Text],
+        &[ExpressionType::Text, ExpressionType::Text],
     ),
-    ("std.decodeUTF8(std.encodeUTF8(#))", &[Kind::Text]),
-    ("'%s and %s' % [#, #]", &[Kind::Text, Kind::Int]),
+    ("std.decodeUTF8(std.encodeUTF8(#))", &[ExpressionType::Text]),
+    (
+        "'%s and %s' % [#, #]",
+        &[ExpressionType::Text, ExpressionType::Int],
+    ),
     (
         "'%d|%5d|%-5d|%05d|%+d' % [#, #, #, #, #]",
-        &[Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int],
+        &[
+            ExpressionType::Int,
+            ExpressionType::Int,
+            ExpressionType::Int,
+            ExpressionType::Int,
+            ExpressionType::Int,
+        ],
     ),
     (
         "'%x %X %o' % [std.abs(#), std.abs(#), std.abs(#)]",
-        &[Kind::Int, Kind::Int, Kind::Int],
+        &[ExpressionType::Int, ExpressionType::Int, ExpressionType::Int],
     ),
-    ("'%.2f %8.3f' % [#, #]", &[Kind::Number, Kind::Number]),
-    ("'%(a)s %(b)d %%' % { a: #, b: # }", &[Kind::Text, Kind::Int]),
-    ("'%s' % [#]", &[Kind::Object]),
-    ("std.format('%10s|%-10s', [#, #])", &[Kind::Text, Kind::Truth]),
-    ("|||\n  text: %s\n    more\n||| % #", &[Kind::Int]),
+    (
+        "'%.2f %8.3f' % [#, #]",
+        &[ExpressionType::Number, ExpressionType::Number],
+    ),
+    (
+        "'%(a)s %(b)d %%' % { a: #, b: # }",
+        &[ExpressionType::Text, ExpressionType::Int],
+    ),
+    ("'%s' % [#]", &[ExpressionType::Object]),
+    (
+        "std.format('%10s|%-10s', [#, #])",
+        &[ExpressionType::Text, ExpressionType::Truth],
+    ),
+    ("|||\n  text: %s\n    more\n||| % #", &[ExpressionType::Int]),
 ];
 
-const TRUTH_FORMS: &[(&str, &[Kind])] = &[
-    ("(# < #)", &[Kind::Number, Kind::Number]),
-    ("(# <= #)", &[Kind::Text, Kind::Text]),
-    ("(# > #)", &[Kind::Ints, Kind::Ints]),
-    ("(# == #)", &[Kind::Object, Kind::Object]),
-    ("(# != #)", &[Kind::Texts, Kind::Texts]),
-    ("(# && #)", &[Kind::Truth, Kind::Truth]),
-    ("(# || #)", &[Kind::Truth, Kind::Truth]),
-    ("(!#)", &[Kind::Truth]),
-    ("('a' in #)", &[Kind::Object]),
-    ("std.member(#, 5)", &[Kind::Ints]),
-    ("std.member(#, 'a')", &[Kind::Text]),
-    ("std.startsWith(#, 'a')", &[Kind::Text]),
-    ("std.endsWith(#, 'c')", &[Kind::Text]),
-    ("std.objectHas(#, 'a')", &[Kind::Object]),
-    ("std.objectHasAll(#, 'h')", &[Kind::Object]),
-    ("std.all([# > 1, #])", &[Kind::Int, Kind::Truth]),
-    ("std.any(std.map(function(x) x > 2, #))", &[Kind::Ints]),
-    ("std.isString(#)", &[Kind::Int]),
-    ("std.isArray(#)", &[Kind::Texts]),
-    ("std.isEmpty(#)", &[Kind::Text]),
-    ("std.equalsIgnoreCase(#, #)", &[Kind::Text, Kind::Text]),
-    ("std.setMember(3, std.set(#))", &[Kind::Ints]),
-    ("std.xor(#, #)", &[Kind::Truth, Kind::Truth]),
-    ("std.isEven(#)", &[Kind::Int]),
-    ("std.isInteger(#)", &[Kind::Number]),
-    ("std.contains(#, 3)", &[Kind::Ints]),
+const TRUTH_FORMS: &[(&str, &[ExpressionType])] = &[
+    ("(# < #)", &[ExpressionType::Number, ExpressionType::Number]),
+    ("(# <= #)", &[ExpressionType::Text, ExpressionType::Text]),
+    ("(# > #)", &[ExpressionType::Ints, ExpressionType::Ints]),
+    ("(# == #)", &[ExpressionType::Object, ExpressionType::Object]),
+    ("(# != #)", &[ExpressionType::Texts, ExpressionType::Texts]),
+    ("(# && #)", &[ExpressionType::Truth, ExpressionType::Truth]),
+    ("(# || #)", &[ExpressionType::Truth, ExpressionType::Truth]),
+    ("(!#)", &[ExpressionType::Truth]),
+    ("('a' in #)", &[ExpressionType::Object]),
+    ("std.member(#, 5)", &[ExpressionType::Ints]),
+    ("std.member(#, 'a')", &[ExpressionType::Text]),
+    ("std.startsWith(#, 'a')", &[ExpressionType::Text]),
+    ("std.endsWith(#, 'c')", &[ExpressionType::Text]),
+    ("std.objectHas(#, 'a')", &[ExpressionType::Object]),
+    ("std.objectHasAll(#, 'h')", &[ExpressionType::Object]),
+    (
+        "std.all([# > 1, #])",
+        &[ExpressionType::Int, ExpressionType::Truth],
+    ),
+    ("std.any(std.map(function(x) x > 2, #))", &[ExpressionType::Ints]),
+    ("std.isString(#)", &[ExpressionType::Int]),
+    ("std.isArray(#)", &[ExpressionType::Texts]),
+    ("std.isEmpty(#)", &[ExpressionType::Text]),
+    (
+        "std.equalsIgnoreCase(#, #)",
+        &[ExpressionType::Text, ExpressionType::Text],
+    ),
+    ("std.setMember(3, std.set(#))", &[ExpressionType::Ints]),
+    ("std.xor(#, #)", &[ExpressionType::Truth, ExpressionType::Truth]),
+    ("std.isEven(#)", &[ExpressionType::Int]),
+    ("std.isInteger(#)", &[ExpressionType::Number]),
+    ("std.contains(#, 3)", &[ExpressionType::Ints]),
 ];
 
-const INTS_FORMS: &[(&str, &[Kind])] = &[
-    ("[#, #, #]", &[Kind::Int, Kind::Int, Kind::Int]),
-    ("(# + #)", &[Kind::Ints, Kind::Ints]),
-    ("std.range(1, std.abs(# % 6))", &[Kind::Int]),
-    ("std.makeArray(std.abs(# % 6), function(i) i * i)", &[Kind::Int]),
-    ("std.map(function(x) x + #, #)", &[Kind::Int, Kind::Ints]),
-    ("std.filter(function(x) x > #, #)", &[Kind::Int, Kind::Ints]),
+const INTS_FORMS: &[(&str, &[ExpressionType])] = &[
+    (
+        "[#, #, #]",
+        &[ExpressionType::Int, ExpressionType::Int, ExpressionType::Int],
+    ),
+    ("(# + #)", &[ExpressionType::Ints, ExpressionType::Ints]),
+    ("std.range(1, std.abs(# % 6))", &[ExpressionType::Int]),
+    (
+        "std.makeArray(std.abs(# % 6), function(i) i * i)",
+        &[ExpressionType::Int],
+    ),
+    (
+        "std.map(function(x) x + #, #)",
+        &[ExpressionType::Int, ExpressionType::Ints],
+    ),
+    (
+        "std.filter(function(x) x > #, #)",
+        &[ExpressionType::Int, ExpressionType::Ints],
+    ),
     (
         "std.filterMap(function(x) x > 1, function(x) -x, #)",
-        &[Kind::Ints],
+        &[ExpressionType::Ints],
     ),
-    ("std.mapWithIndex(function(i, x) i * x, #)", &[Kind::Ints]),
-    ("std.flatMap(function(x) [x, x], #)", &[Kind::Ints]),
-    ("std.flattenArrays([#, #])", &[Kind::Ints, Kind::Ints]),
-    ("std.flattenDeepArray([#, [#]])", &[Kind::Ints, Kind::Ints]),
-    ("std.reverse(#)", &[Kind::Ints]),
-    ("std.sort(#)", &[Kind::Ints]),
-    ("std.sort(#, keyF=function(x) -x)", &[Kind::Ints]),
-    ("std.uniq(std.sort(#))", &[Kind::Ints]),
-    ("std.set(#)", &[Kind::Ints]),
-    ("std.setUnion(std.set(#), std.set(#))", &[Kind::Ints, Kind::Ints]),
-    ("std.setInter(std.set(#), std.set(#))", &[Kind::Ints, Kind::Ints]),
-    ("std.setDiff(std.set(#), std.set(#))", &[Kind::Ints, Kind::Ints]),
-    ("[x * 2 for x in #]", &[Kind::Ints]),
+    (
+        "std.mapWithIndex(function(i, x) i * x, #)",
+        &[ExpressionType::Ints],
+    ),
+    ("std.flatMap(function(x) [x, x], #)", &[ExpressionType::Ints]),
+    (
+        "std.flattenArrays([#, #])",
+        &[ExpressionType::Ints, ExpressionType::Ints],
+    ),
+    (
+        "std.flattenDeepArray([#, [#]])",
+        &[ExpressionType::Ints, ExpressionType::Ints],
+    ),
+    ("std.reverse(#)", &[ExpressionType::Ints]),
+    ("std.sort(#)", &[ExpressionType::Ints]),
+    ("std.sort(#, keyF=function(x) -x)", &[ExpressionType::Ints]),
+    ("std.uniq(std.sort(#))", &[ExpressionType::Ints]),
+    ("std.set(#)", &[ExpressionType::Ints]),
+    (
+        "std.setUnion(std.set(#), std.set(#))",
+        &[ExpressionType::Ints, ExpressionType::Ints],
+    ),
+    (
+        "std.setInter(std.set(#), std.set(#))",
+        &[ExpressionType::Ints, ExpressionType::Ints],
+    ),
+    (
+        "std.setDiff(std.set(#), std.set(#))",
+        &[ExpressionType::Ints, ExpressionType::Ints],
+    ),
+    ("[x * 2 for x in #]", &[ExpressionType::Ints]),
     (
         "[x + y for x in # for y in # if x < y]",
-        &[Kind::Ints, Kind::Ints],
+        &[ExpressionType::Ints, ExpressionType::Ints],
     ),
-    ("#[1:]", &[Kind::Ints]),
-    ("#[:2]", &[Kind::Ints]),
-    ("#[::2]", &[Kind::Ints]),
-    ("#[-2:]", &[Kind::Ints]),
-    ("std.encodeUTF8(#)", &[Kind::Text]),
-    ("std.map(std.length, #)", &[Kind::Texts]),
-    ("std.find(5, #)", &[Kind::Ints]),
-    ("std.findSubstr('a', #)", &[Kind::Text]),
-    ("std.repeat(#, 2)", &[Kind::Ints]),
-    ("std.remove(#, 5)", &[Kind::Ints]),
-    ("std.removeAt(# + [1], 0)", &[Kind::Ints]),
-    ("std.slice(#, 0, 2, 1)", &[Kind::Ints]),
+    ("#[1:]", &[ExpressionType::Ints]),
+    ("#[:2]", &[ExpressionType::Ints]),
+    ("#[::2]", &[ExpressionType::Ints]),
+    ("#[-2:]", &[ExpressionType::Ints]),
+    ("std.encodeUTF8(#)", &[ExpressionType::Text]),
+    ("std.map(std.length, #)", &[ExpressionType::Texts]),
+    ("std.find(5, #)", &[ExpressionType::Ints]),
+    ("std.findSubstr('a', #)", &[ExpressionType::Text]),
+    ("std.repeat(#, 2)", &[ExpressionType::Ints]),
+    ("std.remove(#, 5)", &[ExpressionType::Ints]),
+    ("std.removeAt(# + [1], 0)", &[ExpressionType::Ints]),
+    ("std.slice(#, 0, 2, 1)", &[ExpressionType::Ints]),
 ];
 
-const TEXTS_FORMS: &[(&str, &[Kind])] = &[
-    ("[#, #]", &[Kind::Text, Kind::Text]),
-    ("(# + #)", &[Kind::Texts, Kind::Texts]),
-    ("std.split(#, ',')", &[Kind::Text]),
-    ("std.splitLimit(#, 'l', 1)", &[Kind::Text]),
-    ("std.splitLimitR(#, 'l', 1)", &[Kind::Text]),
-    ("std.stringChars(#)", &[Kind::Text]),
-    ("std.objectFields(#)", &[Kind::Object]),
-    ("std.objectFieldsAll(#)", &[Kind::Object]),
-    ("std.map(std.toString, #)", &[Kind::Ints]),
+const TEXTS_FORMS: &[(&str, &[ExpressionType])] = &[
+    ("[#, #]", &[ExpressionType::Text, ExpressionType::Text]),
+    ("(# + #)", &[ExpressionType::Texts, ExpressionType::Texts]),
+    ("std.split(#, ',')", &[ExpressionType::Text]),
+    ("std.splitLimit(#, 'l', 1)", &[ExpressionType::Text]),
+    ("std.splitLimitR(#, 'l', 1)", &[ExpressionType::Text]),
+    ("std.stringChars(#)", &[ExpressionType::Text]),
+    ("std.objectFields(#)", &[ExpressionType::Object]),
+    ("std.objectFieldsAll(#)", &[ExpressionType::Object]),
+    ("std.map(std.toString, #)", &[ExpressionType::Ints]),
     (
         "std.map(function(pair) pair.key, std.objectKeysValues(#))",
-        &[Kind::Object],
+        &[ExpressionType::Object],
     ),
-    ("std.map(std.type, std.objectValues(#))", &[Kind::Object]),
-    ("std.sort(#)", &[Kind::Texts]),
-    ("std.set(#, std.length)", &[Kind::Texts]),
-    ("std.reverse(#)", &[Kind::Texts]),
-    ("[std.deepJoin([#, #])]", &[Kind::Texts, Kind::Texts]),
-    ("std.flattenArrays([#, #])", &[Kind::Texts, Kind::Texts]),
-    ("[c + '!' for c in # if c != 'a']", &[Kind::Texts]),
-    ("std.map(function(x) std.asciiUpper(x), #)", &[Kind::Texts]),
+    (
+        "std.map(std.type, std.objectValues(#))",
+        &[ExpressionType::Object],
+    ),
+    ("std.sort(#)", &[ExpressionType::Texts]),
+    ("std.set(#, std.length)", &[ExpressionType::Texts]),
+    ("std.reverse(#)", &[ExpressionType::Texts]),
+    (
+        "[std.deepJoin([#, #])]",
+        &[ExpressionType::Texts, ExpressionType::Texts],
+    ),
+    (
+        "std.flattenArrays([#, #])",
+        &[ExpressionType::Texts, ExpressionType::Texts],
+    ),
+    ("[c + '!' for c in # if c != 'a']", &[ExpressionType::Texts]),
+    (
+        "std.map(function(x) std.asciiUpper(x), #)",
+        &[ExpressionType::Texts],
+    ),
 ];

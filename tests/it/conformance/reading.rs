@@ -4,11 +4,11 @@
 //! A value that is not Go's fails the test, whatever the engines say of each other. What has no value here although it
 //! has one in Go, and the other way round, is counted by its reason in `known.toml`.
 
-use super::pack::own;
-use super::written::{FILES, written};
-use crate::support::evaluation::{Files, evaluator, path, snippet};
+use super::pack::read_own_file;
+use super::written::{FILES, generate_program};
+use crate::support::evaluation::{TestTree, evaluator, path, snippet_request};
 use crate::support::require::{Component, component};
-use drydock::jsonnet::{EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted, syntax};
+use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalLimits, EvalRequest, Evaluation, syntax};
 use drydock::workspace::Tree;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,13 +34,13 @@ const THEIR_BATCH: usize = 50;
 /// The reasons why there is no value where Go has one, and the other way round, or why the engines do not agree on one that is right: words
 /// of ours, and what they mean.
 #[derive(Debug, Deserialize)]
-struct Known {
+struct KnownReadingDifferences {
     reading: BTreeMap<String, String>,
 }
 
 /// The answer of go-jsonnet to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
+enum GoAnswer {
     /// The program is no Jsonnet.
     Refused,
     /// The program has no value.
@@ -51,7 +51,7 @@ enum Answer {
     Value(String),
 }
 
-impl Answer {
+impl GoAnswer {
     fn read(recorded: &str) -> Self {
         match recorded {
             "----" => Self::Refused,
@@ -71,11 +71,11 @@ impl Answer {
     }
 }
 
-fn recorded() -> Vec<Answer> {
+fn recorded() -> Vec<GoAnswer> {
     let lines = RECORDED.lines();
     let answers = lines.flat_map(|line| line.as_bytes().chunks(4));
     answers
-        .map(|answer| Answer::read(std::str::from_utf8(answer).expect("the answers are ASCII")))
+        .map(|answer| GoAnswer::read(std::str::from_utf8(answer).expect("the answers are ASCII")))
         .collect()
 }
 
@@ -124,25 +124,25 @@ fn programs_wanted() -> usize {
 /// Returns the reason why a program is not read as Go reads it; `Err` where a value is wrong.
 fn difference(
     source: &str,
-    theirs: &Answer,
-    ours: &Result<Evaluated, drydock::jsonnet::EvalError>,
+    theirs: &GoAnswer,
+    ours: &Result<Evaluation, drydock::jsonnet::EvalError>,
 ) -> Result<Option<String>, String> {
     let is_refused = syntax::parse(source).is_err();
     match (theirs, ours) {
-        (Answer::Crashed, _) => Ok(None),
-        (Answer::Refused, _) if !is_refused => Err("our tree takes it".to_owned()),
-        (Answer::Failed | Answer::Value(_), _) if is_refused => Err("our tree refuses it".to_owned()),
-        (Answer::Refused | Answer::Failed, Err(_)) => Ok(None),
-        (Answer::Value(_), Err(error)) => Ok(Some(format!("- {error}"))),
-        (Answer::Failed, Ok(_)) if source.contains("tailstrict") => Ok(Some("+ tailstrict".to_owned())),
-        (Answer::Refused | Answer::Failed, Ok(evaluated)) => match &evaluated.second_opinion {
-            SecondOpinion::Failed(error) => Ok(Some(format!("+ {error}"))),
+        (GoAnswer::Crashed, _) => Ok(None),
+        (GoAnswer::Refused, _) if !is_refused => Err("our tree takes it".to_owned()),
+        (GoAnswer::Failed | GoAnswer::Value(_), _) if is_refused => Err("our tree refuses it".to_owned()),
+        (GoAnswer::Refused | GoAnswer::Failed, Err(_)) => Ok(None),
+        (GoAnswer::Value(_), Err(error)) => Ok(Some(format!("- {error}"))),
+        (GoAnswer::Failed, Ok(_)) if source.contains("tailstrict") => Ok(Some("+ tailstrict".to_owned())),
+        (GoAnswer::Refused | GoAnswer::Failed, Ok(evaluated)) => match &evaluated.cross_check {
+            CrossCheckResult::Failed(error) => Ok(Some(format!("+ {error}"))),
             opinion => Err(format!("ours has a value, {opinion:?}")),
         },
-        (Answer::Value(theirs), Ok(evaluated)) => {
+        (GoAnswer::Value(theirs), Ok(evaluated)) => {
             let value: Value = serde_json::from_slice(&evaluated.json).expect("our JSON");
-            match (&digest(&value) == theirs, &evaluated.second_opinion) {
-                (true, SecondOpinion::Agrees) => Ok(None),
+            match (&digest(&value) == theirs, &evaluated.cross_check) {
+                (true, CrossCheckResult::Agrees) => Ok(None),
                 (true, opinion) => Ok(Some(format!("= {opinion:?}"))),
                 (false, opinion) => Err(format!("ours is {value}, {opinion:?}")),
             }
@@ -161,17 +161,18 @@ async fn generated_texts_are_read_as_go_jsonnet_reads_them() {
         }
     }
     let wanted = wanted.min(answers.len());
-    let listed: Known = toml::from_str(&own("known.toml")).expect("the list of known differences");
+    let listed: KnownReadingDifferences =
+        toml::from_str(&read_own_file("known.toml")).expect("the list of known differences");
     let evaluator = evaluator(EvalLimits::default());
     let files = FILES.iter().map(|(name, text)| (path(name), *text));
-    let tree: Arc<dyn Tree> = Files::from_pairs(files);
-    let sources: Vec<String> = (0..wanted as u64).map(written).collect();
+    let tree: Arc<dyn Tree> = TestTree::from_pairs(files);
+    let sources: Vec<String> = (0..wanted as u64).map(generate_program).collect();
     let (mut equal, mut wrong, mut known) = (0, Vec::new(), BTreeMap::new());
     for (sources, answers) in sources.chunks(BATCH).zip(answers.chunks(BATCH)) {
-        let requests = sources.iter().map(|source| Request {
-            second_opinion: SecondOpinionWanted::Yes,
+        let requests = sources.iter().map(|source| EvalRequest {
+            cross_check: CrossCheckMode::On,
             tree: tree.clone(),
-            ..snippet(source)
+            ..snippet_request(source)
         });
         let ours = evaluator
             .evaluate_all(requests.collect(), &CancellationToken::new())
@@ -193,7 +194,9 @@ async fn generated_texts_are_read_as_go_jsonnet_reads_them() {
         equal + expected
     );
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    let values = answers.iter().filter(|answer| matches!(answer, Answer::Value(_)));
+    let values = answers
+        .iter()
+        .filter(|answer| matches!(answer, GoAnswer::Value(_)));
     assert!(values.count() > answers.len() / 2, "most programs have a value");
 }
 
@@ -208,20 +211,20 @@ fn skipped(recorded: usize, wanted: usize) {
 
 /// Returns the answers of go-jsonnet to programs: each is a file that a list imports. One that has no value is named by the error, and the
 /// others are tried again without it.
-fn theirs(jsonnet: &Component, sources: &[String], place: &Path) -> Vec<Answer> {
+fn go_jsonnet_answers(jsonnet: &Component, sources: &[String], place: &Path) -> Vec<GoAnswer> {
     for (name, text) in FILES {
         std::fs::write(place.join(name), text).expect("a file");
     }
     for (index, source) in sources.iter().enumerate() {
         std::fs::write(place.join(format!("p{index}.jsonnet")), source).expect("a program");
     }
-    let mut answers = vec![Answer::Failed; sources.len()];
+    let mut answers = vec![GoAnswer::Failed; sources.len()];
     let mut left: Vec<usize> = (0..sources.len()).collect();
     while !left.is_empty() {
         let said = match values(jsonnet, &left, place) {
             Ok(values) => {
                 for (index, value) in left.iter().zip(&values) {
-                    answers[*index] = Answer::Value(digest(value));
+                    answers[*index] = GoAnswer::Value(digest(value));
                 }
                 break;
             }
@@ -237,9 +240,9 @@ fn theirs(jsonnet: &Component, sources: &[String], place: &Path) -> Vec<Answer> 
         };
         let index = left.remove(at.unwrap_or_else(|| panic!("no program is named: {said}")));
         answers[index] = match (is_crash(&said), is_refusal(&said, index)) {
-            (true, _) => Answer::Crashed,
-            (false, true) => Answer::Refused,
-            (false, false) => Answer::Failed,
+            (true, _) => GoAnswer::Crashed,
+            (false, true) => GoAnswer::Refused,
+            (false, false) => GoAnswer::Failed,
         };
     }
     answers
@@ -312,7 +315,7 @@ fn the_recorded_answers_are_those_of_jsonnet() {
     if answers != recorded[..wanted] {
         let written: String = answers
             .chunks(25)
-            .map(|line| line.iter().map(Answer::written).collect::<String>() + "\n")
+            .map(|line| line.iter().map(GoAnswer::written).collect::<String>() + "\n")
             .collect();
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("answers.txt");
         std::fs::write(&place, written).expect("a file");
@@ -324,16 +327,16 @@ fn the_recorded_answers_are_those_of_jsonnet() {
 }
 
 /// Returns the answers of go-jsonnet to as many programs, asked on two threads.
-fn asked(jsonnet: &Component, programs: usize) -> Vec<Answer> {
-    let sources: Vec<String> = (0..programs as u64).map(written).collect();
+fn asked(jsonnet: &Component, programs: usize) -> Vec<GoAnswer> {
+    let sources: Vec<String> = (0..programs as u64).map(generate_program).collect();
     let batches: Vec<&[String]> = sources.chunks(THEIR_BATCH).collect();
     let half = batches.len().div_ceil(2);
     std::thread::scope(|scope| {
-        let work = |batches: &[&[String]]| -> Vec<Answer> {
+        let work = |batches: &[&[String]]| -> Vec<GoAnswer> {
             let place = tempfile::tempdir().expect("a directory");
             let answers = batches
                 .iter()
-                .map(|sources| theirs(jsonnet, sources, place.path()));
+                .map(|sources| go_jsonnet_answers(jsonnet, sources, place.path()));
             answers.flatten().collect()
         };
         let (first, second) = batches.split_at(half);

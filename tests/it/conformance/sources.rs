@@ -2,9 +2,9 @@
 //! stand. Most are valid; what is not, is invalid in the same way every time.
 
 /// A small generator of numbers: the same seed gives the same source on every machine.
-pub(crate) struct Random(u64);
+pub(crate) struct SourceRandom(u64);
 
-impl Random {
+impl SourceRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
@@ -27,10 +27,10 @@ impl Random {
 }
 
 /// A source.
-pub(crate) fn source(seed: u64) -> String {
-    let mut random = Random::new(seed);
+pub(crate) fn generate_source(seed: u64) -> String {
+    let mut random = SourceRandom::new(seed);
     let gap = [2, 4, 12, 60][random.below(4)];
-    let mut writer = Writer {
+    let mut writer = SourceGenerator {
         random,
         tokens: Vec::new(),
         gap,
@@ -44,9 +44,9 @@ pub(crate) fn source(seed: u64) -> String {
 }
 
 /// A source with one token lost, doubled or foreign.
-pub(crate) fn broken(seed: u64) -> String {
-    let mut text = source(seed);
-    let mut random = Random::new(seed ^ 0xBAD);
+pub(crate) fn generate_broken_source(seed: u64) -> String {
+    let mut text = generate_source(seed);
+    let mut random = SourceRandom::new(seed ^ 0xBAD);
     let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let at = places[random.below(places.len())];
     match random.below(3) {
@@ -65,8 +65,8 @@ pub(crate) fn broken(seed: u64) -> String {
     text
 }
 
-struct Writer {
-    random: Random,
+struct SourceGenerator {
+    random: SourceRandom,
     tokens: Vec<String>,
     gap: usize,
 }
@@ -103,7 +103,7 @@ const STRINGS: [&str; 24] = [
 ];
 const NUMBERS: [&str; 8] = ["0", "1", "42", "1.5", "1e10", "2.5E-3", "1_000_000", "0.1_2e+1_0"];
 
-impl Writer {
+impl SourceGenerator {
     fn put(&mut self, token: &str) {
         self.tokens.push(token.to_owned());
     }

@@ -1,11 +1,11 @@
 //! The output of `tk` for a project written by hand, run by run, compared with what we print.
 
-use super::pack::{own, pack};
+use super::pack::{read_own_file, read_pack};
 use crate::support::evaluation::evaluator;
 use drydock::jsonnet::yaml;
 use drydock::jsonnet::{EvalLimits, Import};
 use drydock::model::RepoPath;
-use drydock::tanka::importers::{self, ImportGraph, State};
+use drydock::tanka::importers::{self, ImportGraph, PathState};
 use drydock::tanka::{self, Evaluate, Filter, Layout, Listing, Renderer, Selector, TankaError, Target};
 use drydock::workspace::{Directory, Tree};
 use serde::Deserialize;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Deserialize)]
-struct Pack {
+struct TkPack {
     tree: BTreeMap<String, String>,
-    runs: Vec<Run>,
+    runs: Vec<TkRun>,
 }
 
 /// One run of `tk`.
 #[derive(Deserialize)]
-struct Run {
+struct TkRun {
     args: Vec<String>,
     cwd: String,
     rc: i32,
@@ -32,21 +32,21 @@ struct Run {
 
 /// Runs that differ for a reason. A key that ends in `*` stands for all runs that begin so.
 #[derive(Deserialize)]
-struct Known {
+struct KnownTkDifferences {
     tk: BTreeMap<String, String>,
 }
 
 /// The output of one of our runs; an error instead of output when it failed.
-type Outcome = Result<String, String>;
+type RunOutput = Result<String, String>;
 
-struct Project {
+struct TkProject {
     // The files are there as long as this is.
     _directory: tempfile::TempDir,
     tree: Arc<dyn Tree>,
     renderer: Renderer,
 }
 
-impl Project {
+impl TkProject {
     fn new(files: &BTreeMap<String, String>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join(".git")).expect("a directory");
@@ -63,7 +63,7 @@ impl Project {
     }
 
     /// `None` for a command of `tk` that is not compared here.
-    async fn run(&self, run: &Run) -> Option<Result<Outcome, TankaError>> {
+    async fn run(&self, run: &TkRun) -> Option<Result<RunOutput, TankaError>> {
         let args: Vec<&str> = run.args.iter().map(String::as_str).collect();
         let cancel = CancellationToken::new();
         Some(match args.as_slice() {
@@ -95,7 +95,7 @@ impl Project {
             .collect();
         let rendered = self
             .renderer
-            .show(&target, &Filter::targets(&targets)?, cancel)
+            .render(&target, &Filter::targets(&targets)?, cancel)
             .await?;
         Ok(yaml::stream(rendered.objects.iter().map(|object| &object.value)))
     }
@@ -121,7 +121,7 @@ impl Project {
         cwd: &str,
         flags: &[&str],
         cancel: &CancellationToken,
-    ) -> Result<Outcome, TankaError> {
+    ) -> Result<RunOutput, TankaError> {
         let path = flags.first().filter(|first| !first.starts_with('-'));
         let selector = flags
             .iter()
@@ -160,7 +160,7 @@ impl Project {
     async fn imports(&self, cwd: &str, path: &str, cancel: &CancellationToken) -> Result<String, TankaError> {
         let imports = self
             .renderer
-            .imports(&Target::at(within(cwd, path)), cancel)
+            .imports(&Target::from_path(within(cwd, path)), cancel)
             .await?;
         let read = imports.into_iter().filter_map(|import| match import {
             Import::Read { path, .. } => Some(path.as_str().to_owned()),
@@ -203,7 +203,7 @@ fn within(cwd: &str, path: &str) -> String {
 
 /// Returns the target to evaluate, and the flags that say something else.
 fn target(cwd: &str, path: &str, flags: &[&str]) -> (Target, Vec<(String, String)>) {
-    let mut target = Target::at(within(cwd, path));
+    let mut target = Target::from_path(within(cwd, path));
     let mut rest = Vec::new();
     for pair in flags.chunks(2) {
         let (flag, value) = (pair[0], pair[1]);
@@ -226,7 +226,7 @@ fn target(cwd: &str, path: &str, flags: &[&str]) -> (Target, Vec<(String, String
 }
 
 /// Returns the reason why a run of ours is not theirs; `None` when it is. Messages of the evaluator itself are its own.
-fn difference(run: &Run, ours: Option<Result<Outcome, TankaError>>) -> Option<String> {
+fn difference(run: &TkRun, ours: Option<Result<RunOutput, TankaError>>) -> Option<String> {
     let Some(ours) = ours else {
         return Some("not compared".to_owned());
     };
@@ -254,13 +254,13 @@ fn difference(run: &Run, ours: Option<Result<Outcome, TankaError>>) -> Option<St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conformance_tk() {
-    let Some(pack) = pack("tk-oracle.json.gz") else {
+async fn tanka_commands_match_recorded_tk_output() {
+    let Some(pack) = read_pack("tk-oracle.json.gz") else {
         return;
     };
-    let pack: Pack = serde_json::from_str(&pack).expect("the pack is JSON");
-    let known: Known = toml::from_str(&own("known.toml")).expect("the list is TOML");
-    let project = Project::new(&pack.tree);
+    let pack: TkPack = serde_json::from_str(&pack).expect("the pack is JSON");
+    let known: KnownTkDifferences = toml::from_str(&read_own_file("known.toml")).expect("the list is TOML");
+    let project = TkProject::new(&pack.tree);
     let (mut equal, mut expected, mut unexpected) = (0, 0, Vec::new());
     let mut used: BTreeMap<&str, usize> = BTreeMap::new();
     for run in &pack.runs {
@@ -293,25 +293,25 @@ async fn conformance_tk() {
 /// Checks that what an evaluation reads or looks for in vain is known without one: an entry point that is called unaffected is not
 /// evaluated again.
 #[tokio::test(flavor = "multi_thread")]
-async fn conformance_importers() {
-    let Some(pack) = pack("tk-oracle.json.gz") else {
+async fn every_import_of_an_evaluation_is_in_the_static_closure() {
+    let Some(pack) = read_pack("tk-oracle.json.gz") else {
         return;
     };
-    let pack: Pack = serde_json::from_str(&pack).expect("the pack is JSON");
-    let project = Project::new(&pack.tree);
+    let pack: TkPack = serde_json::from_str(&pack).expect("the pack is JSON");
+    let project = TkProject::new(&pack.tree);
     let graph = ImportGraph::build(project.tree.as_ref(), Arc::default()).expect("a graph");
     let cancel = CancellationToken::new();
     let (mut evaluated, mut missing) = (0, Vec::new());
     for (entrypoint, closure) in graph.closures() {
-        let target = Target::at(entrypoint.as_str());
+        let target = Target::from_path(entrypoint.as_str());
         let Ok(imports) = project.renderer.imports(&target, &cancel).await else {
             continue;
         };
         evaluated += 1;
         for import in imports {
             let (path, state) = match import {
-                Import::Read { path, blob } => (path, State::File { blob }),
-                Import::Absent { path } => (path, State::Absent),
+                Import::Read { path, blob } => (path, PathState::File { blob }),
+                Import::Absent { path } => (path, PathState::Absent),
             };
             let known = closure.dependencies.get(&path).map(|known| &known.state);
             if known != Some(&state) {

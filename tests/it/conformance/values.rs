@@ -1,9 +1,9 @@
 //! Values of the standard library and of operators, compared with what go-jsonnet 0.22 makes of our own programs: the
 //! scalars of YAML, formats, fractions in texts, last digits. Both engines must have the same value.
 
-use super::pack::own;
-use crate::support::evaluation::{evaluator, snippet};
-use drydock::jsonnet::{EvalError, EvalLimits, Evaluated, Request, SecondOpinion, SecondOpinionWanted};
+use super::pack::read_own_file;
+use crate::support::evaluation::{evaluator, snippet_request};
+use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,29 +11,29 @@ use tokio_util::sync::CancellationToken;
 
 /// A program, and what go-jsonnet makes of it: a value, or what it says.
 #[derive(Debug, Deserialize)]
-struct Case {
+struct ValueCase {
     program: String,
     value: Option<String>,
     error: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Known {
+struct KnownStdDifferences {
     values: BTreeMap<String, String>,
     /// The values of those programs here.
     values_here: BTreeMap<String, String>,
 }
 
 /// The reason why ours is not theirs; `None` where it is.
-fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String> {
+fn difference(case: &ValueCase, ours: &Result<Evaluation, EvalError>) -> Option<String> {
     match (&case.value, &case.error, ours) {
         (Some(theirs), _, Ok(evaluated)) => {
             let theirs: Value = serde_json::from_str(theirs).expect("recorded JSON");
             let ours: Value = serde_json::from_slice(&evaluated.json).expect("our JSON");
             let (theirs, ours) = (theirs.to_string(), ours.to_string());
-            match &evaluated.second_opinion {
-                SecondOpinion::Agrees if theirs == ours => None,
-                SecondOpinion::Agrees => Some(format!("theirs {theirs}, ours {ours}")),
+            match &evaluated.cross_check {
+                CrossCheckResult::Agrees if theirs == ours => None,
+                CrossCheckResult::Agrees => Some(format!("theirs {theirs}, ours {ours}")),
                 opinion => Some(format!("theirs {theirs}, ours {ours}, and {opinion:?}")),
             }
         }
@@ -49,11 +49,13 @@ fn difference(case: &Case, ours: &Result<Evaluated, EvalError>) -> Option<String
 
 #[tokio::test]
 async fn values_are_those_of_go_jsonnet_in_both_engines() {
-    let cases: Vec<Case> = serde_json::from_str(&own("values.json")).expect("the recorded values");
-    let known: Known = toml::from_str(&own("known.toml")).expect("the list of known differences");
-    let requests = cases.iter().map(|case| Request {
-        second_opinion: SecondOpinionWanted::Yes,
-        ..snippet(&case.program)
+    let cases: Vec<ValueCase> =
+        serde_json::from_str(&read_own_file("values.json")).expect("the recorded values");
+    let known: KnownStdDifferences =
+        toml::from_str(&read_own_file("known.toml")).expect("the list of known differences");
+    let requests = cases.iter().map(|case| EvalRequest {
+        cross_check: CrossCheckMode::On,
+        ..snippet_request(&case.program)
     });
     let evaluator = evaluator(EvalLimits::default());
     let ours = evaluator

@@ -1,18 +1,18 @@
 //! Commands and buttons, when the program ends between the acknowledgement and the answer.
 
-use super::world::{ALICE, CHANNEL, NONE, REQUEST, World, bounded, poll, results};
-use drydock::emulator::slack::State;
+use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, bounded, poll, results};
+use drydock::emulator::slack::SlackState;
 use rusqlite::{Connection, OpenFlags};
 
 const AGAIN: &str = "add the third note";
 
-impl World {
+impl CrashFixture {
     /// Asks again in a thread, and waits for the `count`th result there.
     async fn asks_again(&self, thread: &str, count: usize) {
         let said = self.slack.reply_in_thread(ALICE, CHANNEL, thread, AGAIN).await;
         assert_eq!(said.expect("an answer").answers[0].status, 200);
-        let enough = |state: &State| (results(state).len() == count).then_some(());
-        self.waits("another result", enough).await;
+        let enough = |state: &SlackState| (results(state).len() == count).then_some(());
+        self.wait_for("another result", enough).await;
     }
 
     /// Writes a command in a thread; it is acknowledged.
@@ -23,7 +23,7 @@ impl World {
 
     /// A number that the database holds.
     fn count(&self, sql: &str) -> i64 {
-        let file = self.data().join("drydock.db");
+        let file = self.data_directory().join("drydock.db");
         let database =
             Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database");
         database
@@ -40,10 +40,10 @@ impl World {
 
     /// The prepared patch, asked for in a thread.
     async fn patch_of(&self, thread: &str) -> String {
-        let seen = self.slack.look(|state| state.files.len());
+        let seen = self.slack.with_state(|state| state.files.len());
         self.commands(thread, "!patch").await;
-        let patch = |state: &State| state.files.get(seen).map(|file| file.content.clone());
-        let patch = self.waits("the patch", patch).await;
+        let patch = |state: &SlackState| state.files.get(seen).map(|file| file.content.clone());
+        let patch = self.wait_for("the patch", patch).await;
         String::from_utf8_lossy(&patch).into_owned()
     }
 }
@@ -51,9 +51,9 @@ impl World {
 /// P4: the program ends after the undo is on record and before what it left is rendered.
 #[tokio::test]
 async fn an_undo_takes_back_one_message_when_the_program_is_killed_before_its_answer() {
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
     world.asks_again(&said, 2).await;
     assert!(world.patch_of(&said).await.contains("+three\n"));
     // What is rendered anew takes its time.
@@ -63,19 +63,21 @@ async fn an_undo_takes_back_one_message_when_the_program_is_killed_before_its_an
     world.has_its_effect().await;
     world.kill();
     world.start().await;
-    world.has_one("Undone. CHG-1 rev 3 is now 2 files, +2 −0;").await;
+    world
+        .assert_one_message_with("Undone. CHG-1 rev 3 is now 2 files, +2 −0;")
+        .await;
     let patch = world.patch_of(&said).await;
     assert!(patch.contains("+one\n") && patch.contains("+two\n"), "{patch}");
     assert!(!patch.contains("+three\n"), "{patch}");
-    world.is_sound().await;
+    world.assert_database_sound().await;
 }
 
 /// R3, P4: the program ends again while it begins again, before and after it listens.
 #[tokio::test]
 async fn an_undo_takes_back_one_message_however_often_the_program_is_killed_while_it_recovers() {
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
     world.asks_again(&said, 2).await;
     world.kill();
     world.start().await;
@@ -89,35 +91,37 @@ async fn an_undo_takes_back_one_message_however_often_the_program_is_killed_whil
         world.kill();
     }
     world.start().await;
-    world.has_one("Undone. CHG-1 rev 3 is now 2 files, +2 −0;").await;
+    world
+        .assert_one_message_with("Undone. CHG-1 rev 3 is now 2 files, +2 −0;")
+        .await;
     let patch = world.patch_of(&said).await;
     assert!(patch.contains("+one\n") && patch.contains("+two\n"), "{patch}");
     assert!(!patch.contains("+three\n"), "{patch}");
-    world.is_sound().await;
+    world.assert_database_sound().await;
 }
 
 /// P4: whenever the program ends, a discard discards once and is answered in its own words.
 #[tokio::test]
-async fn a_discard_is_told_as_what_it_was_when_the_program_is_killed_before_its_answer() {
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
+async fn a_discard_is_answered_as_done_when_the_program_is_killed_before_its_answer() {
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
     world.commands(&said, "!discard").await;
     world.kill();
     world.start().await;
     world
-        .has_one("CHG-1 is discarded; the workspace is as the base again.")
+        .assert_one_message_with("CHG-1 is discarded; the workspace is as the base again.")
         .await;
-    world.is_sound().await;
+    world.assert_database_sound().await;
 }
 
 #[tokio::test]
 async fn a_button_works_when_the_program_is_killed_right_after_it_was_pressed() {
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
-    let seen = world.slack.look(|state| state.files.len());
-    let result = world.slack.look(|state| results(state)[0].ts.clone());
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
+    let seen = world.slack.with_state(|state| state.files.len());
+    let result = world.slack.with_state(|state| results(state)[0].ts.clone());
     world
         .slack
         .click(ALICE, &result, "Get patch")
@@ -125,14 +129,14 @@ async fn a_button_works_when_the_program_is_killed_right_after_it_was_pressed() 
         .expect("an answer");
     world.kill();
     world.start().await;
-    let files = |state: &State| (state.files.len() > seen).then_some(());
-    world.waits("the patch", files).await;
+    let files = |state: &SlackState| (state.files.len() > seen).then_some(());
+    world.wait_for("the patch", files).await;
     world
         .slack
         .click(ALICE, &result, "Get patch")
         .await
         .expect("an answer");
-    let used = |state: &State| {
+    let used = |state: &SlackState| {
         let whispers = state
             .ephemerals
             .iter()
@@ -140,75 +144,77 @@ async fn a_button_works_when_the_program_is_killed_right_after_it_was_pressed() 
         let mut used = whispers.filter(|text| text.contains("That button was used already."));
         used.next()
     };
-    world.waits("a refusal", used).await;
-    assert_eq!(world.slack.look(|state| state.files.len()), seen + 1);
-    world.is_sound().await;
+    world.wait_for("a refusal", used).await;
+    assert_eq!(world.slack.with_state(|state| state.files.len()), seen + 1);
+    world.assert_database_sound().await;
 }
 
 /// A stop holds until the message it was said about is answered.
 #[tokio::test]
 async fn a_stop_outlives_the_program() {
-    let mut world = World::build().await;
+    let mut world = CrashFixture::build().await;
     world.hold_at(1);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
+    let said = world.say(REQUEST).await;
+    world.wait_until_model_holds(1).await;
     world.commands(&said, "!stop").await;
     world.kill();
-    let asked = world.model.asked().len();
+    let asked = world.model.requests().len();
     world.start().await;
     // It was stopped in the program that ended, if that came to it.
     world
-        .shows(|message| message.visible().join("\n").contains("Stopped at step "))
+        .wait_for_message(|message| message.visible().join("\n").contains("Stopped at step "))
         .await;
     assert_eq!(
-        world.model.asked().len(),
+        world.model.requests().len(),
         asked,
         "the model was asked for a stopped turn"
     );
-    world.hold_at(NONE);
+    world.hold_at(NO_STEP);
     // What was edited before the stop is kept, as it says.
     let patch = world.patch_of(&said).await;
     assert!(patch.contains("+one\n") && !patch.contains("+two\n"), "{patch}");
-    world.is_sound().await;
+    world.assert_database_sound().await;
 }
 
 /// R23: a stop of the program while what a turn did is checked is no answer.
 #[tokio::test]
 async fn a_turn_whose_checks_a_deployment_cut_short_is_answered_after_it() {
-    let mut world = World::build().await;
+    let mut world = CrashFixture::build().await;
     world.hold_at(2);
-    let said = world.says(REQUEST).await;
-    world.model_holds(1).await;
+    let said = world.say(REQUEST).await;
+    world.wait_until_model_holds(1).await;
     world.kill();
     // Nothing is rendered yet in a program that has just begun: the checks last.
-    world.hold_at(NONE);
+    world.hold_at(NO_STEP);
     // It is asked for two edits again, and for the end.
-    let answered = world.model.asked().len() + 3;
+    let answered = world.model.requests().len() + 3;
     world.start().await;
     bounded(
         "the last answer of the model",
-        poll(|| (world.model.asked().len() >= answered).then_some(())),
+        poll(|| (world.model.requests().len() >= answered).then_some(())),
     )
     .await;
     world.terminate().await;
     world.start().await;
-    world.is_answered_once(&said).await;
-    let shown = world.slack.look(super::world::texts);
+    world.assert_answered_once(&said).await;
+    let shown = world.slack.with_state(super::fixture::texts);
     assert!(!shown.contains("I could not check"), "{shown}");
 }
 
 /// R3: a message that is given up takes what it edited with it.
 #[tokio::test]
 async fn a_message_that_is_given_up_leaves_no_edits_behind() {
-    let mut world = World::build().await;
+    let mut world = CrashFixture::build().await;
     world.hold_at(1);
-    let said = world.says(REQUEST).await;
+    let said = world.say(REQUEST).await;
     for attempt in 1..=3 {
-        world.model_holds(attempt).await;
+        world.wait_until_model_holds(attempt).await;
         world.kill();
         world.start().await;
     }
-    let gave_up = world.shows(|message| message.text.contains("(ref ")).await;
+    let gave_up = world
+        .wait_for_message(|message| message.text.contains("(ref "))
+        .await;
     assert!(
         gave_up
             .text
@@ -216,11 +222,11 @@ async fn a_message_that_is_given_up_leaves_no_edits_behind() {
         "{}",
         gave_up.text
     );
-    world.hold_at(NONE);
+    world.hold_at(NO_STEP);
     world.commands(&said, "!diff").await;
-    world.has_one("Nothing is prepared here.").await;
+    world.assert_one_message_with("Nothing is prepared here.").await;
     world.asks_again(&said, 1).await;
     let patch = world.patch_of(&said).await;
     assert!(patch.contains("+three\n") && !patch.contains("+one\n"), "{patch}");
-    world.is_sound().await;
+    world.assert_database_sound().await;
 }

@@ -1,9 +1,9 @@
 //! Storage that fails under the real program: no room, a foreign lock, a sync that fails, no descriptors. It says so,
 //! takes nothing it cannot keep, and goes on or ends.
 
-use super::world::{ALICE, CHANNEL, REQUEST, World, bot, bounded, poll, results, texts};
+use super::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bot_messages, bounded, poll, results, texts};
 use crate::support::require::component;
-use drydock::emulator::slack::State;
+use drydock::emulator::slack::SlackState;
 use rusqlite::Connection;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// The longest time a message may wait for a refusal.
 const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
 
-impl World {
+impl CrashFixture {
     /// Returns the answer to a probe: status and body.
     async fn probe(&self, address: &str, path: &str) -> (u16, String) {
         let client = drydock::provider::http_client().expect("a client");
@@ -45,13 +45,13 @@ impl World {
 
     /// Alice says something that cannot be kept now: Slack hears so in time, and nobody hears anything else.
     async fn is_refused(&self, text: &str) -> String {
-        let shown = self.slack.look(|state| bot(state).count());
+        let shown = self.slack.with_state(|state| bot_messages(state).count());
         let asked = Instant::now();
         let said = self.slack.say(ALICE, CHANNEL, text).await.expect("an answer");
         let each = asked.elapsed() / u32::try_from(said.answers.len()).expect("a few");
         assert!(said.answers.iter().all(|answer| answer.status == 503), "{said:?}");
         assert!(each <= REFUSED_WITHIN, "{each:?}");
-        assert_eq!(self.slack.look(|state| bot(state).count()), shown);
+        assert_eq!(self.slack.with_state(|state| bot_messages(state).count()), shown);
         said.ts
     }
 
@@ -59,7 +59,7 @@ impl World {
     async fn commands_until_it_ends(&mut self, thread: &str) -> (usize, i32) {
         let mut acknowledged = 0;
         for _ in 0..400 {
-            if let Some(code) = self.ended() {
+            if let Some(code) = self.exit_code() {
                 return (acknowledged, code);
             }
             let said = self
@@ -68,7 +68,7 @@ impl World {
                 .await;
             acknowledged += said.map_or(0, |said| usize::from(said.answers[0].status == 200));
         }
-        let code = bounded("the program ends", poll(|| self.ended())).await;
+        let code = bounded("the program ends", poll(|| self.exit_code())).await;
         (acknowledged, code)
     }
 
@@ -77,21 +77,22 @@ impl World {
         let said_why = self.log();
         let last = said_why.lines().last().unwrap_or_default();
         assert!(last.starts_with("the store is broken: "), "{said_why}");
-        self.wrap(&[]);
+        self.start_through(&[]);
         self.start().await;
         let answers = |count: usize| {
-            move |state: &State| {
-                let answers = bot(state).filter(|message| message.visible().join("\n").contains("Delivery"));
+            move |state: &SlackState| {
+                let answers =
+                    bot_messages(state).filter(|message| message.visible().join("\n").contains("Delivery"));
                 (answers.count() >= count).then_some(())
             }
         };
-        self.waits("the answers", answers(commands)).await;
-        self.is_sound().await;
+        self.wait_for("the answers", answers(commands)).await;
+        self.assert_database_sound().await;
     }
 }
 
 /// Returns nothing unless there is a result in this thread.
-fn is_answered(state: &State, thread: &str) -> Option<()> {
+fn is_answered(state: &SlackState, thread: &str) -> Option<()> {
     let mut results = results(state).into_iter();
     let is_there = results.any(|message| message.thread_ts.as_deref() == Some(thread));
     is_there.then_some(())
@@ -108,9 +109,9 @@ async fn a_full_disk_refuses_messages_says_so_and_heals() {
     if component("tmpfs").is_none() {
         return;
     }
-    let mut world = World::build().await;
+    let mut world = CrashFixture::build().await;
     world.terminate().await;
-    let data = world.data();
+    let data = world.data_directory();
     let room = data.with_file_name("room");
     let script = format!(
         "mkdir -p {room} && mount -t tmpfs -o size=6m tmpfs {room} && cp -a {data}/. {room}/ \
@@ -118,9 +119,9 @@ async fn a_full_disk_refuses_messages_says_so_and_heals() {
         room = room.display(),
         data = data.display()
     );
-    world.wrap(&["unshare", "-Urm", "sh", "-c", &script, "sh"]);
+    world.start_through(&["unshare", "-Urm", "sh", "-c", &script, "sh"]);
     let address = world.launch().await;
-    world.is_ready(&address).await;
+    world.wait_until_ready(&address).await;
     let filler = inside(world.id(), &data).join("filler");
     let mut file = std::fs::File::create(&filler).expect("a file");
     // The size of a page of the database, so that nothing less than that is left.
@@ -141,10 +142,10 @@ async fn a_full_disk_refuses_messages_says_so_and_heals() {
     drop(file);
     world.is_soon(&address, 200, "true").await;
     for ts in &said {
-        assert_eq!(world.delivers_again(ts).await, Some(200), "{}", world.log());
+        assert_eq!(world.redeliver(ts).await, Some(200), "{}", world.log());
     }
     for ts in &said {
-        world.waits("the result", |state| is_answered(state, ts)).await;
+        world.wait_for("the result", |state| is_answered(state, ts)).await;
     }
     assert!(!world.log().contains("broken"), "{}", world.log());
 }
@@ -155,13 +156,13 @@ async fn a_sync_that_fails_ends_the_program_with_74() {
     if component("strace").is_none() {
         return;
     }
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
     world.terminate().await;
     // Counted for each thread: those that start are done by then.
     let inject = "inject=fsync,fdatasync:error=EIO:when=25+";
-    world.wrap(&[
+    world.start_through(&[
         "strace",
         "-f",
         "-qqq",
@@ -185,13 +186,13 @@ async fn a_checkpoint_that_cannot_be_synced_ends_the_program_with_74() {
     if component("strace").is_none() {
         return;
     }
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
     world.terminate().await;
-    let database = world.data().join("drydock.db").display().to_string();
+    let database = world.data_directory().join("drydock.db").display().to_string();
     let inject = "inject=fsync,fdatasync:error=EIO:when=1+";
-    world.wrap(&[
+    world.start_through(&[
         "strace",
         "-f",
         "-qqq",
@@ -212,12 +213,12 @@ async fn a_checkpoint_that_cannot_be_synced_ends_the_program_with_74() {
 
 /// R15, R36, I12: another program holds a lock for some seconds.
 #[tokio::test]
-async fn a_foreign_lock_refuses_messages_says_so_and_heals() {
-    let mut world = World::build().await;
+async fn a_lock_of_another_program_refuses_messages_is_reported_and_recovers() {
+    let mut world = CrashFixture::build().await;
     world.terminate().await;
     let address = world.launch().await;
-    world.is_ready(&address).await;
-    let other = Connection::open(world.data().join("drydock.db")).expect("a database");
+    world.wait_until_ready(&address).await;
+    let other = Connection::open(world.data_directory().join("drydock.db")).expect("a database");
     other
         .busy_timeout(Duration::from_secs(10))
         .expect("it waits for the others");
@@ -225,24 +226,24 @@ async fn a_foreign_lock_refuses_messages_says_so_and_heals() {
     let said = world.is_refused(REQUEST).await;
     let locked = "store: another program holds a lock on the database";
     world.is_soon(&address, 503, locked).await;
-    let again = world.delivers_again(&said).await;
+    let again = world.redeliver(&said).await;
     assert_eq!(again, Some(503));
     other.execute_batch("ROLLBACK").expect("it lets go");
     world.is_soon(&address, 200, "true").await;
-    assert_eq!(world.delivers_again(&said).await, Some(200));
-    world.is_answered_once(&said).await;
-    let shown = world.slack.look(texts);
+    assert_eq!(world.redeliver(&said).await, Some(200));
+    world.assert_answered_once(&said).await;
+    let shown = world.slack.with_state(texts);
     assert!(!shown.contains("lock"), "{shown}");
 }
 
 /// R22: whoever opens more connections than there are descriptors for costs nobody their message.
 #[tokio::test]
 async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
-    let mut world = World::build().await;
+    let mut world = CrashFixture::build().await;
     world.terminate().await;
-    world.wrap(&["sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"]);
+    world.start_through(&["sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"]);
     let address = world.launch().await;
-    world.is_ready(&address).await;
+    world.wait_until_ready(&address).await;
     let bounded_to = "128 connections at once, not 4096: this process may open no more files";
     assert!(world.log().contains(bounded_to), "{}", world.log());
     let server: SocketAddr = address.parse().expect("an address");
@@ -270,9 +271,11 @@ async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
     };
     let said = bounded("a message is taken", said).await;
     let wanted = 1 + usize::from(taken);
-    let enough = |state: &State| (results(state).len() >= wanted).then_some(());
-    world.waits("the results", enough).await;
-    world.waits("the result", |state| is_answered(state, &said)).await;
+    let enough = |state: &SlackState| (results(state).len() >= wanted).then_some(());
+    world.wait_for("the results", enough).await;
+    world
+        .wait_for("the result", |state| is_answered(state, &said))
+        .await;
     assert!(!world.log().contains("broken"), "{}", world.log());
     assert_eq!(world.probe(&address, "readyz").await.0, 200);
 }
@@ -288,14 +291,14 @@ async fn connect_from(source: &str, server: SocketAddr) -> Option<TcpStream> {
 /// R16: the program refuses what is damaged with the code for a person, and touches nothing.
 #[tokio::test]
 async fn a_damaged_database_is_refused_with_78() {
-    let mut world = World::build().await;
-    let said = world.says(REQUEST).await;
-    world.is_answered_once(&said).await;
+    let mut world = CrashFixture::build().await;
+    let said = world.say(REQUEST).await;
+    world.assert_answered_once(&said).await;
     world.kill();
-    let log = world.data().join("drydock.db-wal");
+    let log = world.data_directory().join("drydock.db-wal");
     let written = std::fs::read(&log).expect("a log");
     std::fs::write(&log, &written[..written.len() / 3]).expect("it is cut");
-    let (code, told) = world.refuses_to_start().await;
+    let (code, told) = world.start_and_fail().await;
     assert_eq!(code, 78, "{told}");
     assert!(told.contains("drydock.db-wal` was cut or changed: "), "{told}");
     assert!(
@@ -303,28 +306,28 @@ async fn a_damaged_database_is_refused_with_78() {
         "{told}"
     );
     std::fs::write(&log, &written).expect("it is put back");
-    let pepper = world.data().join("pepper");
+    let pepper = world.data_directory().join("pepper");
     let kept = std::fs::read(&pepper).expect("a pepper");
     std::fs::remove_file(&pepper).expect("it goes");
-    let (code, told) = world.refuses_to_start().await;
+    let (code, told) = world.start_and_fail().await;
     assert_eq!(code, 78, "{told}");
     assert!(told.contains("pepper` is missing"), "{told}");
     std::fs::write(&pepper, kept).expect("it is put back");
     world.start().await;
-    world.is_answered_once(&said).await;
+    world.assert_answered_once(&said).await;
     world.terminate().await;
-    let database = world.data().join("drydock.db");
+    let database = world.data_directory().join("drydock.db");
     let older = std::fs::read(&database).expect("a database");
     world.start().await;
     world.terminate().await;
     std::fs::write(&database, older).expect("the older one is put back");
-    let (code, told) = world.refuses_to_start().await;
+    let (code, told) = world.start_and_fail().await;
     assert_eq!(code, 78, "{told}");
     assert!(
         told.contains("drydock.db` is older than what was used here"),
         "{told}"
     );
-    std::fs::remove_file(world.data().join("last-start")).expect("it goes");
+    std::fs::remove_file(world.data_directory().join("last-start")).expect("it goes");
     world.start().await;
-    world.is_answered_once(&said).await;
+    world.assert_answered_once(&said).await;
 }

@@ -1,9 +1,9 @@
 //! A work tree on a file system that folds case, as on a Mac: another spelling of a name is no way around a rule, and ordinary
 //! work goes on.
 
-use super::folding::Folding;
+use super::folding::FoldingMount;
 use crate::support::require;
-use crate::support::shell::{Model, Shell};
+use crate::support::shell::{BlockingModel, Shell};
 use drydock::emulator::model::{calls, queue, says};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const MAIN: &str = "environments/dev/main.jsonnet";
 const KEY: &str = "SECRET-OF-THE-KEY-0123456789";
 
 /// A shell whose work tree is on such a file system.
-fn shell() -> Option<(Shell, Folding)> {
+fn shell() -> Option<(Shell, FoldingMount)> {
     require::component("fuse")?;
     let shell = Shell::with_repository(&[
         (MAIN, "{ replicas: 2 }\n"),
@@ -27,7 +27,7 @@ fn shell() -> Option<(Shell, Folding)> {
     let files = shell.home().join("files");
     std::fs::rename(shell.work(), &files).unwrap();
     std::fs::create_dir(shell.work()).unwrap();
-    let mount = Folding::mount(&files, &shell.work()).expect("a mount");
+    let mount = FoldingMount::mount(&files, &shell.work()).expect("a mount");
     assert_eq!(shell.get("SECRETS/prod.KEY"), KEY, "it folds");
     Some((shell.set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789"), mount))
 }
@@ -54,7 +54,7 @@ fn another_spelling_reaches_nothing_that_its_name_denies() {
     let answers = attempts
         .iter()
         .map(|(tool, arguments)| calls(*tool, arguments.clone()));
-    let model = Model::start(queue(answers.chain([says("No way.")])));
+    let model = BlockingModel::start(queue(answers.chain([says("No way.")])));
     let shell = shell.set("DRYDOCK_PROVIDERS__ANTHROPIC__BASE_URL", &model.url());
     let ended = shell.run(&["ask", "do it"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -83,7 +83,7 @@ fn another_spelling_reaches_nothing_that_its_name_denies() {
 #[test]
 fn ordinary_work_goes_on_where_names_are_folded() {
     let Some((shell, _mount)) = shell() else { return };
-    let model = Model::start(queue([
+    let model = BlockingModel::start(queue([
         calls(
             "file_edit",
             json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" }),

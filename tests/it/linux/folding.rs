@@ -18,11 +18,11 @@ const HEADER_BYTES: usize = 40;
 const WRITE_BYTES_MAX: u32 = 64 << 10;
 
 /// The mount. It is taken away when this is dropped.
-pub(super) struct Folding {
+pub(super) struct FoldingMount {
     place: PathBuf,
 }
 
-impl Folding {
+impl FoldingMount {
     /// Mounts what `files` holds at `place`; `None` where this system does not let it.
     pub(super) fn mount(files: &Path, place: &Path) -> Option<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse").ok()?;
@@ -48,7 +48,7 @@ impl Folding {
         if mounted != 0 {
             return None;
         }
-        let mut server = Server {
+        let mut server = FuseServer {
             device,
             paths: BTreeMap::from([(1, files.to_owned())]),
             open: BTreeMap::new(),
@@ -60,7 +60,7 @@ impl Folding {
     }
 }
 
-impl Drop for Folding {
+impl Drop for FoldingMount {
     fn drop(&mut self) {
         let place = CString::new(self.place.as_os_str().as_bytes()).unwrap();
         // SAFETY: the text ends with nought and lives until the call is over.
@@ -70,7 +70,7 @@ impl Drop for Folding {
     }
 }
 
-struct Server {
+struct FuseServer {
     device: File,
     /// The files the kernel was told of, by their numbers.
     paths: BTreeMap<u64, PathBuf>,
@@ -78,12 +78,12 @@ struct Server {
 }
 
 /// A request of the kernel.
-struct Question<'a> {
+struct FuseRequest<'a> {
     node: u64,
     body: &'a [u8],
 }
 
-impl Question<'_> {
+impl FuseRequest<'_> {
     fn u32(&self, at: usize) -> u32 {
         u32::from_ne_bytes(self.body[at..at + 4].try_into().unwrap())
     }
@@ -103,9 +103,9 @@ impl Question<'_> {
     }
 }
 
-type Answer = Result<Vec<u8>, i32>;
+type FuseReply = Result<Vec<u8>, i32>;
 
-impl Server {
+impl FuseServer {
     /// Answers one question; `None` when the mount is gone.
     fn answer_next(&mut self) -> Option<()> {
         let mut asked = vec![0; HEADER_BYTES + 4_096 + WRITE_BYTES_MAX as usize];
@@ -114,12 +114,12 @@ impl Server {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Some(()),
             Err(_) => return None,
         };
-        let header = Question {
+        let header = FuseRequest {
             node: 0,
             body: &asked[..HEADER_BYTES],
         };
         let (call, unique) = (header.u32(4), header.u64(8));
-        let question = Question {
+        let question = FuseRequest {
             node: header.u64(16),
             body: &asked[HEADER_BYTES..bytes],
         };
@@ -141,7 +141,7 @@ impl Server {
     }
 
     /// Returns the answer to the kernel; it expects no answer to some calls, which end here as an answer nobody waits for.
-    fn answer(&mut self, call: u32, asked: &Question<'_>) -> Option<Answer> {
+    fn answer(&mut self, call: u32, asked: &FuseRequest<'_>) -> Option<FuseReply> {
         let here = self.paths.get(&asked.node).cloned().unwrap_or_default();
         let names = |at: usize| asked.names(at);
         Some(match call {
@@ -231,7 +231,7 @@ impl Server {
         })
     }
 
-    fn entry(&mut self, place: PathBuf) -> Answer {
+    fn entry(&mut self, place: PathBuf) -> FuseReply {
         let about = std::fs::symlink_metadata(&place).map_err(number)?;
         self.paths.insert(about.ino(), place);
         let mut entry = [about.ino(), 0, 0, 0].map(u64::to_ne_bytes).concat();
@@ -273,7 +273,7 @@ fn init() -> Vec<u8> {
     answer
 }
 
-fn attributes_of(place: &Path) -> Answer {
+fn attributes_of(place: &Path) -> FuseReply {
     let about = std::fs::symlink_metadata(place).map_err(number)?;
     Ok([vec![0; 16], attributes(&about)].concat())
 }
@@ -296,7 +296,7 @@ fn attributes(about: &Metadata) -> Vec<u8> {
     said
 }
 
-fn set(place: &Path, asked: &Question<'_>) -> Answer {
+fn set(place: &Path, asked: &FuseRequest<'_>) -> FuseReply {
     let valid = asked.u32(0);
     if valid & 1 != 0 {
         let mode = std::fs::Permissions::from_mode(asked.u32(68) & 0o7777);
@@ -310,7 +310,7 @@ fn set(place: &Path, asked: &Question<'_>) -> Answer {
 }
 
 /// A part of the list of a directory, from a number on.
-fn listed(place: &Path, from: u64, bytes_max: usize) -> Answer {
+fn listed(place: &Path, from: u64, bytes_max: usize) -> FuseReply {
     let mut names: Vec<(u64, String)> = std::fs::read_dir(place)
         .map_err(number)?
         .map(|entry| {
@@ -341,7 +341,7 @@ fn listed(place: &Path, from: u64, bytes_max: usize) -> Answer {
     Ok(said)
 }
 
-fn done<T>(result: std::io::Result<T>) -> Answer {
+fn done<T>(result: std::io::Result<T>) -> FuseReply {
     result.map(|_| Vec::new()).map_err(number)
 }
 

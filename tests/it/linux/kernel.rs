@@ -15,30 +15,30 @@ use std::process::Command;
 
 /// A call that fails, always or where one argument has a value.
 #[derive(Clone, Copy)]
-pub(super) struct Missing {
+pub(super) struct FailingSyscall {
     call: i64,
     argument: Option<(u8, u64)>,
 }
 
-const fn call(call: i64) -> Missing {
-    Missing { call, argument: None }
+const fn call(call: i64) -> FailingSyscall {
+    FailingSyscall { call, argument: None }
 }
 
-const fn call_with(call: i64, at: u8, value: i32) -> Missing {
-    Missing {
+const fn call_with(call: i64, at: u8, value: i32) -> FailingSyscall {
+    FailingSyscall {
         call,
         argument: Some((at, value.unsigned_abs() as u64)),
     }
 }
 
 /// Kernels without Landlock, or started without it.
-pub(super) const LANDLOCK: &[Missing] = &[
+pub(super) const LANDLOCK: &[FailingSyscall] = &[
     call(libc::SYS_landlock_create_ruleset),
     call(libc::SYS_landlock_add_rule),
     call(libc::SYS_landlock_restrict_self),
 ];
 /// The features this program asks for that Linux 4.18 does not have yet.
-pub(super) const SINCE_4_18: &[Missing] = &[
+pub(super) const SINCE_4_18: &[FailingSyscall] = &[
     call(libc::SYS_landlock_create_ruleset),
     call(libc::SYS_landlock_add_rule),
     call(libc::SYS_landlock_restrict_self),
@@ -52,17 +52,17 @@ pub(super) const SINCE_4_18: &[Missing] = &[
     call(libc::SYS_epoll_pwait2),
 ];
 /// A kernel that filters no system calls.
-pub(super) const SECCOMP: &[Missing] = &[
+pub(super) const SECCOMP: &[FailingSyscall] = &[
     call(libc::SYS_seccomp),
     call_with(libc::SYS_prctl, 0, libc::PR_SET_SECCOMP),
 ];
 /// A runtime that lets no process ask for a signal when its parent ends.
-pub(super) const PARENT_DEATH: &[Missing] = &[call_with(libc::SYS_prctl, 0, libc::PR_SET_PDEATHSIG)];
+pub(super) const PARENT_DEATH: &[FailingSyscall] = &[call_with(libc::SYS_prctl, 0, libc::PR_SET_PDEATHSIG)];
 /// A runtime that lets no process bound itself.
-pub(super) const LIMITS: &[Missing] = &[call_with(libc::SYS_prlimit64, 1, libc::RLIMIT_NPROC as i32)];
+pub(super) const LIMITS: &[FailingSyscall] = &[call_with(libc::SYS_prlimit64, 1, libc::RLIMIT_NPROC as i32)];
 
 /// Makes a command run where these calls are missing. Whatever else is filtered later still counts.
-pub(super) fn without(command: &mut Command, missing: &[Missing]) {
+pub(super) fn without(command: &mut Command, missing: &[FailingSyscall]) {
     let filter = filter(missing);
     // SAFETY: between fork and exec nothing is allocated and no lock is taken: the filter is made already, and installing it is
     // two system calls.
@@ -71,7 +71,7 @@ pub(super) fn without(command: &mut Command, missing: &[Missing]) {
     }
 }
 
-fn filter(missing: &[Missing]) -> BpfProgram {
+fn filter(missing: &[FailingSyscall]) -> BpfProgram {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for missing in missing {
         let of_call = rules.entry(missing.call).or_default();

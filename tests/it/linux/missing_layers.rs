@@ -1,9 +1,9 @@
 //! A system that lacks a layer of the jail: every command that evaluates says so first, and with the layer listed all results
 //! are the same.
 
-use super::kernel::{LANDLOCK, LIMITS, Missing, PARENT_DEATH, SECCOMP, SINCE_4_18, without};
+use super::kernel::{FailingSyscall, LANDLOCK, LIMITS, PARENT_DEATH, SECCOMP, SINCE_4_18, without};
 use crate::cli_serve::TOML;
-use crate::support::shell::{Ended, Model, Running, Shell, ended};
+use crate::support::shell::{BlockingModel, ProgramOutput, RunningProgram, Shell, run_to_end};
 use drydock::emulator::model::{calls, queue, says};
 use serde_json::json;
 
@@ -23,10 +23,10 @@ fn shell() -> Shell {
     shell.set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")
 }
 
-fn run(shell: &Shell, missing: &[Missing], arguments: &[&str]) -> Ended {
+fn run(shell: &Shell, missing: &[FailingSyscall], arguments: &[&str]) -> ProgramOutput {
     let mut command = shell.drydock(arguments);
     without(&mut command, missing);
-    ended(command)
+    run_to_end(command)
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn without_landlock_every_command_that_evaluates_says_so_before_anything_else() 
         ] {
             assert!(ended.err.contains(said), "{arguments:?}: {said}: {}", ended.err);
         }
-        assert_eq!(shell.left_over(), Vec::<String>::new());
+        assert_eq!(shell.leftover_files(), Vec::<String>::new());
         assert!(!shell.work().join("data").exists(), "{arguments:?}");
     }
 }
@@ -93,7 +93,7 @@ fn each_layer_that_is_missing_is_named() {
 }
 
 /// The lines of the story, without what is another in each run.
-fn story(ended: &Ended) -> Vec<(String, String, bool)> {
+fn story(ended: &ProgramOutput) -> Vec<(String, String, bool)> {
     let lines = ended.out.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
@@ -142,22 +142,22 @@ fn a_server_that_may_lack_a_layer_starts_and_logs_which() {
     let shell = shell();
     let mut command = shell.drydock(&["serve", "--set", "sandbox.layers_missing=landlock"]);
     without(&mut command, LANDLOCK);
-    let mut running = Running::start(command);
-    let line = running.err_until("as configured");
+    let mut running = RunningProgram::start(command);
+    let line = running.wait_for_stderr_line("as configured");
     assert!(line.contains("this system lacks Landlock"), "{line}");
-    running.err_until("listening on http://");
+    running.wait_for_stderr_line("listening on http://");
     running.terminate();
     assert_eq!(running.end().code, Some(0));
 }
 
 /// Returns the result of a command: its exit code, what it printed, and the file it may have changed.
-fn left(ended: &Ended, shell: &Shell) -> (Option<i32>, String, String) {
+fn left(ended: &ProgramOutput, shell: &Shell) -> (Option<i32>, String, String) {
     (ended.code, ended.out.clone(), shell.get(MAIN))
 }
 
 #[test]
 fn with_fewer_layers_the_result_of_a_command_is_the_same() {
-    let all: Vec<Missing> = [SINCE_4_18, SECCOMP, PARENT_DEATH, LIMITS].concat();
+    let all: Vec<FailingSyscall> = [SINCE_4_18, SECCOMP, PARENT_DEATH, LIMITS].concat();
     let names = "landlock,system_calls,no_new_privileges,parent_death,resource_limits";
     for arguments in [
         &["tanka", "env", "list"] as &[&str],
@@ -168,7 +168,7 @@ fn with_fewer_layers_the_result_of_a_command_is_the_same() {
     ] {
         let results = [false, true].map(|is_weak| {
             let model = (arguments[0] == "ask").then(|| {
-                Model::start(queue([
+                BlockingModel::start(queue([
                     calls(
                         "file_edit",
                         json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" }),
@@ -185,8 +185,8 @@ fn with_fewer_layers_the_result_of_a_command_is_the_same() {
             if is_weak {
                 without(&mut command, &all);
             }
-            let ended = ended(command);
-            let asked = model.iter().flat_map(Model::asked);
+            let ended = run_to_end(command);
+            let asked = model.iter().flat_map(BlockingModel::asked);
             let answers = asked.map(|asked| {
                 let results = format!("{:?}", asked.last_results());
                 (asked.last_user_text().to_owned(), results)

@@ -2,14 +2,14 @@
 //! order of imports at the top, how a plain name is written.
 
 use drydock::jsonnet::syntax::{
-    BinaryOperator, Field, FieldKind, FieldName, ForSpec, ImportKind, Kind, NodeId, Parameters, TextStyle,
-    Tree, unescape, with_stack_for,
+    BinaryOperator, Field, FieldKind, FieldName, ForSpec, ImportKind, NodeId, NodeKind, Parameters,
+    SyntaxTree, TextStyle, unescape, with_stack_for,
 };
 use std::fmt::Write as _;
 
 /// Returns a text that is equal for two trees exactly if they mean the same.
-pub(super) fn meaning(tree: &Tree<'_>) -> String {
-    let mut written = Written {
+pub(super) fn meaning(tree: &SyntaxTree<'_>) -> String {
+    let mut written = MeaningWriter {
         tree,
         text: String::new(),
     };
@@ -21,21 +21,21 @@ pub(super) fn meaning(tree: &Tree<'_>) -> String {
     .unwrap()
 }
 
-struct Written<'t, 's> {
-    tree: &'t Tree<'s>,
+struct MeaningWriter<'t, 's> {
+    tree: &'t SyntaxTree<'s>,
     text: String,
 }
 
-impl Written<'_, '_> {
+impl MeaningWriter<'_, '_> {
     /// The imports the text begins with, whose order means nothing; and what follows them.
     fn imports(&mut self) -> NodeId {
         let mut next = self.tree.root;
         let mut imports = Vec::new();
-        while let Kind::Local { binds, body } = &self.tree.node(next).kind {
+        while let NodeKind::Local { binds, body } = &self.tree.node(next).kind {
             let imported: Option<Vec<String>> = binds
                 .iter()
                 .map(|bind| match &self.tree.node(bind.body).kind {
-                    Kind::Import {
+                    NodeKind::Import {
                         kind: ImportKind::Code,
                         file,
                     } if bind.parameters.is_none() => Some(format!("{}={}", bind.name, self.text_of(*file)?)),
@@ -58,7 +58,7 @@ impl Written<'_, '_> {
 
     /// Returns the meaning of a string.
     fn text_of(&self, id: NodeId) -> Option<String> {
-        let Kind::Text { style, value, .. } = &self.tree.node(id).kind else {
+        let NodeKind::Text { style, value, .. } = &self.tree.node(id).kind else {
             return None;
         };
         Some(match style {
@@ -80,7 +80,7 @@ impl Written<'_, '_> {
     fn node(&mut self, id: NodeId) {
         let tree = self.tree;
         match &tree.node(id).kind {
-            Kind::Apply(apply) => {
+            NodeKind::Apply(apply) => {
                 let names: Vec<&str> = apply.named.iter().map(|named| named.name).collect();
                 let strict = apply.tail_strict.is_some();
                 let what = format!("call {} {names:?} {strict}", apply.positional.len());
@@ -94,8 +94,8 @@ impl Written<'_, '_> {
                 self.nodes(&what, all);
             }
             // `a {}` is how `a + {}` is written.
-            Kind::ApplyBrace { left, right } => self.nodes("+", [*left, *right]),
-            Kind::Binary {
+            NodeKind::ApplyBrace { left, right } => self.nodes("+", [*left, *right]),
+            NodeKind::Binary {
                 left,
                 operator,
                 right,
@@ -108,12 +108,12 @@ impl Written<'_, '_> {
                 };
                 self.nodes(symbol, [*left, *right]);
             }
-            Kind::Array { items, .. } => self.nodes("array", items.iter().map(|item| item.expression)),
-            Kind::ArrayComprehension { body, specs, .. } => {
+            NodeKind::Array { items, .. } => self.nodes("array", items.iter().map(|item| item.expression)),
+            NodeKind::ArrayComprehension { body, specs, .. } => {
                 self.nodes("array for", [*body]);
                 self.specs(specs);
             }
-            Kind::Assert {
+            NodeKind::Assert {
                 condition,
                 message,
                 rest,
@@ -127,30 +127,30 @@ impl Written<'_, '_> {
                 );
                 self.node(*rest);
             }
-            Kind::Boolean(value) => self.put(if *value { "true" } else { "false" }),
-            Kind::Conditional(conditional) => {
+            NodeKind::Boolean(value) => self.put(if *value { "true" } else { "false" }),
+            NodeKind::Conditional(conditional) => {
                 let otherwise = conditional.if_false.map(|(_, otherwise)| otherwise);
                 let parts = [conditional.condition, conditional.if_true];
                 self.nodes("if", parts.into_iter().chain(otherwise));
             }
-            Kind::Dollar => self.put("$"),
-            Kind::Error(operand) => self.nodes("error", [*operand]),
-            Kind::Function { parameters, body } => {
+            NodeKind::Dollar => self.put("$"),
+            NodeKind::Error(operand) => self.nodes("error", [*operand]),
+            NodeKind::Function { parameters, body } => {
                 self.put("function");
                 self.parameters(parameters);
                 self.node(*body);
             }
-            Kind::Import { kind, file } => {
+            NodeKind::Import { kind, file } => {
                 let what = format!("{kind:?} {:?}", self.text_of(*file));
                 self.put(&what);
             }
-            Kind::InSuper { element, .. } => self.nodes("in super", [*element]),
-            Kind::Index { target, index, .. } => match self.text_of(*index) {
+            NodeKind::InSuper { element, .. } => self.nodes("in super", [*element]),
+            NodeKind::Index { target, index, .. } => match self.text_of(*index) {
                 Some(name) => self.nodes(&format!("element {name:?}"), [*target]),
                 None => self.nodes("index", [*target, *index]),
             },
-            Kind::Member { target, name, .. } => self.nodes(&format!("element {name:?}"), [*target]),
-            Kind::Local { binds, body } => {
+            NodeKind::Member { target, name, .. } => self.nodes(&format!("element {name:?}"), [*target]),
+            NodeKind::Local { binds, body } => {
                 for bind in binds {
                     self.put(&format!("local {}", bind.name));
                     if let Some(parameters) = &bind.parameters {
@@ -160,41 +160,41 @@ impl Written<'_, '_> {
                 }
                 self.node(*body);
             }
-            Kind::Null => self.put("null"),
-            Kind::Number(digits) => self.put(digits),
-            Kind::Object { fields, .. } => {
+            NodeKind::Null => self.put("null"),
+            NodeKind::Number(digits) => self.put(digits),
+            NodeKind::Object { fields, .. } => {
                 self.put("object");
                 self.fields(fields);
             }
-            Kind::ObjectComprehension { fields, specs, .. } => {
+            NodeKind::ObjectComprehension { fields, specs, .. } => {
                 self.put("object for");
                 self.fields(fields);
                 self.specs(specs);
             }
-            Kind::Parens { inner, .. } => {
+            NodeKind::Parens { inner, .. } => {
                 let mut inner = *inner;
-                while let Kind::Parens { inner: deeper, .. } = &tree.node(inner).kind {
+                while let NodeKind::Parens { inner: deeper, .. } = &tree.node(inner).kind {
                     inner = *deeper;
                 }
                 self.nodes("parentheses", [inner]);
             }
-            Kind::SelfObject => self.put("self"),
-            Kind::Slice(slice) => {
+            NodeKind::SelfObject => self.put("self"),
+            NodeKind::Slice(slice) => {
                 self.nodes("slice", [slice.target]);
                 for part in [slice.begin, slice.end, slice.step] {
                     self.nodes(":", part);
                 }
             }
-            Kind::SuperIndex { index, .. } => self.nodes("super index", [*index]),
-            Kind::SuperMember { name, .. } => self.put(&format!("super {name:?}")),
-            Kind::Text { .. } => {
+            NodeKind::SuperIndex { index, .. } => self.nodes("super index", [*index]),
+            NodeKind::SuperMember { name, .. } => self.put(&format!("super {name:?}")),
+            NodeKind::Text { .. } => {
                 let text = self.text_of(id);
                 self.put(&format!("{text:?}"));
             }
-            Kind::Unary { operator, operand } => {
+            NodeKind::Unary { operator, operand } => {
                 self.nodes(&format!("unary {}", operator.symbol()), [*operand])
             }
-            Kind::Variable(name) => self.put(name),
+            NodeKind::Variable(name) => self.put(name),
         }
     }
 

@@ -5,11 +5,12 @@
 mod meaning;
 mod mutant;
 
-use crate::conformance::sources::source;
+use crate::conformance::sources::generate_source;
 use drydock::jsonnet::format::format;
 use drydock::jsonnet::lint::lint;
 use drydock::jsonnet::syntax::{
-    DEPTH_MAX, Field, FieldKind, FieldName, Kind, Place, PlaceRange, SyntaxErrorKind, TextStyle, Tree, parse,
+    DEPTH_MAX, Field, FieldKind, FieldName, LineColumn, NodeKind, SourceRange, SyntaxErrorKind, SyntaxTree,
+    TextStyle, parse,
 };
 use meaning::meaning;
 use mutant::{Mutation, mutated, mutation};
@@ -34,35 +35,35 @@ fn damaged() -> impl Strategy<Value = (u64, Vec<Mutation>)> {
 fn text((number, mutations): &(u64, Vec<Mutation>)) -> String {
     let whole = match OURS.get(*number as usize % 40) {
         Some(ours) => (*ours).to_owned(),
-        None => source(*number),
+        None => generate_source(*number),
     };
     mutated(whole, mutations)
 }
 
 /// Returns true if a place is in a text, or where it ends.
-fn is_in(text: &str, place: Place) -> bool {
+fn is_in(text: &str, place: LineColumn) -> bool {
     let line = text.split('\n').nth((place.line as usize).wrapping_sub(1));
     line.is_some_and(|line| place.column >= 1 && place.column as usize <= line.len() + 1)
 }
 
-fn are_in(text: &str, range: PlaceRange) -> bool {
+fn are_in(text: &str, range: SourceRange) -> bool {
     range.begin <= range.end && is_in(text, range.begin) && is_in(text, range.end)
 }
 
 /// Returns true where the formatter of go-jsonnet writes something else than it read, and ours does, byte for byte: `{ ['a']: x for x in xs
 /// }` becomes `{ a: x for x in xs }`, which nobody reads, and a text block that begins with an empty line of spaces loses the indentation
 /// of the next one.
-fn is_spoilt_by_go(tree: &Tree<'_>) -> bool {
+fn is_spoilt_by_go(tree: &SyntaxTree<'_>) -> bool {
     let is_text = |field: &Field<'_>| match &field.kind {
         FieldKind::Field {
             name: FieldName::Computed { name, .. },
             ..
-        } => matches!(tree.node(*name).kind, Kind::Text { .. }),
+        } => matches!(tree.node(*name).kind, NodeKind::Text { .. }),
         _ => false,
     };
     tree.nodes.iter().any(|node| match &node.kind {
-        Kind::ObjectComprehension { fields, .. } => fields.iter().any(is_text),
-        Kind::Text {
+        NodeKind::ObjectComprehension { fields, .. } => fields.iter().any(is_text),
+        NodeKind::Text {
             style: TextStyle::Block,
             value,
             ..
@@ -114,7 +115,7 @@ proptest! {
             prop_assert_eq!(meaning(&tree), meaning(&again), "{}\n---\n{}", text, formatted);
         }
         let twice = format(&formatted);
-        if mutant::is_settled(&text) {
+        if mutant::is_format_stable(&text) {
             prop_assert_eq!(twice, Ok(formatted), "{}", text);
         } else {
             prop_assert!(twice.is_ok(), "{formatted}");

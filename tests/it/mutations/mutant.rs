@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 /// The texts that are put in: much of it keeps Jsonnet what it is, the rest is trouble.
-const FOREIGN: [&str; 44] = [
+const INSERTED_TEXTS: [&str; 44] = [
     " ",
     "\n",
     "\n\n\n\n",
@@ -74,7 +74,7 @@ pub(super) enum Mutation {
 }
 
 pub(super) fn mutation() -> impl Strategy<Value = Mutation> {
-    let what = || 0..FOREIGN.len();
+    let what = || 0..INSERTED_TEXTS.len();
     prop_oneof![
         1 => (any::<u16>(), 1..8_u8).prop_map(|(at, bytes)| Mutation::Lose { at, bytes }),
         1 => (any::<u16>(), any::<u8>()).prop_map(|(at, byte)| Mutation::Change { at, byte }),
@@ -114,7 +114,7 @@ fn one(text: String, mutation: &Mutation) -> String {
         }
         Mutation::Put { at, what } => {
             let at = place(at, bytes.len() + 1);
-            bytes.splice(at..at, FOREIGN[what].bytes());
+            bytes.splice(at..at, INSERTED_TEXTS[what].bytes());
             return whole(&bytes);
         }
         Mutation::End { at } => {
@@ -133,7 +133,7 @@ fn one(text: String, mutation: &Mutation) -> String {
             let (one, other) = (place(one, tokens.len()), place(other, tokens.len()));
             tokens.swap(one, other);
         }
-        Mutation::PutBefore { at, what } => tokens.insert(place(at, tokens.len() + 1), FOREIGN[what]),
+        Mutation::PutBefore { at, what } => tokens.insert(place(at, tokens.len() + 1), INSERTED_TEXTS[what]),
         Mutation::Wrap { at, depth } => {
             let at = place(at, tokens.len());
             let (open, close) = ("(".repeat(usize::from(depth)), ")".repeat(usize::from(depth)));
@@ -173,7 +173,7 @@ fn whole(bytes: &[u8]) -> String {
 
 /// Returns true if the formatter of go-jsonnet, and so ours, surely leaves alone what it wrote itself. It does not always: it moves some
 /// comments again, takes parentheses away two at a time, and lines up what stands in a comprehension twice.
-pub(super) fn is_settled(text: &str) -> bool {
+pub(super) fn is_format_stable(text: &str) -> bool {
     let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     !["//", "#", "/*", "(((", "for"]
         .iter()

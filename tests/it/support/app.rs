@@ -2,16 +2,16 @@
 //! [`TestApp`] is dropped it fails the test if anything outside saw something wrong, if the script
 //! was not used up, or if the database or its audit log is damaged.
 
-use super::world::World;
+use super::world::Host;
 use drydock::access::{Grant, Role};
-use drydock::admin::{Answer, Request};
-use drydock::agent::SENT_BACK;
+use drydock::admin::{AdminReply, AdminRequest};
+use drydock::agent::REMARK_PREFIX;
 use drydock::app::App;
 use drydock::config::Config;
-use drydock::demo::stage::{SLACK_CHANNEL, Stage};
-use drydock::emulator::model::{Asked, AskedRole, Script};
-use drydock::emulator::slack::{Message, Said, State};
-use drydock::emulator::telegram::Posted;
+use drydock::demo::environment::{DemoEnvironment, SLACK_CHANNEL};
+use drydock::emulator::model::{AnswerScript, ModelRequest, RequestRole};
+use drydock::emulator::slack::{SentMessage, SlackMessage, SlackState};
+use drydock::emulator::telegram::PostedMessage;
 use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const FOOTER: &str = " tokens · ";
 
 /// The gateway and the world around it.
 pub(crate) struct TestApp {
-    pub(crate) stage: Stage,
+    pub(crate) demo: DemoEnvironment,
     members: Mutex<BTreeSet<String>>,
 }
 
@@ -34,25 +34,32 @@ pub(crate) struct TestApp {
 pub(crate) struct SlackResult {
     pub(crate) thread: String,
     pub(crate) text: String,
-    pub(crate) message: Message,
+    pub(crate) message: SlackMessage,
 }
 
 impl TestApp {
-    pub(crate) async fn new(script: impl Script + 'static) -> Self {
-        Self::with(script, super::world::world::<0>(), &[]).await
+    pub(crate) async fn new(script: impl AnswerScript + 'static) -> Self {
+        Self::with_host(script, super::world::world::<0>(), &[]).await
     }
 
-    pub(crate) async fn set(script: impl Script + 'static, settings: &[(&str, &str)]) -> Self {
-        Self::with(script, super::world::world::<0>(), settings).await
+    pub(crate) async fn with_settings(
+        script: impl AnswerScript + 'static,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        Self::with_host(script, super::world::world::<0>(), settings).await
     }
 
     /// Starts the program with settings. Nothing is rendered ahead unless one says so: what a test sees is what was asked for.
-    pub(crate) async fn with(script: impl Script + 'static, world: World, settings: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with_host(
+        script: impl AnswerScript + 'static,
+        world: Host,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let settings = [&[("sandbox.renders_ahead", "false")], settings].concat();
-        let stage = Stage::build(script, world, &settings).await.unwrap();
+        let stage = DemoEnvironment::build(script, world, &settings).await.unwrap();
         stage.slack.add_channel(SLACK_CHANNEL, &[]);
         Self {
-            stage,
+            demo: stage,
             members: Mutex::default(),
         }
     }
@@ -60,60 +67,60 @@ impl TestApp {
     // People.
 
     pub(crate) async fn invite(&self, name: &str, role: Role, environments: &[&str]) -> String {
-        let request = Request::Invite {
+        let request = AdminRequest::Invite {
             name: name.to_owned(),
             role,
             repositories: "*".to_owned(),
             environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
             hours: 24,
         };
-        match self.operator(request).await {
-            Answer::Invite { token, .. } => token,
+        match self.send_admin_request(request).await {
+            AdminReply::Invite { token, .. } => token,
             other => panic!("no invite: {other:?}"),
         }
     }
 
     /// A Slack account in the platform channel whom nobody invited.
-    pub(crate) fn slack_stranger(&self, user: &str) {
+    pub(crate) fn add_slack_account(&self, user: &str) {
         let mut members = self.members.lock().unwrap();
         members.insert(user.to_owned());
-        self.stage.slack.add_user(user);
+        self.demo.slack.add_user(user);
         let all: Vec<&str> = members.iter().map(String::as_str).collect();
-        self.stage.slack.add_channel(SLACK_CHANNEL, &all);
+        self.demo.slack.add_channel(SLACK_CHANNEL, &all);
     }
 
     /// Invites and admits a Slack account; its name is its id.
-    pub(crate) async fn slack_user(&self, user: &str, role: Role, environments: &[&str]) {
-        self.slack_stranger(user);
+    pub(crate) async fn admit_slack_user(&self, user: &str, role: Role, environments: &[&str]) {
+        self.add_slack_account(user);
         let token = self.invite(user, role, environments).await;
-        self.stage.slack.dm(user, &format!("join {token}")).await.unwrap();
+        self.demo.slack.dm(user, &format!("join {token}")).await.unwrap();
         let direct = format!("D{user}");
-        self.slack_message(&direct, "You're in").await;
+        self.wait_for_slack_message(&direct, "You're in").await;
     }
 
-    pub(crate) async fn slack_editor(&self, user: &str) {
-        self.slack_user(user, Role::Editor, &["**"]).await;
+    pub(crate) async fn admit_slack_editor(&self, user: &str) {
+        self.admit_slack_user(user, Role::Editor, &["**"]).await;
     }
 
-    pub(crate) async fn telegram_user(&self, user: i64, role: Role, environments: &[&str]) {
+    pub(crate) async fn admit_telegram_user(&self, user: i64, role: Role, environments: &[&str]) {
         let token = self.invite(&format!("t{user}"), role, environments).await;
-        self.stage
+        self.demo
             .telegram
             .say(user, user, &format!("/start {token}"))
             .await;
-        self.telegram_message(user, "You're in").await;
+        self.wait_for_telegram_message(user, "You're in").await;
     }
 
-    pub(crate) async fn telegram_editor(&self, user: i64) {
-        self.telegram_user(user, Role::Editor, &["**"]).await;
+    pub(crate) async fn admit_telegram_editor(&self, user: i64) {
+        self.admit_telegram_user(user, Role::Editor, &["**"]).await;
     }
 
     pub(crate) async fn revoke(&self, which: &str) {
-        let request = Request::Revoke {
+        let request = AdminRequest::Revoke {
             which: which.to_owned(),
         };
-        let answer = self.operator(request).await;
-        assert!(matches!(answer, Answer::Revoked { .. }), "{answer:?}");
+        let answer = self.send_admin_request(request).await;
+        assert!(matches!(answer, AdminReply::Revoked { .. }), "{answer:?}");
     }
 
     pub(crate) async fn grant(&self, which: &str, role: Role, environments: &[&str]) {
@@ -122,66 +129,66 @@ impl TestApp {
             repositories: "*".to_owned(),
             environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
         };
-        let request = Request::Grant {
+        let request = AdminRequest::Grant {
             which: which.to_owned(),
             grant,
         };
-        let answer = self.operator(request).await;
-        assert!(matches!(answer, Answer::Granted { .. }), "{answer:?}");
+        let answer = self.send_admin_request(request).await;
+        assert!(matches!(answer, AdminReply::Granted { .. }), "{answer:?}");
     }
 
-    pub(crate) async fn operator(&self, request: Request) -> Answer {
-        self.stage.app.as_ref().unwrap().admin.answer(request).await
+    pub(crate) async fn send_admin_request(&self, request: AdminRequest) -> AdminReply {
+        self.demo.app.as_ref().unwrap().admin.answer(request).await
     }
 
     // Slack.
 
     /// Waits until the workspace shows something.
-    pub(crate) async fn slack<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
+    pub(crate) async fn wait_for_slack<T>(&self, what: &str, look: impl Fn(&SlackState) -> Option<T>) -> T {
         let started = std::time::Instant::now();
         while started.elapsed() < BOUND {
-            if let Some(found) = self.stage.slack.wait_until(&look).await {
+            if let Some(found) = self.demo.slack.wait_until(&look).await {
                 return found;
             }
         }
-        let shown = self.stage.slack.look(|state| {
-            let texts = state.messages.iter().map(visible);
+        let shown = self.demo.slack.with_state(|state| {
+            let texts = state.messages.iter().map(visible_text);
             texts.collect::<Vec<_>>().join("\n---\n")
         });
         panic!("Slack never showed {what}; it shows:\n{shown}");
     }
 
     /// Waits for a message of the bot in a channel.
-    pub(crate) async fn slack_message(&self, channel: &str, text: &str) -> Message {
-        self.slack(text, |state| {
-            let mut messages = state.messages.iter().filter(|message| is_bots(message));
+    pub(crate) async fn wait_for_slack_message(&self, channel: &str, text: &str) -> SlackMessage {
+        self.wait_for_slack(text, |state| {
+            let mut messages = state.messages.iter().filter(|message| is_from_bot(message));
             messages
-                .find(|message| message.channel == channel && visible(message).contains(text))
+                .find(|message| message.channel == channel && visible_text(message).contains(text))
                 .cloned()
         })
         .await
     }
 
     /// Waits for a message of the bot in a thread of the platform channel.
-    pub(crate) async fn slack_reply(&self, thread: &str, text: &str) -> Message {
-        self.slack(text, |state| {
+    pub(crate) async fn wait_for_slack_reply(&self, thread: &str, text: &str) -> SlackMessage {
+        self.wait_for_slack(text, |state| {
             let mut replies = state.replies(SLACK_CHANNEL, thread);
             replies
-                .find(|message| is_bots(message) && visible(message).contains(text))
+                .find(|message| is_from_bot(message) && visible_text(message).contains(text))
                 .cloned()
         })
         .await
     }
 
     /// Writes to the bot in the platform channel as somebody.
-    pub(crate) async fn say(&self, user: &str, words: &str) -> Said {
+    pub(crate) async fn say(&self, user: &str, words: &str) -> SentMessage {
         let words = format!("@drydock {words}");
-        self.stage.slack.say(user, SLACK_CHANNEL, &words).await.unwrap()
+        self.demo.slack.say(user, SLACK_CHANNEL, &words).await.unwrap()
     }
 
     /// Writes in a thread as somebody.
-    pub(crate) async fn say_in(&self, user: &str, thread: &str, words: &str) -> Said {
-        let slack = &self.stage.slack;
+    pub(crate) async fn say_in(&self, user: &str, thread: &str, words: &str) -> SentMessage {
+        let slack = &self.demo.slack;
         slack
             .reply_in_thread(user, SLACK_CHANNEL, thread, words)
             .await
@@ -191,72 +198,73 @@ impl TestApp {
     /// Asks in the platform channel as somebody; waits for the result.
     pub(crate) async fn ask(&self, user: &str, words: &str) -> SlackResult {
         let said = self.say(user, words).await;
-        self.nth_result(&said.ts, 1).await
+        self.wait_for_result(&said.ts, 1).await
     }
 
     /// Asks again in a thread as somebody; waits for the next result.
     pub(crate) async fn ask_in(&self, user: &str, thread: &str, words: &str) -> SlackResult {
         let before = self.results(thread).len();
         self.say_in(user, thread, words).await;
-        self.nth_result(thread, before + 1).await
+        self.wait_for_result(thread, before + 1).await
     }
 
     /// Waits for the n-th result of a thread, from 1.
-    pub(crate) async fn nth_result(&self, thread: &str, n: usize) -> SlackResult {
+    pub(crate) async fn wait_for_result(&self, thread: &str, n: usize) -> SlackResult {
         let message = self
-            .slack(&format!("result {n} in {thread}"), |state| {
+            .wait_for_slack(&format!("result {n} in {thread}"), |state| {
                 results_of(state, thread).nth(n - 1).cloned()
             })
             .await;
         SlackResult {
             thread: thread.to_owned(),
-            text: visible(&message),
+            text: visible_text(&message),
             message,
         }
     }
 
     /// The results of a thread so far.
     pub(crate) fn results(&self, thread: &str) -> Vec<String> {
-        self.stage
+        self.demo
             .slack
-            .look(|state| results_of(state, thread).map(visible).collect())
+            .with_state(|state| results_of(state, thread).map(visible_text).collect())
     }
 
     /// The messages of the bot in a thread, each message on one line.
-    pub(crate) fn written(&self, thread: &str) -> Vec<String> {
-        self.stage.slack.look(|state| {
+    pub(crate) fn thread_messages(&self, thread: &str) -> Vec<String> {
+        self.demo.slack.with_state(|state| {
             let replies = state.replies(SLACK_CHANNEL, thread);
-            let bots = replies.filter(|message| is_bots(message));
-            bots.map(|message| visible(message).replace('\n', " ")).collect()
+            let bots = replies.filter(|message| is_from_bot(message));
+            bots.map(|message| visible_text(message).replace('\n', " "))
+                .collect()
         })
     }
 
     /// Types `/drydock <words>` in the platform channel as somebody; returns what only they see.
-    pub(crate) async fn slash(&self, user: &str, words: &str) -> String {
-        let seen = self.whispers(user).len();
-        self.stage.slack.slash(user, SLACK_CHANNEL, words).await.unwrap();
-        self.next_whisper(user, seen).await
+    pub(crate) async fn run_slash_command(&self, user: &str, words: &str) -> String {
+        let seen = self.ephemeral_messages(user).len();
+        self.demo.slack.slash(user, SLACK_CHANNEL, words).await.unwrap();
+        self.wait_for_ephemeral(user, seen).await
     }
 
-    pub(crate) async fn next_whisper(&self, user: &str, seen: usize) -> String {
-        self.slack("a whisper", |state| {
+    pub(crate) async fn wait_for_ephemeral(&self, user: &str, seen: usize) -> String {
+        self.wait_for_slack("a whisper", |state| {
             let mut whispers = state.ephemerals.iter().filter(|message| message.user == user);
-            whispers.nth(seen).map(visible)
+            whispers.nth(seen).map(visible_text)
         })
         .await
     }
 
     /// The messages that only one person saw.
-    pub(crate) fn whispers(&self, user: &str) -> Vec<String> {
-        self.stage.slack.look(|state| {
+    pub(crate) fn ephemeral_messages(&self, user: &str) -> Vec<String> {
+        self.demo.slack.with_state(|state| {
             let whispers = state.ephemerals.iter().filter(|message| message.user == user);
-            whispers.map(visible).collect()
+            whispers.map(visible_text).collect()
         })
     }
 
     /// Waits until nothing is left to run, to write down or to deliver. A turn answers before the last of its
     /// recording is written, and gives its conversation back after that.
-    pub(crate) async fn until_idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
             + (SELECT count(*) FROM outbox WHERE done_at IS NULL)
             + (SELECT count(*) FROM conversation WHERE owner IS NOT NULL)";
@@ -269,28 +277,30 @@ impl TestApp {
     }
 
     /// Writes a command in a thread as somebody; returns the answer below it.
-    pub(crate) async fn command_in(&self, user: &str, thread: &str, words: &str) -> String {
+    pub(crate) async fn run_command_in(&self, user: &str, thread: &str, words: &str) -> String {
         // What an earlier message still brings is no answer to this one.
-        self.until_idle().await;
+        self.wait_until_idle().await;
         let seen = self
-            .stage
+            .demo
             .slack
-            .look(|state| state.replies(SLACK_CHANNEL, thread).count());
+            .with_state(|state| state.replies(SLACK_CHANNEL, thread).count());
         self.say_in(user, thread, words).await;
-        self.slack(words, |state| {
+        self.wait_for_slack(words, |state| {
             let news = state.replies(SLACK_CHANNEL, thread).skip(seen);
-            news.filter(|message| is_bots(message)).map(visible).next()
+            news.filter(|message| is_from_bot(message))
+                .map(visible_text)
+                .next()
         })
         .await
     }
 
     /// Returns all that the bot shows in Slack: messages, whispers and files.
-    pub(crate) fn slack_shows(&self) -> String {
-        self.stage.slack.look(|state| {
-            let messages = state.messages.iter().filter(|message| is_bots(message));
+    pub(crate) fn all_slack_output(&self) -> String {
+        self.demo.slack.with_state(|state| {
+            let messages = state.messages.iter().filter(|message| is_from_bot(message));
             let mut all: Vec<String> = messages
                 .chain(&state.ephemerals)
-                .map(|message| format!("{}\n{}", visible(message), message.request))
+                .map(|message| format!("{}\n{}", visible_text(message), message.request))
                 .collect();
             all.extend(
                 state
@@ -305,41 +315,41 @@ impl TestApp {
     // Telegram.
 
     /// Waits until Telegram shows something.
-    pub(crate) async fn telegram<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
-        self.stage.telegram.wait_until(BOUND, |_| look().is_some()).await;
+    pub(crate) async fn wait_for_telegram<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+        self.demo.telegram.wait_until(BOUND, |_| look().is_some()).await;
         look().unwrap_or_else(|| panic!("Telegram never showed {what}"))
     }
 
     /// Waits for a message of the bot in a chat.
-    pub(crate) async fn telegram_message(&self, chat: i64, text: &str) -> Posted {
-        self.telegram(text, || {
-            let messages = self.stage.telegram.messages(chat);
+    pub(crate) async fn wait_for_telegram_message(&self, chat: i64, text: &str) -> PostedMessage {
+        self.wait_for_telegram(text, || {
+            let messages = self.demo.telegram.messages(chat);
             messages.into_iter().find(|posted| posted.text.contains(text))
         })
         .await
     }
 
     /// Asks the bot alone as somebody; waits for the result.
-    pub(crate) async fn ask_telegram(&self, user: i64, words: &str) -> Posted {
+    pub(crate) async fn ask_telegram(&self, user: i64, words: &str) -> PostedMessage {
         let seen = self.telegram_results(user).len();
-        self.stage.telegram.say(user, user, words).await;
-        self.telegram(words, || self.telegram_results(user).into_iter().nth(seen))
+        self.demo.telegram.say(user, user, words).await;
+        self.wait_for_telegram(words, || self.telegram_results(user).into_iter().nth(seen))
             .await
     }
 
     /// The results in a chat so far.
-    pub(crate) fn telegram_results(&self, chat: i64) -> Vec<Posted> {
-        let mut messages = self.stage.telegram.messages(chat);
+    pub(crate) fn telegram_results(&self, chat: i64) -> Vec<PostedMessage> {
+        let mut messages = self.demo.telegram.messages(chat);
         messages.retain(|posted| posted.text.contains(FOOTER));
         messages
     }
 
     /// Writes a command to the bot alone as somebody; returns the answer.
-    pub(crate) async fn telegram_command(&self, user: i64, words: &str) -> String {
-        let seen = self.stage.telegram.messages(user).len();
-        self.stage.telegram.say(user, user, words).await;
-        self.telegram(words, || {
-            let news = self.stage.telegram.messages(user).into_iter().nth(seen);
+    pub(crate) async fn run_telegram_command(&self, user: i64, words: &str) -> String {
+        let seen = self.demo.telegram.messages(user).len();
+        self.demo.telegram.say(user, user, words).await;
+        self.wait_for_telegram(words, || {
+            let news = self.demo.telegram.messages(user).into_iter().nth(seen);
             news.map(|posted| posted.text)
         })
         .await
@@ -347,18 +357,18 @@ impl TestApp {
 
     // The model.
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.stage.model.asked()
+    pub(crate) fn model_requests(&self) -> Vec<ModelRequest> {
+        self.demo.model.requests()
     }
 
     /// Waits until the model was asked so often; by then the gateway waits for its answer.
-    pub(crate) async fn until_asked(&self, count: usize) {
+    pub(crate) async fn wait_for_model_requests(&self, count: usize) {
         let started = std::time::Instant::now();
-        while self.asked().len() < count {
+        while self.model_requests().len() < count {
             assert!(
                 started.elapsed() < BOUND,
                 "the model was asked {} times",
-                self.asked().len()
+                self.model_requests().len()
             );
             // The emulator offers nothing to wait for; a poll is bounded and ends as soon as it can.
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -369,22 +379,22 @@ impl TestApp {
 
     /// The same in a workspace that does not let the bot read.
     pub(crate) async fn without_history(mut self) -> Self {
-        self.stage.slack.withdraw("channels:history");
+        self.demo.slack.withdraw("channels:history");
         self.restart().await;
         self
     }
 
     /// Stops the gateway and starts it again on the same data.
     pub(crate) async fn restart(&mut self) {
-        self.stage.stop().await;
-        self.stage.start().await.unwrap();
+        self.demo.stop().await;
+        self.demo.start().await.unwrap();
     }
 
     /// Starts the stopped gateway with another configuration, and waits until it is ready.
     pub(crate) async fn start_with(&mut self, config: Config) {
         let app = App::start(config, super::world::world::<0>()).await.unwrap();
         let url = format!("http://{}/readyz", app.address);
-        self.stage.app = Some(app);
+        self.demo.app = Some(app);
         let started = std::time::Instant::now();
         while !reqwest_client()
             .get(&url)
@@ -401,14 +411,14 @@ impl TestApp {
 
     /// The answer of `/readyz`.
     pub(crate) async fn readyz(&self) -> (u16, String) {
-        let answer = reqwest_client().get(format!("{}/readyz", self.stage.url()));
+        let answer = reqwest_client().get(format!("{}/readyz", self.demo.url()));
         let answer = answer.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
     /// Sends any request to the gateway: status and body.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
-        let mut request = reqwest_client().post(format!("{}{path}", self.stage.url()));
+        let mut request = reqwest_client().post(format!("{}{path}", self.demo.url()));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -423,7 +433,7 @@ impl TestApp {
 
     /// The answer to a probe: status and body.
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
-        let request = reqwest_client().get(format!("{}{path}", self.stage.url()));
+        let request = reqwest_client().get(format!("{}{path}", self.demo.url()));
         let mut answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
         let mut text = Vec::new();
@@ -447,31 +457,31 @@ impl TestApp {
     }
 
     /// Changes the database behind the gateway's back.
-    pub(crate) fn sabotage(&self, statement: &str) {
+    pub(crate) fn alter_database(&self, statement: &str) {
         let database = Connection::open(self.database_file()).unwrap();
         database.busy_timeout(BOUND).unwrap();
         database.execute_batch(statement).unwrap();
     }
 
     /// The audit log's lines that contain a text.
-    pub(crate) fn audited(&self, text: &str) -> Vec<String> {
+    pub(crate) fn audit_lines_with(&self, text: &str) -> Vec<String> {
         let mut lines = self.column("SELECT line FROM audit ORDER BY id");
         lines.retain(|line| line.contains(text));
         lines
     }
 
     /// Waits until the audit log has a line with this text; it is written behind the answer.
-    pub(crate) async fn until_audited(&self, text: &str) {
+    pub(crate) async fn wait_for_audit_line(&self, text: &str) {
         let started = std::time::Instant::now();
-        while self.audited(text).is_empty() {
+        while self.audit_lines_with(text).is_empty() {
             assert!(started.elapsed() < BOUND, "nothing audited says `{text}`");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// Recordings: file names and contents.
-    pub(crate) fn sessions(&self) -> Vec<(String, String)> {
-        let Ok(entries) = std::fs::read_dir(self.stage.data().join("sessions")) else {
+    pub(crate) fn recordings(&self) -> Vec<(String, String)> {
+        let Ok(entries) = std::fs::read_dir(self.demo.data().join("sessions")) else {
             return Vec::new();
         };
         let files = entries.map(|entry| {
@@ -483,9 +493,9 @@ impl TestApp {
     }
 
     /// Every byte below the data directory, for looking for what must not be there.
-    pub(crate) fn data_holds(&self, needle: &str) -> Vec<String> {
+    pub(crate) fn data_files_with(&self, needle: &str) -> Vec<String> {
         let mut found = Vec::new();
-        let mut directories = vec![self.stage.data()];
+        let mut directories = vec![self.demo.data()];
         while let Some(directory) = directories.pop() {
             for entry in std::fs::read_dir(directory).unwrap() {
                 let entry = entry.unwrap();
@@ -504,7 +514,7 @@ impl TestApp {
     }
 
     fn database_file(&self) -> std::path::PathBuf {
-        self.stage.data().join("drydock.db")
+        self.demo.data().join("drydock.db")
     }
 
     fn database(&self) -> Connection {
@@ -515,7 +525,7 @@ impl TestApp {
     }
 
     fn problems(&self) -> Vec<String> {
-        let stage = &self.stage;
+        let stage = &self.demo;
         let mut problems = stage.slack.problems();
         problems.extend(stage.telegram.problems());
         problems.extend(stage.model.problems());
@@ -571,18 +581,18 @@ impl Drop for TestApp {
 }
 
 /// The text that a person reads in a Slack message.
-pub(crate) fn visible(message: &Message) -> String {
+pub(crate) fn visible_text(message: &SlackMessage) -> String {
     message.visible().join("\n")
 }
 
-fn is_bots(message: &Message) -> bool {
+fn is_from_bot(message: &SlackMessage) -> bool {
     !message.request.is_null()
 }
 
-fn results_of<'a>(state: &'a State, thread: &'a str) -> impl Iterator<Item = &'a Message> {
+fn results_of<'a>(state: &'a SlackState, thread: &'a str) -> impl Iterator<Item = &'a SlackMessage> {
     state
         .replies(SLACK_CHANNEL, thread)
-        .filter(|message| is_bots(message) && visible(message).contains(FOOTER))
+        .filter(|message| is_from_bot(message) && visible_text(message).contains(FOOTER))
 }
 
 fn reqwest_client() -> reqwest::Client {
@@ -590,9 +600,11 @@ fn reqwest_client() -> reqwest::Client {
 }
 
 /// The number of a request's step in its turn, from 0.
-pub(crate) fn step(asked: &Asked) -> usize {
+pub(crate) fn step_number(asked: &ModelRequest) -> usize {
     let words = asked.messages.iter().rposition(|message| {
-        message.role == AskedRole::User && !message.text.is_empty() && !message.text.starts_with(SENT_BACK)
+        message.role == RequestRole::User
+            && !message.text.is_empty()
+            && !message.text.starts_with(REMARK_PREFIX)
     });
     let after = asked.messages.len() - words.map_or(asked.messages.len(), |index| index + 1);
     after / 2

@@ -1,9 +1,11 @@
 //! Evaluations in the real jail: the program itself is the sandbox worker.
 
 use crate::support::built::built;
-use drydock::jsonnet::{Entry, EvalError, EvalLimits, Evaluated, Evaluator, Request, SecondOpinionWanted};
-use drydock::model::{FileChange, FileVersion, Mode, RepoPath};
-use drydock::sandbox::{LayerName, Program};
+use drydock::jsonnet::{
+    CrossCheckMode, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation, Evaluator,
+};
+use drydock::model::{FileChange, FileMode, FileVersion, RepoPath};
+use drydock::sandbox::{LayerName, ProgramPath};
 use drydock::workspace::{Match, Tree, TreeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Files that are there and cannot be changed.
 #[derive(Debug, Default)]
-pub(crate) struct Files(BTreeMap<RepoPath, bytes::Bytes>);
+pub(crate) struct TestTree(BTreeMap<RepoPath, bytes::Bytes>);
 
-impl Files {
-    pub(crate) fn of<const N: usize>(files: [(&str, &str); N]) -> Arc<dyn Tree> {
+impl TestTree {
+    pub(crate) fn from_texts<const N: usize>(files: [(&str, &str); N]) -> Arc<dyn Tree> {
         Self::from_pairs(files.into_iter().map(|(name, text)| (path(name), text)))
     }
 
@@ -35,11 +37,11 @@ impl Files {
     }
 }
 
-impl Tree for Files {
+impl Tree for TestTree {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
         if let Some(content) = self.0.get(path) {
             let content = content.clone();
-            let mode = Mode::Regular;
+            let mode = FileMode::Regular;
             return Ok(FileVersion { content, mode });
         }
         let below = format!("{path}/");
@@ -67,7 +69,7 @@ impl Tree for Files {
         panic!("an evaluation deletes `{path}`")
     }
 
-    fn below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
         let below = match directory {
             "" => String::new(),
             directory => format!("{directory}/"),
@@ -76,7 +78,7 @@ impl Tree for Files {
         Ok(files.cloned().collect())
     }
 
-    fn stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         panic!("an evaluation looks at `{path}` unfollowed")
     }
 
@@ -104,19 +106,19 @@ pub(crate) fn path(text: &str) -> RepoPath {
 }
 
 /// The program these tests belong to.
-pub(crate) fn program() -> Program {
-    Program::at(built())
+pub(crate) fn program() -> ProgramPath {
+    ProgramPath::at(built())
 }
 
 pub(crate) fn evaluator(limits: EvalLimits) -> Evaluator {
-    Evaluator::with(program(), limits, LayerName::ALL.to_vec()).expect("an evaluator")
+    Evaluator::for_program(program(), limits, LayerName::ALL.to_vec()).expect("an evaluator")
 }
 
 /// A request for a text, named as a file in the root.
-pub(crate) fn snippet(text: &str) -> Request {
-    Request {
-        tree: Files::of([]),
-        entry: Entry::Snippet {
+pub(crate) fn snippet_request(text: &str) -> EvalRequest {
+    EvalRequest {
+        tree: TestTree::from_texts([]),
+        entry: EntryPoint::Snippet {
             name: path("main.jsonnet"),
             text: text.to_owned(),
         },
@@ -124,25 +126,28 @@ pub(crate) fn snippet(text: &str) -> Request {
         ext_code: BTreeMap::new(),
         tla_code: BTreeMap::new(),
         max_stack: 0,
-        second_opinion: SecondOpinionWanted::No,
+        cross_check: CrossCheckMode::Off,
     }
 }
 
 /// A request for a file of a tree.
-pub(crate) fn file(tree: Arc<dyn Tree>, name: &str) -> Request {
-    Request {
+pub(crate) fn file_request(tree: Arc<dyn Tree>, name: &str) -> EvalRequest {
+    EvalRequest {
         tree,
-        entry: Entry::File(path(name)),
-        ..snippet("")
+        entry: EntryPoint::File(path(name)),
+        ..snippet_request("")
     }
 }
 
-pub(crate) async fn evaluate(evaluator: &Evaluator, request: Request) -> Result<Evaluated, EvalError> {
+pub(crate) async fn evaluate(evaluator: &Evaluator, request: EvalRequest) -> Result<Evaluation, EvalError> {
     evaluator.evaluate(request, &CancellationToken::new()).await
 }
 
 /// The value, as text.
-pub(crate) async fn value(evaluator: &Evaluator, request: Request) -> Result<String, EvalError> {
+pub(crate) async fn evaluate_to_json(
+    evaluator: &Evaluator,
+    request: EvalRequest,
+) -> Result<String, EvalError> {
     let evaluated = evaluate(evaluator, request).await?;
     Ok(String::from_utf8(evaluated.json.to_vec()).expect("JSON is UTF-8"))
 }

@@ -11,15 +11,15 @@ const HELD_MAX: Duration = Duration::from_secs(120);
 
 /// The answer for one path.
 #[derive(Clone, Debug)]
-pub(crate) enum Sent {
+pub(crate) enum FileResponse {
     /// A file.
     File(Vec<u8>),
     /// The same, called a page that was compressed on its way.
-    Page(Vec<u8>),
+    EncodedFile(Vec<u8>),
     /// A redirect.
-    To(String),
+    Redirect(String),
     /// A head that promises so many bytes, and then less than that, and nothing more.
-    Begun(u64, Vec<u8>),
+    Truncated(u64, Vec<u8>),
     /// A file of which so many bytes come at once, and the rest when it is let go.
     Held(Vec<u8>, usize),
 }
@@ -29,9 +29,9 @@ pub(crate) enum Sent {
 pub(crate) struct FileHost {
     /// `http://127.0.0.1:port/`
     pub(crate) address: String,
-    sent: Arc<Mutex<BTreeMap<String, Sent>>>,
-    asked: Arc<Mutex<Vec<String>>>,
-    is_let_go: Arc<(Mutex<bool>, Condvar)>,
+    responses: Arc<Mutex<BTreeMap<String, FileResponse>>>,
+    requests: Arc<Mutex<Vec<String>>>,
+    released: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl FileHost {
@@ -39,9 +39,9 @@ impl FileHost {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let host = Self {
             address: format!("http://{}/", listener.local_addr().expect("its address")),
-            sent: Arc::default(),
-            asked: Arc::default(),
-            is_let_go: Arc::default(),
+            responses: Arc::default(),
+            requests: Arc::default(),
+            released: Arc::default(),
         };
         let serving = host.clone();
         std::thread::spawn(move || {
@@ -54,33 +54,33 @@ impl FileHost {
     }
 
     /// Serves something at a path with its query.
-    pub(crate) fn put(&self, target: &str, sent: Sent) {
-        self.sent
+    pub(crate) fn serve_response(&self, target: &str, sent: FileResponse) {
+        self.responses
             .lock()
             .expect("the answers")
             .insert(target.to_owned(), sent);
     }
 
     /// Serves a file there.
-    pub(crate) fn file(&self, target: &str, content: impl Into<Vec<u8>>) {
-        self.put(target, Sent::File(content.into()));
+    pub(crate) fn serve_file(&self, target: &str, content: impl Into<Vec<u8>>) {
+        self.serve_response(target, FileResponse::File(content.into()));
     }
 
     /// Lets go of what is held back, and holds nothing back any more.
-    pub(crate) fn let_go(&self) {
-        let (is_let_go, changed) = &*self.is_let_go;
+    pub(crate) fn release_held(&self) {
+        let (is_let_go, changed) = &*self.released;
         *is_let_go.lock().expect("the gate") = true;
         changed.notify_all();
     }
 
     /// Serves nothing any more.
-    pub(crate) fn clear(&self) {
-        self.sent.lock().expect("the answers").clear();
+    pub(crate) fn remove_all(&self) {
+        self.responses.lock().expect("the answers").clear();
     }
 
     /// Returns the requests since the last time.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().expect("the requests"))
+    pub(crate) fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.requests.lock().expect("the requests"))
     }
 
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
@@ -88,33 +88,33 @@ impl FileHost {
         let first = head.next().transpose()?.unwrap_or_default();
         while head.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
         let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
-        let sent = self.sent.lock().expect("the answers").get(&target).cloned();
-        self.asked.lock().expect("the requests").push(target);
+        let sent = self.responses.lock().expect("the answers").get(&target).cloned();
+        self.requests.lock().expect("the requests").push(target);
         match sent {
             None => write!(
                 stream,
                 "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             ),
-            Some(Sent::To(location)) => write!(
+            Some(FileResponse::Redirect(location)) => write!(
                 stream,
                 "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             ),
-            Some(Sent::File(content)) => found(&mut stream, content.len() as u64, "", &content),
-            Some(Sent::Page(content)) => {
+            Some(FileResponse::File(content)) => write_ok(&mut stream, content.len() as u64, "", &content),
+            Some(FileResponse::EncodedFile(content)) => {
                 let encoding = "Content-Encoding: gzip\r\n";
-                found(&mut stream, content.len() as u64, encoding, &content)
+                write_ok(&mut stream, content.len() as u64, encoding, &content)
             }
-            Some(Sent::Begun(bytes, content)) => {
-                found(&mut stream, bytes, "", &content)?;
+            Some(FileResponse::Truncated(bytes, content)) => {
+                write_ok(&mut stream, bytes, "", &content)?;
                 // Whoever waits has to give up.
                 let mut rest = BufReader::new(stream).lines();
                 while rest.next().is_some_and(|line| line.is_ok()) {}
                 Ok(())
             }
-            Some(Sent::Held(content, at)) => {
+            Some(FileResponse::Held(content, at)) => {
                 let (begun, rest) = content.split_at(at);
-                found(&mut stream, content.len() as u64, "", begun)?;
-                let (is_let_go, changed) = &*self.is_let_go;
+                write_ok(&mut stream, content.len() as u64, "", begun)?;
+                let (is_let_go, changed) = &*self.released;
                 let held = is_let_go.lock().expect("the gate");
                 let held = changed.wait_timeout_while(held, HELD_MAX, |is_let_go| !*is_let_go);
                 drop(held);
@@ -124,7 +124,7 @@ impl FileHost {
     }
 }
 
-fn found(stream: &mut TcpStream, bytes: u64, more: &str, content: &[u8]) -> std::io::Result<()> {
+fn write_ok(stream: &mut TcpStream, bytes: u64, more: &str, content: &[u8]) -> std::io::Result<()> {
     write!(
         stream,
         "HTTP/1.1 200 OK\r\n{more}Content-Length: {bytes}\r\nConnection: close\r\n\r\n"

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct GitServer {
     /// `http://127.0.0.1:port/`
     pub(crate) address: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerMode>>,
 }
 
 /// The treatment of connections by the server.
-enum State {
+enum ServerMode {
     Up,
     /// Closes them at once.
     Down,
@@ -31,14 +31,14 @@ impl GitServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/", listener.local_addr().expect("its address"));
         let directory = directory.to_owned();
-        let state = Arc::new(Mutex::new(State::Up));
+        let state = Arc::new(Mutex::new(ServerMode::Up));
         let now = Arc::clone(&state);
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 match &mut *now.lock().unwrap() {
-                    State::Up => {}
-                    State::Down => continue,
-                    State::Hanging(held) => {
+                    ServerMode::Up => {}
+                    ServerMode::Down => continue,
+                    ServerMode::Hanging(held) => {
                         held.push(stream);
                         continue;
                     }
@@ -51,17 +51,17 @@ impl GitServer {
 
     /// Closes every connection from now on.
     pub(crate) fn down(&self) {
-        *self.state.lock().unwrap() = State::Down;
+        *self.state.lock().unwrap() = ServerMode::Down;
     }
 
     /// Answers nobody from now on, and closes no connection.
     pub(crate) fn hang(&self) {
-        *self.state.lock().unwrap() = State::Hanging(Vec::new());
+        *self.state.lock().unwrap() = ServerMode::Hanging(Vec::new());
     }
 
     /// Serves again; connections that hang are closed.
     pub(crate) fn up(&self) {
-        *self.state.lock().unwrap() = State::Up;
+        *self.state.lock().unwrap() = ServerMode::Up;
     }
 }
 

@@ -13,14 +13,14 @@ thread_local! {
 }
 
 /// Captures what this thread logs until it is dropped.
-pub(crate) struct Log(());
+pub(crate) struct LogCapture(());
 
-impl Log {
+impl LogCapture {
     pub(crate) fn capture() -> Self {
         STARTED.call_once(|| {
             let lines = tracing_subscriber::fmt::layer()
                 .with_ansi(false)
-                .with_writer(|| Writer)
+                .with_writer(|| LogWriter)
                 .with_filter(dynamic_filter_fn(|_, _| CAPTURED.with_borrow(Option::is_some)));
             let registry = tracing_subscriber::registry().with(lines);
             tracing::subscriber::set_global_default(registry).unwrap();
@@ -35,15 +35,15 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for LogCapture {
     fn drop(&mut self) {
         CAPTURED.set(None);
     }
 }
 
-struct Writer;
+struct LogWriter;
 
-impl Write for Writer {
+impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         CAPTURED.with_borrow_mut(|lines| {
             if let Some(lines) = lines {

@@ -12,6 +12,6 @@ pub(crate) mod require;
 pub(crate) mod shell;
 pub(crate) mod sign;
 pub(crate) mod source;
-pub(crate) mod stranger;
+pub(crate) mod third_party_emulator;
 pub(crate) mod telegram_proxy;
 pub(crate) mod world;

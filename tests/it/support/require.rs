@@ -32,7 +32,7 @@ impl Component {
 
 /// A component by name, or `None` after one line that says how to get it.
 pub(crate) fn component(name: &str) -> Option<Component> {
-    let (probe, what, how) = known(name);
+    let (probe, what, how) = requirement(name);
     let works = Command::new(probe[0])
         .args(&probe[1..])
         .stdin(Stdio::null())
@@ -59,7 +59,7 @@ pub(crate) fn component(name: &str) -> Option<Component> {
 }
 
 /// Returns how to find out that a component works, what it is, and how to install it.
-fn known(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
+fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
     match name {
         "git" => (&["git", "--version"], "git", "apt-get install git"),
         "strace" => (

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 
 /// Tests on files of many megabytes take turns: beside each other, on few cores, each would take longer than it may.
-pub(crate) static OF_LARGE_FILES: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+pub(crate) static LARGE_FILE_LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// A home with a work tree in it.
 pub(crate) struct Shell {
@@ -23,13 +23,13 @@ pub(crate) struct Shell {
 
 /// The output of a program, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProgramOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ended {
+impl ProgramOutput {
     /// Standard output as one JSON value.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -83,7 +83,7 @@ impl Shell {
     }
 
     /// Names of what is left below the temporary directory.
-    pub(crate) fn left_over(&self) -> Vec<String> {
+    pub(crate) fn leftover_files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.home.path().join("tmp")).unwrap();
         entries
             .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
@@ -111,12 +111,12 @@ impl Shell {
     }
 
     /// Runs the program to its end.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
-        ended(self.drydock(arguments))
+    pub(crate) fn run(&self, arguments: &[&str]) -> ProgramOutput {
+        run_to_end(self.drydock(arguments))
     }
 
     /// Runs the program with this standard input.
-    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> ProgramOutput {
         let mut running = self.start(arguments);
         running.type_bytes(input.as_ref());
         running.close_input();
@@ -124,40 +124,40 @@ impl Shell {
     }
 
     /// Starts the program with pipes.
-    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running::start(self.drydock(arguments))
+    pub(crate) fn start(&self, arguments: &[&str]) -> RunningProgram {
+        RunningProgram::start(self.drydock(arguments))
     }
 }
 
 /// Runs a command to its end.
-pub(crate) fn ended(command: Command) -> Ended {
-    let mut running = Running::start(command);
+pub(crate) fn run_to_end(command: Command) -> ProgramOutput {
+    let mut running = RunningProgram::start(command);
     running.close_input();
     running.end()
 }
 
 /// Runs a command to its end, with this standard input.
-pub(crate) fn ended_with_input(command: Command, input: &str) -> Ended {
-    let mut running = Running::start(command);
+pub(crate) fn run_to_end_with_input(command: Command, input: &str) -> ProgramOutput {
+    let mut running = RunningProgram::start(command);
     running.type_bytes(input.as_bytes());
     running.close_input();
     running.end()
 }
 
 /// A program that runs. It is killed when a test fails.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     child: Child,
-    out: Lines,
-    err: Lines,
+    out: LineStream,
+    err: LineStream,
 }
 
 /// Lines of a stream, as they come.
-struct Lines {
+struct LineStream {
     receiver: mpsc::Receiver<String>,
     text: String,
 }
 
-impl Lines {
+impl LineStream {
     fn of(stream: impl Read + Send + 'static) -> Self {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
@@ -199,15 +199,15 @@ impl Lines {
     }
 }
 
-impl Running {
+impl RunningProgram {
     pub(crate) fn start(mut command: Command) -> Self {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let out = Lines::of(child.stdout.take().unwrap());
-        let err = Lines::of(child.stderr.take().unwrap());
+        let out = LineStream::of(child.stdout.take().unwrap());
+        let err = LineStream::of(child.stderr.take().unwrap());
         Self { child, out, err }
     }
 
@@ -231,12 +231,12 @@ impl Running {
     }
 
     /// Waits for a line of standard output.
-    pub(crate) fn out_until(&mut self, wanted: &str) -> String {
+    pub(crate) fn wait_for_stdout_line(&mut self, wanted: &str) -> String {
         self.out.until(wanted, &mut self.child)
     }
 
     /// Waits for a line of standard error.
-    pub(crate) fn err_until(&mut self, wanted: &str) -> String {
+    pub(crate) fn wait_for_stderr_line(&mut self, wanted: &str) -> String {
         self.err.until(wanted, &mut self.child)
     }
 
@@ -261,7 +261,7 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> ProgramOutput {
         let (out, err) = (self.out.rest(), self.err.rest());
         let deadline = Instant::now() + BOUND;
         let status = loop {
@@ -271,7 +271,7 @@ impl Running {
                 None => std::thread::yield_now(),
             }
         };
-        Ended {
+        ProgramOutput {
             code: status.code(),
             out,
             err,
@@ -279,7 +279,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -326,13 +326,13 @@ pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
 }
 
 /// An emulated model on a runtime of its own, so that tests may block.
-pub(crate) struct Model {
+pub(crate) struct BlockingModel {
     runtime: tokio::runtime::Runtime,
     emulator: Option<drydock::emulator::model::ModelEmulator>,
 }
 
-impl Model {
-    pub(crate) fn start(script: impl drydock::emulator::model::Script + 'static) -> Self {
+impl BlockingModel {
+    pub(crate) fn start(script: impl drydock::emulator::model::AnswerScript + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -355,8 +355,8 @@ impl Model {
         self.emulator().url().to_owned()
     }
 
-    pub(crate) fn asked(&self) -> Vec<drydock::emulator::model::Asked> {
-        self.emulator().asked()
+    pub(crate) fn asked(&self) -> Vec<drydock::emulator::model::ModelRequest> {
+        self.emulator().requests()
     }
 
     /// Waits until so many requests were made.
@@ -369,7 +369,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for BlockingModel {
     fn drop(&mut self) {
         let Some(emulator) = self.emulator.take() else {
             return;

@@ -2,8 +2,8 @@
 //! clock of its own, because tests run side by side.
 
 use super::built::built;
-pub(crate) use drydock::app::World;
-use drydock::sandbox::Program;
+pub(crate) use drydock::app::Host;
+use drydock::sandbox::ProgramPath;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -20,18 +20,18 @@ static MOVED_SECONDS: [AtomicI64; CLOCKS] = [const { AtomicI64::new(0) }; CLOCKS
 static DRAWN: AtomicU64 = AtomicU64::new(0);
 
 /// The world with clock number `CLOCK`.
-pub(crate) fn world<const CLOCK: usize>() -> World {
-    World {
+pub(crate) fn world<const CLOCK: usize>() -> Host {
+    Host {
         now: now::<CLOCK>,
         random,
         program,
-        stand_ins: &[],
+        host_overrides: &[],
     }
 }
 
 /// Returns the program that runs in the jail: the one that was built for these tests, which are another one.
-pub(crate) fn program() -> Program {
-    Program::at(built())
+pub(crate) fn program() -> ProgramPath {
+    ProgramPath::at(built())
 }
 
 /// Moves clock number `CLOCK` forward.

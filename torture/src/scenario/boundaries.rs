@@ -1,19 +1,19 @@
 //! The end of the process before and after each durable boundary, one world each; what a person said meanwhile is
 //! answered after the next start.
 
-use super::Cx;
-use super::directed::{POINT_MAX, Stage, crashed};
-use crate::explain::Verb;
-use crate::talk::By;
+use super::ScenarioContext;
+use super::directed::{DirectedTestbed, POINT_MAX, restart_after_crash};
+use crate::conversation::CommandInput;
+use crate::explain::CommandKind;
 use crate::tally::Tally;
-use crate::world::{Plan, World};
+use crate::testbed::{Testbed, TestbedOptions};
 use std::time::Duration;
 
 /// The event by which a point is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PointTrigger {
     /// A message, a command and a patch.
-    Talk,
+    Conversation,
     /// A start.
     Start,
     /// The first start, which makes the database.
@@ -21,72 +21,76 @@ enum Way {
     /// An orderly stop.
     Stop,
     /// Many messages.
-    Much,
+    ManyMessages,
 }
 
 /// Every point, as docs/reliability.md lists them.
-const POINTS: [(&str, Way); 45] = [
-    ("B1:before", Way::Talk),
-    ("B1:after", Way::Talk),
-    ("B2:before", Way::Talk),
-    ("B3:before", Way::Talk),
-    ("B4:before", Way::Talk),
-    ("B4:after", Way::Talk),
-    ("B5:before", Way::Talk),
-    ("B6:before", Way::Talk),
-    ("B6:after", Way::Talk),
-    ("B7:before", Way::Talk),
-    ("B7:after", Way::Talk),
-    ("B8:before", Way::Talk),
-    ("B9:before", Way::Talk),
-    ("B10:before", Way::Talk),
-    ("B10:after", Way::Talk),
-    ("B11:before", Way::Talk),
-    ("B11:after", Way::Talk),
-    ("B12:before", Way::Talk),
-    ("B12:after", Way::Talk),
-    ("B16:before", Way::Talk),
-    ("B16:after", Way::Talk),
-    ("B17:before", Way::Talk),
-    ("B17:after", Way::Talk),
-    ("B18:before", Way::Talk),
-    ("B18:after", Way::Talk),
-    ("B19:before", Way::Talk),
-    ("B20:before", Way::Talk),
-    ("B21:before", Way::Talk),
-    ("B21:after", Way::Talk),
-    ("B22:before", Way::Talk),
-    ("B22:after", Way::Talk),
-    ("B23:before", Way::Much),
-    ("B23:after", Way::Much),
-    ("B24:before", Way::Start),
-    ("B24:after", Way::Start),
-    ("B26:before", Way::FirstStart),
-    ("B26:after", Way::FirstStart),
-    ("B28:before", Way::Stop),
-    ("B28:after", Way::Stop),
-    ("effect:before", Way::Talk),
-    ("effect:after", Way::Talk),
-    ("answer:before", Way::Talk),
-    ("answer:after", Way::Talk),
-    ("recovery:before", Way::Start),
-    ("recovery:after", Way::Start),
+const POINTS: [(&str, PointTrigger); 45] = [
+    ("B1:before", PointTrigger::Conversation),
+    ("B1:after", PointTrigger::Conversation),
+    ("B2:before", PointTrigger::Conversation),
+    ("B3:before", PointTrigger::Conversation),
+    ("B4:before", PointTrigger::Conversation),
+    ("B4:after", PointTrigger::Conversation),
+    ("B5:before", PointTrigger::Conversation),
+    ("B6:before", PointTrigger::Conversation),
+    ("B6:after", PointTrigger::Conversation),
+    ("B7:before", PointTrigger::Conversation),
+    ("B7:after", PointTrigger::Conversation),
+    ("B8:before", PointTrigger::Conversation),
+    ("B9:before", PointTrigger::Conversation),
+    ("B10:before", PointTrigger::Conversation),
+    ("B10:after", PointTrigger::Conversation),
+    ("B11:before", PointTrigger::Conversation),
+    ("B11:after", PointTrigger::Conversation),
+    ("B12:before", PointTrigger::Conversation),
+    ("B12:after", PointTrigger::Conversation),
+    ("B16:before", PointTrigger::Conversation),
+    ("B16:after", PointTrigger::Conversation),
+    ("B17:before", PointTrigger::Conversation),
+    ("B17:after", PointTrigger::Conversation),
+    ("B18:before", PointTrigger::Conversation),
+    ("B18:after", PointTrigger::Conversation),
+    ("B19:before", PointTrigger::Conversation),
+    ("B20:before", PointTrigger::Conversation),
+    ("B21:before", PointTrigger::Conversation),
+    ("B21:after", PointTrigger::Conversation),
+    ("B22:before", PointTrigger::Conversation),
+    ("B22:after", PointTrigger::Conversation),
+    ("B23:before", PointTrigger::ManyMessages),
+    ("B23:after", PointTrigger::ManyMessages),
+    ("B24:before", PointTrigger::Start),
+    ("B24:after", PointTrigger::Start),
+    ("B26:before", PointTrigger::FirstStart),
+    ("B26:after", PointTrigger::FirstStart),
+    ("B28:before", PointTrigger::Stop),
+    ("B28:after", PointTrigger::Stop),
+    ("effect:before", PointTrigger::Conversation),
+    ("effect:after", PointTrigger::Conversation),
+    ("answer:before", PointTrigger::Conversation),
+    ("answer:after", PointTrigger::Conversation),
+    ("recovery:before", PointTrigger::Start),
+    ("recovery:after", PointTrigger::Start),
 ];
 
 /// Worlds at a time: each mostly waits.
 const AT_ONCE: usize = 6;
 /// Tasks that fill the log of the database.
-const MUCH: usize = 14;
+const MANY_TASKS: usize = 14;
 
-pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let Some(binary) = cx.points() else {
         return Ok(cx.needs_points());
     };
     let passes = cx.lane().either(1, 3);
-    let all: Vec<(String, Way)> = POINTS
+    let all: Vec<(String, PointTrigger)> = POINTS
         .iter()
         .flat_map(|(point, way)| {
-            let passes = if *way == Way::Talk { passes } else { 1 };
+            let passes = if *way == PointTrigger::Conversation {
+                passes
+            } else {
+                1
+            };
             (1..=passes).map(move |pass| (format!("{point}:{pass}"), *way))
         })
         .collect();
@@ -94,7 +98,7 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     for some in all.chunks(AT_ONCE) {
         let running = some
             .iter()
-            .map(|(point, way)| Box::pin(at(cx, binary.clone(), point, *way)));
+            .map(|(point, way)| Box::pin(crash_at(cx, binary.clone(), point, *way)));
         let done = futures_util::future::join_all(running).await;
         for world in done {
             tally.add(world?);
@@ -104,59 +108,68 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 }
 
 /// Tries the end of the process at one point.
-async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> anyhow::Result<Tally> {
-    let plan = Plan {
+async fn crash_at(
+    cx: &ScenarioContext<'_>,
+    binary: std::path::PathBuf,
+    point: &str,
+    way: PointTrigger,
+) -> anyhow::Result<Tally> {
+    let plan = TestbedOptions {
         // So slow that every turn has a card.
         slowest_answer: Duration::from_millis(220),
         ..cx.plan(binary)
     };
     let mut stage = match way {
-        Way::FirstStart => {
-            let world = World::build(plan).await?;
+        PointTrigger::FirstStart => {
+            let world = Testbed::build(plan).await?;
             world.set_variable("DRYDOCK_CRASH", Some(point));
-            if world.start_unless_it_ends().await? && world.ends_by_itself(POINT_MAX).await.is_err() {
-                world.violated(format!("{point} was not passed"));
+            if world.start_unless_it_ends().await? && world.wait_for_exit(POINT_MAX).await.is_err() {
+                world.report_violation(format!("{point} was not passed"));
             }
             world.note(point);
             world.kill().await;
             world.set_variable("DRYDOCK_CRASH", None);
             world.start().await?;
-            world.let_in().await?;
-            Stage::of(world)
+            world.invite_all().await?;
+            DirectedTestbed::new(world)
         }
         _ => {
-            let stage = Stage::of(World::start_with_people(plan).await?);
-            stage.world.note(point);
+            let stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+            stage.testbed.note(point);
             stage
         }
     };
-    let mut talk = stage.talk();
-    let world = std::sync::Arc::clone(&stage.world);
-    if way != Way::Talk && way != Way::Much && way != Way::FirstStart {
+    let mut talk = stage.start_conversation();
+    let world = std::sync::Arc::clone(&stage.testbed);
+    if way != PointTrigger::Conversation
+        && way != PointTrigger::ManyMessages
+        && way != PointTrigger::FirstStart
+    {
         talk.ask(talk.task(3)).await;
     }
     match way {
-        Way::FirstStart => {}
-        Way::Start => {
+        PointTrigger::FirstStart => {}
+        PointTrigger::Start => {
             world.kill().await;
             world.set_variable("DRYDOCK_CRASH", Some(point));
-            if world.start_unless_it_ends().await? && world.ends_by_itself(POINT_MAX).await.is_err() {
-                world.violated(format!("{point} was not passed"));
+            if world.start_unless_it_ends().await? && world.wait_for_exit(POINT_MAX).await.is_err() {
+                world.report_violation(format!("{point} was not passed"));
             }
             world.kill().await;
             world.set_variable("DRYDOCK_CRASH", None);
             world.start().await?;
         }
-        Way::Talk | Way::Much | Way::Stop => {
+        PointTrigger::Conversation | PointTrigger::ManyMessages | PointTrigger::Stop => {
             world.terminate().await;
             world.set_variable("DRYDOCK_CRASH", Some(point));
             world.start().await?;
-            let (reached, ()) = tokio::join!(crashed(&world), lead_to(&world, &mut talk, way));
+            let (reached, ()) =
+                tokio::join!(restart_after_crash(&world), trigger_point(&world, &mut talk, way));
             if let Err(error) = reached {
                 // Several passes are not made by every talk.
                 let is_first = point.ends_with(":1");
                 if is_first {
-                    world.violated(format!("{point} was not passed: {error:#}"));
+                    world.report_violation(format!("{point} was not passed: {error:#}"));
                 }
                 world.kill().await;
                 world.set_variable("DRYDOCK_CRASH", None);
@@ -166,10 +179,10 @@ async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> a
     }
     talk.ask(talk.task(1)).await;
     talk.until_answered().await;
-    talk.ends_with_its_patch().await;
+    talk.check_final_patch().await;
     stage.talks.push(talk);
     Ok(Tally::close(
-        world_of(stage.world, world),
+        keep_one_handle(stage.testbed, world),
         stage.talks,
         &format!("--scenario boundaries ({point})"),
         cx.arguments.keep.as_deref(),
@@ -178,44 +191,44 @@ async fn at(cx: &Cx<'_>, binary: std::path::PathBuf, point: &str, way: Way) -> a
 }
 
 /// Keeps one of two handles of a world and drops the other.
-fn world_of(one: std::sync::Arc<World>, other: std::sync::Arc<World>) -> std::sync::Arc<World> {
+fn keep_one_handle(one: std::sync::Arc<Testbed>, other: std::sync::Arc<Testbed>) -> std::sync::Arc<Testbed> {
     drop(other);
     one
 }
 
 /// Takes the actions that lead to a point.
-async fn lead_to(world: &World, talk: &mut crate::talk::Talk, way: Way) {
+async fn trigger_point(world: &Testbed, talk: &mut crate::conversation::UserConversation, way: PointTrigger) {
     match way {
-        Way::Talk => {
+        PointTrigger::Conversation => {
             talk.ask(talk.task(4)).await;
             talk.until_answered().await;
             talk.ask(talk.task(2)).await;
             talk.until_answered().await;
-            talk.command(Verb::Undo, By::Words).await;
+            talk.command(CommandKind::Undo, CommandInput::Text).await;
             talk.until_commands_are_answered().await;
-            talk.ends_with_its_patch().await;
+            talk.check_final_patch().await;
         }
-        Way::Much => {
-            for _ in 0..MUCH {
+        PointTrigger::ManyMessages => {
+            for _ in 0..MANY_TASKS {
                 talk.ask(talk.task(4)).await;
                 talk.until_answered().await;
             }
         }
-        Way::Stop => {
+        PointTrigger::Stop => {
             if let Err(error) = world.ask_to_stop().await {
-                world.violated(format!("{error:#}"));
+                world.report_violation(format!("{error:#}"));
             }
         }
-        Way::Start | Way::FirstStart => {}
+        PointTrigger::Start | PointTrigger::FirstStart => {}
     }
 }
 
 /// R3: the process ends again and again while it recovers.
-pub(super) async fn recovery(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn recovery(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let Some(binary) = cx.points() else {
         return Ok(cx.needs_points());
     };
-    let mut stage = Stage::build(cx, binary).await?;
+    let mut stage = DirectedTestbed::build(cx, binary).await?;
     for point in [
         "recovery:before",
         "recovery:after",
@@ -223,29 +236,29 @@ pub(super) async fn recovery(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         "B6:after",
         "B11:after",
     ] {
-        let mut talk = stage.talk();
+        let mut talk = stage.start_conversation();
         let task = talk.task(3);
-        stage.world.model.hold(&task, 2);
-        let held = stage.world.model.held();
+        stage.testbed.model.hold(&task, 2);
+        let held = stage.testbed.model.held();
         talk.ask(task).await;
-        if !stage.world.model.holds(held + 1).await {
-            talk.violated("the model was not asked");
+        if !stage.testbed.model.wait_until_held(held + 1).await {
+            talk.report_violation("the model was not asked");
         }
         talk.ask(talk.task(2)).await;
-        stage.world.kill().await;
-        stage.world.set_variable("DRYDOCK_CRASH", Some(point));
+        stage.testbed.kill().await;
+        stage.testbed.set_variable("DRYDOCK_CRASH", Some(point));
         for _ in 0..3 {
-            if stage.world.start_unless_it_ends().await?
-                && stage.world.ends_by_itself(POINT_MAX).await.is_err()
+            if stage.testbed.start_unless_it_ends().await?
+                && stage.testbed.wait_for_exit(POINT_MAX).await.is_err()
             {
-                talk.violated(&format!("{point} was not passed"));
+                talk.report_violation(&format!("{point} was not passed"));
             }
         }
-        stage.world.set_variable("DRYDOCK_CRASH", None);
-        stage.world.model.let_go();
-        stage.world.kill().await;
-        stage.world.start().await?;
-        talk.ends_with_its_patch().await;
+        stage.testbed.set_variable("DRYDOCK_CRASH", None);
+        stage.testbed.model.release();
+        stage.testbed.kill().await;
+        stage.testbed.start().await?;
+        talk.check_final_patch().await;
         stage.talks.push(talk);
     }
     Ok(stage.close(cx).await)

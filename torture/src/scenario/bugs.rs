@@ -1,7 +1,7 @@
 //! The check of the checks: each planted defect has to be found by the scenario that is meant for it.
 
-use super::{ALL, Cx};
-use crate::tally::{Failure, Tally};
+use super::{ALL, ScenarioContext};
+use crate::tally::{Tally, TestbedFailure};
 use std::path::PathBuf;
 
 /// The planted defects, what each does wrong, and the scenario that has to find it.
@@ -42,7 +42,7 @@ const LOOKS_MAX: usize = 4;
 /// The scenario among these that steps the clock of Slack, which all worlds share.
 const STEPS_CLOCK: &str = "outage";
 
-pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     if cx.points().is_none() {
         return Ok(cx.needs_points());
     }
@@ -61,7 +61,12 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-async fn is_found(cx: &Cx<'_>, bug: &str, what: &str, name: &'static str) -> anyhow::Result<Tally> {
+async fn is_found(
+    cx: &ScenarioContext<'_>,
+    bug: &str,
+    what: &str,
+    name: &'static str,
+) -> anyhow::Result<Tally> {
     let Some(scenario) = ALL.iter().find(|scenario| scenario.name == name) else {
         anyhow::bail!("there is no scenario {name}");
     };
@@ -83,7 +88,7 @@ async fn is_found(cx: &Cx<'_>, bug: &str, what: &str, name: &'static str) -> any
     }
     found.faults += 1;
     if !is_found {
-        found.failures.push(Failure {
+        found.failures.push(TestbedFailure {
             replay: planted.replay(cx.seed),
             violations: vec![format!("the planted defect {bug} was not found: {what}")],
             schedule: String::new(),

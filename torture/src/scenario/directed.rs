@@ -1,11 +1,11 @@
 //! Directed ends of the process, one at a time, right where an effect and its answer could come apart.
 
-use super::Cx;
-use crate::explain::Verb;
-use crate::talk::{By, Talk};
+use super::ScenarioContext;
+use crate::conversation::{CommandInput, UserConversation};
+use crate::explain::CommandKind;
 use crate::tally::Tally;
 use crate::task::Task;
-use crate::world::{World, person};
+use crate::testbed::{Testbed, person};
 use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -15,21 +15,21 @@ use std::time::Duration;
 pub(super) const POINT_MAX: Duration = Duration::from_secs(30);
 
 /// A world with one person and one conversation after another.
-pub(super) struct Stage {
-    pub(super) world: Arc<World>,
-    pub(super) talks: Vec<Talk>,
+pub(super) struct DirectedTestbed {
+    pub(super) testbed: Arc<Testbed>,
+    pub(super) talks: Vec<UserConversation>,
     begun: u32,
     ids: Arc<AtomicU32>,
 }
 
-impl Stage {
-    pub(super) async fn build(cx: &Cx<'_>, binary: std::path::PathBuf) -> anyhow::Result<Self> {
-        Ok(Self::of(World::start_with_people(cx.plan(binary)).await?))
+impl DirectedTestbed {
+    pub(super) async fn build(cx: &ScenarioContext<'_>, binary: std::path::PathBuf) -> anyhow::Result<Self> {
+        Ok(Self::new(Testbed::start_with_people(cx.plan(binary)).await?))
     }
 
-    pub(super) fn of(world: World) -> Self {
+    pub(super) fn new(world: Testbed) -> Self {
         Self {
-            world: Arc::new(world),
+            testbed: Arc::new(world),
             talks: Vec::new(),
             begun: 0,
             ids: Arc::new(AtomicU32::new(1)),
@@ -37,18 +37,18 @@ impl Stage {
     }
 
     /// Begins another conversation.
-    pub(super) fn talk(&mut self) -> Talk {
+    pub(super) fn start_conversation(&mut self) -> UserConversation {
         self.begun += 1;
-        Talk::new(&self.world, self.begun, person(0), &self.ids)
+        UserConversation::new(&self.testbed, self.begun, person(0), &self.ids)
     }
 
-    pub(super) async fn close(self, cx: &Cx<'_>) -> Tally {
-        cx.close(self.world, self.talks).await
+    pub(super) async fn close(self, cx: &ScenarioContext<'_>) -> Tally {
+        cx.close(self.testbed, self.talks).await
     }
 }
 
 /// Starts the program anew, so that it ends itself when it passes a point.
-pub(super) async fn restart_to_crash(world: &World, point: &str) -> anyhow::Result<()> {
+pub(super) async fn restart_to_crash(world: &Testbed, point: &str) -> anyhow::Result<()> {
     world.terminate().await;
     world.note(&format!("it is to end at {point}"));
     world.set_variable("DRYDOCK_CRASH", Some(point));
@@ -56,23 +56,23 @@ pub(super) async fn restart_to_crash(world: &World, point: &str) -> anyhow::Resu
 }
 
 /// Waits for the end at a point, and starts the program again as it is released.
-pub(super) async fn crashed(world: &World) -> anyhow::Result<()> {
-    world.ends_by_itself(POINT_MAX).await?;
+pub(super) async fn restart_after_crash(world: &Testbed) -> anyhow::Result<()> {
+    world.wait_for_exit(POINT_MAX).await?;
     world.set_variable("DRYDOCK_CRASH", None);
     world.start().await
 }
 
 /// P4: an undo takes back one message, wherever the process ends.
-pub(super) async fn undo(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn undo(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     if let Some(points) = cx.points() {
-        let mut stage = Stage::build(cx, points).await?;
-        for verb in [Verb::Undo, Verb::Discard] {
+        let mut stage = DirectedTestbed::build(cx, points).await?;
+        for verb in [CommandKind::Undo, CommandKind::Discard] {
             let mut talk = two_tasks(&mut stage).await;
-            restart_to_crash(&stage.world, "effect:after").await?;
-            talk.command(verb, By::Words).await;
-            crashed(&stage.world).await?;
-            talk.ends_with_its_patch().await;
+            restart_to_crash(&stage.testbed, "effect:after").await?;
+            talk.command(verb, CommandInput::Text).await;
+            restart_after_crash(&stage.testbed).await?;
+            talk.check_final_patch().await;
             stage.talks.push(talk);
         }
         tally.add(stage.close(cx).await);
@@ -81,25 +81,25 @@ pub(super) async fn undo(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         return Ok(tally);
     }
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     for _ in 0..cx.lane().either(3, 40) {
         let mut talk = two_tasks(&mut stage).await;
         // What an undo renders takes longer in a program that has just begun.
-        stage.world.kill().await;
-        stage.world.start().await?;
-        talk.command(Verb::Undo, By::Words).await;
+        stage.testbed.kill().await;
+        stage.testbed.start().await?;
+        talk.command(CommandKind::Undo, CommandInput::Text).await;
         tokio::time::sleep(Duration::from_millis(rng.u64(0..60))).await;
-        stage.world.kill().await;
-        stage.world.start().await?;
-        talk.ends_with_its_patch().await;
+        stage.testbed.kill().await;
+        stage.testbed.start().await?;
+        talk.check_final_patch().await;
         stage.talks.push(talk);
     }
     tally.add(stage.close(cx).await);
     Ok(tally)
 }
 
-async fn two_tasks(stage: &mut Stage) -> Talk {
-    let mut talk = stage.talk();
+async fn two_tasks(stage: &mut DirectedTestbed) -> UserConversation {
+    let mut talk = stage.start_conversation();
     for steps in [2, 3] {
         talk.ask(talk.task(steps)).await;
         talk.until_answered().await;
@@ -108,35 +108,35 @@ async fn two_tasks(stage: &mut Stage) -> Talk {
 }
 
 /// P4: an undo takes back all of a message that was cut short and resumed.
-pub(super) async fn resumed(cx: &Cx<'_>) -> anyhow::Result<Tally> {
-    let mut stage = Stage::build(cx, cx.binary()).await?;
+pub(super) async fn resumed(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
+    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     for cut in 1..=cx.lane().either(2, 3) {
-        let mut talk = stage.talk();
+        let mut talk = stage.start_conversation();
         talk.ask(talk.task(2)).await;
         talk.until_answered().await;
         let task = talk.task(4);
-        stage.world.model.hold(&task, cut);
-        let held = stage.world.model.held();
+        stage.testbed.model.hold(&task, cut);
+        let held = stage.testbed.model.held();
         talk.ask(task).await;
-        if !stage.world.model.holds(held + 1).await {
-            talk.violated("the model was not asked");
+        if !stage.testbed.model.wait_until_held(held + 1).await {
+            talk.report_violation("the model was not asked");
         }
         match cut % 2 {
-            0 => stage.world.terminate().await,
-            _ => stage.world.kill().await,
+            0 => stage.testbed.terminate().await,
+            _ => stage.testbed.kill().await,
         }
-        stage.world.model.let_go();
-        stage.world.start().await?;
+        stage.testbed.model.release();
+        stage.testbed.start().await?;
         talk.until_answered().await;
-        talk.command(Verb::Undo, By::Words).await;
-        talk.ends_with_its_patch().await;
+        talk.command(CommandKind::Undo, CommandInput::Text).await;
+        talk.check_final_patch().await;
         stage.talks.push(talk);
     }
     Ok(stage.close(cx).await)
 }
 
 /// A stop that was acknowledged holds, wherever the process ends.
-pub(super) async fn stop(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn stop(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     if let Some(points) = cx.points() {
         tally.add(stop_before_its_end(cx, points).await?);
@@ -145,25 +145,25 @@ pub(super) async fn stop(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         return Ok(tally);
     }
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     for round in 0..cx.lane().either(4, 40) {
-        let mut talk = stage.talk();
+        let mut talk = stage.start_conversation();
         let task = talk.task(3);
-        stage.world.model.hold(&task, 1);
-        let held = stage.world.model.held();
+        stage.testbed.model.hold(&task, 1);
+        let held = stage.testbed.model.held();
         talk.ask(task.clone()).await;
-        if !stage.world.model.holds(held + 1).await {
-            talk.violated("the model was not asked");
+        if !stage.testbed.model.wait_until_held(held + 1).await {
+            talk.report_violation("the model was not asked");
         }
-        talk.command(Verb::Stop, By::Words).await;
+        talk.command(CommandKind::Stop, CommandInput::Text).await;
         tokio::time::sleep(Duration::from_millis(if round == 0 { 0 } else { rng.u64(0..30) })).await;
         match rng.bool() {
-            true => stage.world.kill().await,
-            false => stage.world.terminate().await,
+            true => stage.testbed.kill().await,
+            false => stage.testbed.terminate().await,
         }
-        stage.world.model.let_go();
-        stage.world.start().await?;
-        was_stopped(&mut talk, &task).await;
+        stage.testbed.model.release();
+        stage.testbed.start().await?;
+        check_stopped(&mut talk, &task).await;
         stage.talks.push(talk);
     }
     tally.add(stage.close(cx).await);
@@ -171,59 +171,62 @@ pub(super) async fn stop(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 }
 
 /// The process ends where a stopped turn is about to be put on record.
-async fn stop_before_its_end(cx: &Cx<'_>, points: std::path::PathBuf) -> anyhow::Result<Tally> {
-    let mut stage = Stage::build(cx, points).await?;
-    let mut talk = stage.talk();
+async fn stop_before_its_end(cx: &ScenarioContext<'_>, points: std::path::PathBuf) -> anyhow::Result<Tally> {
+    let mut stage = DirectedTestbed::build(cx, points).await?;
+    let mut talk = stage.start_conversation();
     let task = talk.task(3);
-    restart_to_crash(&stage.world, "B18:before").await?;
-    stage.world.model.hold(&task, 1);
-    let held = stage.world.model.held();
+    restart_to_crash(&stage.testbed, "B18:before").await?;
+    stage.testbed.model.hold(&task, 1);
+    let held = stage.testbed.model.held();
     talk.ask(task.clone()).await;
-    if !stage.world.model.holds(held + 1).await {
-        talk.violated("the model was not asked");
+    if !stage.testbed.model.wait_until_held(held + 1).await {
+        talk.report_violation("the model was not asked");
     }
-    talk.command(Verb::Stop, By::Words).await;
-    stage.world.ends_by_itself(POINT_MAX).await?;
-    stage.world.model.let_go();
-    stage.world.set_variable("DRYDOCK_CRASH", None);
-    stage.world.start().await?;
-    was_stopped(&mut talk, &task).await;
+    talk.command(CommandKind::Stop, CommandInput::Text).await;
+    stage.testbed.wait_for_exit(POINT_MAX).await?;
+    stage.testbed.model.release();
+    stage.testbed.set_variable("DRYDOCK_CRASH", None);
+    stage.testbed.start().await?;
+    check_stopped(&mut talk, &task).await;
     stage.talks.push(talk);
     Ok(stage.close(cx).await)
 }
 
-async fn was_stopped(talk: &mut Talk, task: &Task) {
+async fn check_stopped(talk: &mut UserConversation, task: &Task) {
     talk.until_answered().await;
     let done = task.done();
     if talk.read().results.iter().any(|result| result.contains(&done)) {
-        talk.violated("a message was carried out to its end after its stop was acknowledged");
+        talk.report_violation("a message was carried out to its end after its stop was acknowledged");
     }
-    talk.ends_with_its_patch().await;
+    talk.check_final_patch().await;
 }
 
 /// P4: a press does what the button says, once.
-pub(super) async fn buttons(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn buttons(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     for _ in 0..cx.lane().either(3, 30) {
-        let mut talk = stage.talk();
-        for (verb, label) in [(Verb::Patch, "Get patch"), (Verb::Discard, "Discard")] {
+        let mut talk = stage.start_conversation();
+        for (verb, label) in [
+            (CommandKind::Patch, "Get patch"),
+            (CommandKind::Discard, "Discard"),
+        ] {
             talk.ask(talk.task(2)).await;
             talk.until_answered().await;
-            talk.command(verb, By::Button(label)).await;
+            talk.command(verb, CommandInput::Button(label)).await;
             tokio::time::sleep(Duration::from_millis(rng.u64(0..4))).await;
-            stage.world.kill().await;
-            stage.world.start().await?;
+            stage.testbed.kill().await;
+            stage.testbed.start().await?;
             talk.until_commands_are_answered().await;
         }
-        talk.ends_with_its_patch().await;
+        talk.check_final_patch().await;
         stage.talks.push(talk);
     }
     Ok(stage.close(cx).await)
 }
 
 /// B25: whoever redeems an invite is let in and welcomed, once.
-pub(super) async fn invites(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn invites(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     let mut rng = Rng::with_seed(cx.seed);
     let points = ["B25:before", "B25:after"];
@@ -233,7 +236,7 @@ pub(super) async fn invites(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         .flat_map(|binary| points.map(|point| (binary.clone(), Some(point))));
     let random = (0..cx.lane().either(2, 20)).map(|_| (cx.binary(), None));
     for (binary, point) in points.chain(random) {
-        let world = Arc::new(World::build(cx.plan(binary)).await?);
+        let world = Arc::new(Testbed::build(cx.plan(binary)).await?);
         world.set_variable("DRYDOCK_CRASH", point);
         world.start().await?;
         let token = world.launch().invite("person 0")?;
@@ -246,13 +249,13 @@ pub(super) async fn invites(cx: &Cx<'_>) -> anyhow::Result<Tally> {
                 let written = world.slack.write(&user, &channel, None, &format!("join {token}"));
                 let acknowledged = world.deliver(&written.events[0]).await;
                 if acknowledged {
-                    world.is_acknowledged();
+                    world.count_acknowledged();
                 }
                 acknowledged
             })
         };
         match point {
-            Some(_) => crashed(&world).await?,
+            Some(_) => restart_after_crash(&world).await?,
             None => {
                 tokio::time::sleep(Duration::from_millis(rng.u64(0..30))).await;
                 world.kill().await;
@@ -260,28 +263,28 @@ pub(super) async fn invites(cx: &Cx<'_>) -> anyhow::Result<Tally> {
             }
         }
         if !joining.await? {
-            world.violated("a person could not join however often the event was sent".to_owned());
+            world.report_violation("a person could not join however often the event was sent".to_owned());
         }
         let welcomes = || {
-            world.slack.look(|state| {
+            world.slack.with_state(|state| {
                 let messages = state.messages.iter().filter(|message| message.channel == channel);
                 messages
-                    .filter(|message| crate::reading::shown(message).contains("You're in"))
+                    .filter(|message| crate::slack_thread::shown(message).contains("You're in"))
                     .count()
             })
         };
         let welcomed = world.slack.wait_until(|state| {
             let mut messages = state.messages.iter().filter(|message| message.channel == channel);
             messages
-                .any(|message| crate::reading::shown(message).contains("You're in"))
+                .any(|message| crate::slack_thread::shown(message).contains("You're in"))
                 .then_some(())
         });
         welcomed.await;
-        let mut talk = Talk::new(&world, 1, user.clone(), &Arc::new(AtomicU32::new(1)));
+        let mut talk = UserConversation::new(&world, 1, user.clone(), &Arc::new(AtomicU32::new(1)));
         talk.ask(talk.task(1)).await;
-        talk.ends_with_its_patch().await;
+        talk.check_final_patch().await;
         if welcomes() != 1 {
-            world.violated(format!(
+            world.report_violation(format!(
                 "a person who redeemed an invite was welcomed {} times",
                 welcomes()
             ));

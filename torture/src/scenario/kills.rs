@@ -1,13 +1,13 @@
 //! People talk in their threads while the process is ended at random moments, often right after an
 //! acknowledgement, and sometimes again while it recovers.
 
-use super::Cx;
-use crate::explain::Verb;
-use crate::talk::{By, Talk};
+use super::ScenarioContext;
+use crate::conversation::{CommandInput, UserConversation};
+use crate::explain::CommandKind;
 use crate::tally::Tally;
 use crate::task::STEPS_MAX;
-use crate::world::{Plan, World, person};
-use drydock::emulator::slack::Fault;
+use crate::testbed::{Testbed, TestbedOptions, person};
+use drydock::emulator::slack::SlackFault;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -21,13 +21,13 @@ const MESSAGES_OF_WORLD: usize = 240;
 const DEPTH_MAX: usize = 3;
 
 /// The rest of the work, shared by worlds that run after each other.
-struct Left {
+struct RemainingWork {
     ends: usize,
     messages: usize,
 }
 
-pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
-    let mut left = Left {
+pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
+    let mut left = RemainingWork {
         ends: cx.arguments.kills.unwrap_or(cx.lane().either(24, 1_000)),
         messages: cx.arguments.messages.unwrap_or(cx.lane().either(480, 20_000)),
     };
@@ -38,7 +38,7 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         let messages = MESSAGES_OF_WORLD.min(left.messages.max(40));
         let worlds = left.messages.div_ceil(MESSAGES_OF_WORLD).max(1);
         let ends = left.ends.div_ceil(worlds);
-        let world = world(cx, seed, ends, messages).await?;
+        let world = run_testbed(cx, seed, ends, messages).await?;
         left.ends = left.ends.saturating_sub(world.ends);
         left.messages = left.messages.saturating_sub(world.messages);
         tally.add(world);
@@ -47,20 +47,25 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-async fn world(cx: &Cx<'_>, seed: u64, ends: usize, messages: usize) -> anyhow::Result<Tally> {
+async fn run_testbed(
+    cx: &ScenarioContext<'_>,
+    seed: u64,
+    ends: usize,
+    messages: usize,
+) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(seed);
-    let plan = Plan {
+    let plan = TestbedOptions {
         people: PEOPLE,
         slowest_answer: Duration::from_millis(rng.u64(20..160)),
         ..cx.plan(cx.binary())
     };
-    let world = Arc::new(World::start_with_people(plan).await?);
+    let world = Arc::new(Testbed::start_with_people(plan).await?);
     let ids = Arc::new(AtomicU32::new(1));
     let sent = Arc::new(AtomicUsize::new(0));
     let mut people = JoinSet::new();
     for number in 0..PEOPLE {
-        let person = Person {
-            world: Arc::clone(&world),
+        let person = SimulatedUser {
+            testbed: Arc::clone(&world),
             number,
             rng: Rng::with_seed(rng.u64(..)),
             ids: Arc::clone(&ids),
@@ -69,7 +74,11 @@ async fn world(cx: &Cx<'_>, seed: u64, ends: usize, messages: usize) -> anyhow::
         };
         people.spawn(person.talks());
     }
-    let reaper = tokio::spawn(reap(Arc::clone(&world), Rng::with_seed(rng.u64(..)), ends));
+    let reaper = tokio::spawn(kill_repeatedly(
+        Arc::clone(&world),
+        Rng::with_seed(rng.u64(..)),
+        ends,
+    ));
     let mut talks = Vec::new();
     while let Some(done) = people.join_next().await {
         talks.extend(done?);
@@ -80,20 +89,20 @@ async fn world(cx: &Cx<'_>, seed: u64, ends: usize, messages: usize) -> anyhow::
         Ok(Ok(())) | Err(_) => None,
     };
     if let Some(error) = broke {
-        world.violated(format!("the program could not be ended and started: {error}"));
+        world.report_violation(format!("the program could not be ended and started: {error}"));
     }
     if world.up_since().is_none() {
         world.start().await?;
     }
     for talk in &mut talks {
-        talk.ends_with_its_patch().await;
+        talk.check_final_patch().await;
     }
     let replay = format!("--scenario kills --seed {seed} --kills {ends} --messages {messages}");
     Ok(Tally::close(world, talks, &replay, cx.arguments.keep.as_deref()).await)
 }
 
 /// Ends the process again and again, at moments that people's messages decide.
-async fn reap(world: Arc<World>, mut rng: Rng, ends: usize) -> anyhow::Result<()> {
+async fn kill_repeatedly(world: Arc<Testbed>, mut rng: Rng, ends: usize) -> anyhow::Result<()> {
     let mut acknowledged = world.acknowledged();
     let mut left = ends;
     while left > 0 {
@@ -107,7 +116,9 @@ async fn reap(world: Arc<World>, mut rng: Rng, ends: usize) -> anyhow::Result<()
         tokio::time::sleep(Duration::from_millis(millis)).await;
         if rng.u8(..) < 40 {
             world.note("the next post is lost on its way back");
-            world.slack.fail_next("chat.postMessage", 1, Fault::ResetAfter);
+            world
+                .slack
+                .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
         }
         let depth = (1..=DEPTH_MAX)
             .find(|_| rng.u8(..) > 64)
@@ -128,8 +139,8 @@ async fn reap(world: Arc<World>, mut rng: Rng, ends: usize) -> anyhow::Result<()
     Ok(())
 }
 
-struct Person {
-    world: Arc<World>,
+struct SimulatedUser {
+    testbed: Arc<Testbed>,
     number: usize,
     rng: Rng,
     ids: Arc<AtomicU32>,
@@ -137,13 +148,13 @@ struct Person {
     messages_max: usize,
 }
 
-impl Person {
+impl SimulatedUser {
     /// Begins one conversation after another until enough was said by everybody.
-    async fn talks(mut self) -> Vec<Talk> {
+    async fn talks(mut self) -> Vec<UserConversation> {
         let mut talks = Vec::new();
         while self.sent.load(Ordering::SeqCst) < self.messages_max {
             let number = u32::try_from(self.number * 1_000 + talks.len()).unwrap_or_default();
-            let mut talk = Talk::new(&self.world, number, person(self.number), &self.ids);
+            let mut talk = UserConversation::new(&self.testbed, number, person(self.number), &self.ids);
             self.talk(&mut talk).await;
             self.sent.fetch_add(talk.acknowledged(), Ordering::SeqCst);
             talks.push(talk);
@@ -151,27 +162,39 @@ impl Person {
         talks
     }
 
-    async fn talk(&mut self, talk: &mut Talk) {
+    async fn talk(&mut self, talk: &mut UserConversation) {
         self.ask(talk).await;
         for _ in 0..self.rng.usize(4..11) {
             match self.rng.u8(0..100) {
                 0..40 => self.ask(talk).await,
-                40..54 => self.commands(talk, Verb::Undo, By::Words).await,
-                54..61 => self.commands(talk, Verb::Discard, By::Words).await,
-                61..68 => self.commands(talk, Verb::Discard, By::Button("Discard")).await,
-                68..76 => self.commands(talk, Verb::Patch, By::Words).await,
-                76..84 => self.commands(talk, Verb::Patch, By::Button("Get patch")).await,
-                84..88 => self.commands(talk, Verb::Status, By::Words).await,
-                88..91 => self.commands(talk, Verb::Clear, By::Words).await,
-                91..94 => self.commands(talk, Verb::Diff, By::Words).await,
-                94..97 => self.commands(talk, Verb::Stop, By::Words).await,
-                _ => self.commands(talk, Verb::Stop, By::Button("Stop")).await,
+                40..54 => self.commands(talk, CommandKind::Undo, CommandInput::Text).await,
+                54..61 => {
+                    self.commands(talk, CommandKind::Discard, CommandInput::Text)
+                        .await
+                }
+                61..68 => {
+                    self.commands(talk, CommandKind::Discard, CommandInput::Button("Discard"))
+                        .await
+                }
+                68..76 => self.commands(talk, CommandKind::Patch, CommandInput::Text).await,
+                76..84 => {
+                    self.commands(talk, CommandKind::Patch, CommandInput::Button("Get patch"))
+                        .await
+                }
+                84..88 => self.commands(talk, CommandKind::Status, CommandInput::Text).await,
+                88..91 => self.commands(talk, CommandKind::Clear, CommandInput::Text).await,
+                91..94 => self.commands(talk, CommandKind::Diff, CommandInput::Text).await,
+                94..97 => self.commands(talk, CommandKind::Stop, CommandInput::Text).await,
+                _ => {
+                    self.commands(talk, CommandKind::Stop, CommandInput::Button("Stop"))
+                        .await
+                }
             }
         }
-        talk.ends_with_its_patch().await;
+        talk.check_final_patch().await;
     }
 
-    async fn ask(&mut self, talk: &mut Talk) {
+    async fn ask(&mut self, talk: &mut UserConversation) {
         let task = talk.task(self.rng.usize(1..=STEPS_MAX));
         talk.ask(task).await;
         if self.rng.u8(..) < 150 {
@@ -180,7 +203,7 @@ impl Person {
     }
 
     /// Gives a command, mostly once everything before it is answered, and sometimes asks for more at once.
-    async fn commands(&mut self, talk: &mut Talk, verb: Verb, by: By) {
+    async fn commands(&mut self, talk: &mut UserConversation, verb: CommandKind, by: CommandInput) {
         if self.rng.u8(..) < 150 {
             talk.until_answered().await;
         }

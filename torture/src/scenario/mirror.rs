@@ -1,10 +1,10 @@
 //! A mirror of a remote that many people push to.
 
-use super::Cx;
-use super::directed::Stage;
+use super::ScenarioContext;
+use super::directed::DirectedTestbed;
 use crate::require::component;
 use crate::tally::Tally;
-use crate::world::{Plan, World};
+use crate::testbed::{Testbed, TestbedOptions};
 use anyhow::Context;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const FETCHED_AGAIN: Duration = Duration::from_millis(1_050);
 
 /// R29: each message begins on the newest commit, however often there was another one.
-pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     // Only a build that is none for use mirrors a remote on this machine.
     let Some(points) = cx.points() else {
         return Ok(cx.needs_points());
@@ -22,25 +22,25 @@ pub(super) async fn run(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     if component("git").is_none() {
         return Ok(cx.skip("needs git: apt-get install git"));
     }
-    let plan = Plan {
+    let plan = TestbedOptions {
         is_remote: true,
         limits: "mirror_age_seconds_max = 1",
         ..cx.plan(points)
     };
-    let mut stage = Stage::of(World::start_with_people(plan).await?);
-    let remote = stage.world.directory().join("infra.git");
+    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let remote = stage.testbed.directory().join("infra.git");
     for _ in 0..cx.lane().either(40, 150) {
         let newest = push(&remote)?;
         tokio::time::sleep(FETCHED_AGAIN).await;
-        let mut talk = stage.talk();
+        let mut talk = stage.start_conversation();
         talk.ask(talk.task(1)).await;
-        talk.ends_with_its_patch().await;
+        talk.check_final_patch().await;
         let against = format!("against {}", newest.get(..7).unwrap_or(&newest));
         if !talk.read().answers.iter().any(|answer| answer.contains(&against)) {
-            talk.violated(&format!("its change is not {against}, the newest commit"));
+            talk.report_violation(&format!("its change is not {against}, the newest commit"));
         }
         stage.talks.push(talk);
-        if !stage.world.violations().is_empty() {
+        if !stage.testbed.violations().is_empty() {
             break;
         }
     }

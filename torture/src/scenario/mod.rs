@@ -11,17 +11,17 @@ mod outage;
 mod queue;
 mod store;
 
-use crate::arguments::{Arguments, Lane};
-use crate::talk::Talk;
+use crate::arguments::{Lane, TortureArguments};
+use crate::conversation::UserConversation;
 use crate::tally::Tally;
-use crate::world::{Plan, World};
+use crate::testbed::{Testbed, TestbedOptions};
 use drydock::emulator::slack::RateLimits;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-type Running<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Tally>> + 'a>>;
+type ScenarioFuture<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Tally>> + 'a>>;
 
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
@@ -30,11 +30,11 @@ pub(crate) struct Scenario {
     pub(crate) what: &'static str,
     /// The smallest lane it is part of.
     pub(crate) lane: Lane,
-    run: for<'a> fn(&'a Cx<'a>) -> Running<'a>,
+    run: for<'a> fn(&'a ScenarioContext<'a>) -> ScenarioFuture<'a>,
 }
 
 impl Scenario {
-    pub(crate) fn run<'a>(&self, cx: &'a Cx<'a>) -> Running<'a> {
+    pub(crate) fn run<'a>(&self, cx: &'a ScenarioContext<'a>) -> ScenarioFuture<'a> {
         (self.run)(cx)
     }
 }
@@ -75,16 +75,16 @@ scenarios! {
 }
 
 /// The context a scenario runs in.
-pub(crate) struct Cx<'a> {
-    pub(crate) arguments: &'a Arguments,
+pub(crate) struct ScenarioContext<'a> {
+    pub(crate) arguments: &'a TortureArguments,
     pub(crate) name: &'static str,
     pub(crate) seed: u64,
     /// The planted defect that is turned on.
     bug: Option<String>,
 }
 
-impl<'a> Cx<'a> {
-    pub(crate) fn new(scenario: &Scenario, arguments: &'a Arguments) -> Self {
+impl<'a> ScenarioContext<'a> {
+    pub(crate) fn new(scenario: &Scenario, arguments: &'a TortureArguments) -> Self {
         Self {
             arguments,
             name: scenario.name,
@@ -122,8 +122,8 @@ impl<'a> Cx<'a> {
     }
 
     /// A usual world of this program.
-    fn plan(&self, binary: PathBuf) -> Plan {
-        Plan {
+    fn plan(&self, binary: PathBuf) -> TestbedOptions {
+        TestbedOptions {
             binary,
             people: 1,
             slowest_answer: Duration::from_millis(40),
@@ -153,7 +153,7 @@ impl<'a> Cx<'a> {
         format!("--scenario {} --seed {seed}{bug}", self.name)
     }
 
-    async fn close(&self, world: Arc<World>, talks: Vec<Talk>) -> Tally {
+    async fn close(&self, world: Arc<Testbed>, talks: Vec<UserConversation>) -> Tally {
         Tally::close(
             world,
             talks,

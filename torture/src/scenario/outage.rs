@@ -1,12 +1,12 @@
 //! Slack at its worst: answers that are lost after the effect, limits, and ten minutes of silence.
 
-use super::Cx;
-use super::directed::Stage;
-use crate::explain::Verb;
-use crate::talk::{By, Talk};
+use super::ScenarioContext;
+use super::directed::DirectedTestbed;
+use crate::conversation::{CommandInput, UserConversation};
+use crate::explain::CommandKind;
 use crate::tally::Tally;
-use crate::world::{Plan, World, step_slack_clock};
-use drydock::emulator::slack::Fault;
+use crate::testbed::{Testbed, TestbedOptions, step_slack_clock};
+use drydock::emulator::slack::SlackFault;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,24 +26,24 @@ const METHODS: [&str; 8] = [
 const FOREVER: usize = 10_000;
 
 /// P3: a post whose answer is lost is shown once all the same.
-pub(super) async fn lost(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn lost(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = Stage::build(cx, cx.binary()).await?;
+    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     let mut faults = 0;
     for _ in 0..cx.lane().either(3, 60) {
-        let mut talk = stage.talk();
+        let mut talk = stage.start_conversation();
         for _ in 0..3 {
-            faults += disturb(&stage.world, &mut rng);
+            faults += disturb(&stage.testbed, &mut rng);
             talk.ask(talk.task(2)).await;
             talk.until_answered().await;
         }
-        faults += disturb(&stage.world, &mut rng);
-        talk.command(Verb::Patch, By::Words).await;
+        faults += disturb(&stage.testbed, &mut rng);
+        talk.command(CommandKind::Patch, CommandInput::Text).await;
         talk.until_commands_are_answered().await;
         METHODS
             .iter()
-            .for_each(|method| stage.world.slack.recover(method));
-        talk.ends_with_its_patch().await;
+            .for_each(|method| stage.testbed.slack.recover(method));
+        talk.check_final_patch().await;
         stage.talks.push(talk);
     }
     let mut tally = stage.close(cx).await;
@@ -51,7 +51,7 @@ pub(super) async fn lost(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-fn disturb(world: &World, rng: &mut Rng) -> usize {
+fn disturb(world: &Testbed, rng: &mut Rng) -> usize {
     let method = [
         "chat.postMessage",
         "chat.postMessage",
@@ -60,12 +60,12 @@ fn disturb(world: &World, rng: &mut Rng) -> usize {
     ];
     let method = method[rng.usize(..method.len())];
     let fault = match rng.u8(0..3) {
-        0 => Fault::ResetBefore,
-        1 => Fault::Status {
+        0 => SlackFault::ResetBefore,
+        1 => SlackFault::Status {
             status: 503,
             retry_after_seconds: None,
         },
-        _ => Fault::ResetAfter,
+        _ => SlackFault::ResetAfter,
     };
     world.note(&format!("the next {method}: {fault:?}"));
     world.slack.fail_next(method, 1, fault);
@@ -73,21 +73,21 @@ fn disturb(world: &World, rng: &mut Rng) -> usize {
 }
 
 /// R17: limits delay answers and lose none.
-pub(super) async fn storm(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn storm(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const LIMITED: usize = 36;
     const TALKS: usize = 3;
-    let mut stage = Stage::build(cx, cx.binary()).await?;
-    let limit = Fault::Status {
+    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let limit = SlackFault::Status {
         status: 429,
         retry_after_seconds: Some(1),
     };
-    let mut talks: Vec<Talk> = (0..TALKS).map(|_| stage.talk()).collect();
-    stage.world.slack.fail_next("chat.postMessage", LIMITED, limit);
+    let mut talks: Vec<UserConversation> = (0..TALKS).map(|_| stage.start_conversation()).collect();
+    stage.testbed.slack.fail_next("chat.postMessage", LIMITED, limit);
     for talk in &mut talks {
         talk.ask(talk.task(1)).await;
     }
     for mut talk in talks {
-        talk.ends_with_its_patch().await;
+        talk.check_final_patch().await;
         stage.talks.push(talk);
     }
     let mut tally = stage.close(cx).await;
@@ -96,7 +96,7 @@ pub(super) async fn storm(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 }
 
 /// P2: an outage of ten minutes loses nothing.
-pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const SECONDS: i64 = 600;
     const STEP: usize = 20;
     let Some(binary) = cx.points() else {
@@ -104,8 +104,8 @@ pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     };
     let (mut stage, clock) = with_clock(cx.plan(binary)).await?;
     let faults = [
-        Fault::ResetBefore,
-        Fault::Status {
+        SlackFault::ResetBefore,
+        SlackFault::Status {
             status: 503,
             retry_after_seconds: None,
         },
@@ -113,8 +113,8 @@ pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
     // One is enough to find a planted defect.
     let kinds = if cx.bug.is_some() { 1 } else { faults.len() };
     for fault in faults.into_iter().take(kinds) {
-        let world = Arc::clone(&stage.world);
-        let mut talk = stage.talk();
+        let world = Arc::clone(&stage.testbed);
+        let mut talk = stage.start_conversation();
         talk.ask(talk.task(2)).await;
         talk.until_answered().await;
         METHODS
@@ -123,12 +123,12 @@ pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         world.note(&format!("Slack is down: {fault:?}"));
         talk.ask(talk.task(2)).await;
         // Somebody else writes all the time, which wakes what waits.
-        let mut other = stage.talk();
+        let mut other = stage.start_conversation();
         other.ask(other.task(1)).await;
         for seconds in (0..=SECONDS).step_by(STEP) {
             clock.step(seconds)?;
             step_slack_clock(seconds);
-            other.command(Verb::Status, By::Words).await;
+            other.command(CommandKind::Status, CommandInput::Text).await;
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
         METHODS.iter().for_each(|method| world.slack.recover(method));
@@ -138,7 +138,7 @@ pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
         step_slack_clock(SECONDS * 2);
         for mut talk in [talk, other] {
             talk.ask(talk.task(1)).await;
-            talk.ends_with_its_patch().await;
+            talk.check_final_patch().await;
             stage.talks.push(talk);
         }
         clock.step(0)?;
@@ -150,11 +150,11 @@ pub(super) async fn down(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 }
 
 /// The clock of the program, in a build that lets it be stepped.
-pub(super) struct Clock(std::path::PathBuf);
+pub(super) struct ProgramClock(std::path::PathBuf);
 
-impl Clock {
+impl ProgramClock {
     /// Makes the clock of a world whose program was not started yet.
-    pub(super) fn of(world: &World) -> Self {
+    pub(super) fn for_testbed(world: &Testbed) -> Self {
         let file = world.directory().join("clock");
         world.set_variable("DRYDOCK_CLOCK_OFFSET", file.to_str());
         Self(file)
@@ -169,10 +169,10 @@ impl Clock {
 }
 
 /// A world of people whose program's clock can be stepped.
-pub(super) async fn with_clock(plan: Plan) -> anyhow::Result<(Stage, Clock)> {
-    let world = World::build(plan).await?;
-    let clock = Clock::of(&world);
+pub(super) async fn with_clock(plan: TestbedOptions) -> anyhow::Result<(DirectedTestbed, ProgramClock)> {
+    let world = Testbed::build(plan).await?;
+    let clock = ProgramClock::for_testbed(&world);
     world.start().await?;
-    world.let_in().await?;
-    Ok((Stage::of(world), clock))
+    world.invite_all().await?;
+    Ok((DirectedTestbed::new(world), clock))
 }

@@ -1,12 +1,12 @@
 //! Faults below the database: another process holds it, the disk is full or read-only, no descriptor is left. While it cannot store, the
 //! program answers 503 and nothing is lost; afterwards it goes on without a restart.
 
-use super::Cx;
-use super::directed::Stage;
-use crate::explain::Verb;
-use crate::talk::{By, Talk};
+use super::ScenarioContext;
+use super::directed::DirectedTestbed;
+use crate::conversation::{CommandInput, UserConversation};
+use crate::explain::CommandKind;
 use crate::tally::Tally;
-use crate::world::{Plan, World};
+use crate::testbed::{Testbed, TestbedOptions};
 use anyhow::Context;
 use rusqlite::Connection;
 use std::io::Write;
@@ -25,30 +25,30 @@ const STATUS_MAX: usize = 400;
 const HEALED_MAX: Duration = Duration::from_secs(5);
 
 /// R15: a backup, or a shell, holds the database while many talk.
-pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const TALKS: usize = 8;
-    let plan = Plan {
+    let plan = TestbedOptions {
         may_fail: true,
         ..cx.plan(cx.binary())
     };
-    let mut stage = Stage::of(World::start_with_people(plan).await?);
+    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
     let holds: &[u64] = cx.lane().either(&[1, 6], &[1, 6, 6, 30]);
     for seconds in holds {
         let mut talking = JoinSet::new();
         let is_over = Arc::new(AtomicBool::new(false));
         for _ in 0..TALKS {
-            talking.spawn(chatters(stage.talk(), Arc::clone(&is_over)));
+            talking.spawn(chatters(stage.start_conversation(), Arc::clone(&is_over)));
         }
         // Answers are on their way, and what becomes of them has to be stored.
         tokio::time::sleep(Duration::from_millis(400)).await;
-        let database = stage.world.launch().data.join("drydock.db");
-        let world = Arc::clone(&stage.world);
+        let database = stage.testbed.launch().data.join("drydock.db");
+        let world = Arc::clone(&stage.testbed);
         let seconds = *seconds;
         let holder = tokio::task::spawn_blocking(move || hold(&world, &database, seconds));
         // What comes in meanwhile is refused in time, or durable.
-        let mut more = stage.talk();
+        let mut more = stage.start_conversation();
         while !holder.is_finished() {
-            in_time(&stage.world, &mut more).await;
+            in_time(&stage.testbed, &mut more).await;
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         is_over.store(true, Ordering::SeqCst);
@@ -59,17 +59,17 @@ pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
             talks.push(talk?);
         }
         for mut talk in talks {
-            talk.ends_with_its_patch().await;
+            talk.check_final_patch().await;
             stage.talks.push(talk);
         }
-        let shown = stage.world.slack.look(|state| {
+        let shown = stage.testbed.slack.with_state(|state| {
             let mut messages = state.messages.iter();
-            messages.any(|message| crate::reading::shown(message).contains("database is locked"))
+            messages.any(|message| crate::slack_thread::shown(message).contains("database is locked"))
         });
         if shown {
             stage
-                .world
-                .violated("somebody was told that the database is locked".to_owned());
+                .testbed
+                .report_violation("somebody was told that the database is locked".to_owned());
         }
     }
     let mut tally = stage.close(cx).await;
@@ -78,11 +78,11 @@ pub(super) async fn locked(cx: &Cx<'_>) -> anyhow::Result<Tally> {
 }
 
 /// Asks for something, and then for the status again and again, until it is over.
-async fn chatters(mut talk: Talk, is_over: Arc<AtomicBool>) -> Talk {
+async fn chatters(mut talk: UserConversation, is_over: Arc<AtomicBool>) -> UserConversation {
     talk.ask(talk.task(2)).await;
     talk.until_answered().await;
     for _ in 0..STATUS_MAX {
-        talk.command(Verb::Status, By::Words).await;
+        talk.command(CommandKind::Status, CommandInput::Text).await;
         talk.until_commands_are_answered().await;
         if talk.is_stuck || is_over.load(Ordering::SeqCst) {
             break;
@@ -92,7 +92,7 @@ async fn chatters(mut talk: Talk, is_over: Arc<AtomicBool>) -> Talk {
 }
 
 /// Holds the database as nobody else should.
-fn hold(world: &World, database: &Path, seconds: u64) -> anyhow::Result<()> {
+fn hold(world: &Testbed, database: &Path, seconds: u64) -> anyhow::Result<()> {
     let holder = Connection::open(database)?;
     holder.busy_timeout(Duration::from_secs(5))?;
     holder.execute_batch("BEGIN EXCLUSIVE")?;
@@ -104,11 +104,11 @@ fn hold(world: &World, database: &Path, seconds: u64) -> anyhow::Result<()> {
 }
 
 /// Sends a message while nothing can be stored. That no attempt takes too long is what counts here.
-async fn in_time(world: &World, talk: &mut Talk) {
+async fn in_time(world: &Testbed, talk: &mut UserConversation) {
     let answer = talk.ask_once(talk.task(1)).await;
     let took = std::mem::take(&mut talk.slowest_answer);
     if took >= REFUSED_MAX {
-        world.violated(format!(
+        world.report_violation(format!(
             "an event was answered {answer:?} after {:.1} s",
             took.as_secs_f64()
         ));
@@ -155,42 +155,42 @@ fn runs(command: &[&str]) -> bool {
 }
 
 /// R14: the disk is full, or becomes read-only.
-pub(super) async fn full(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn full(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let outside = tempfile::TempDir::with_prefix("drydock-torture-disk-")?;
     let Some(disk) = SmallDisk::mount(&outside.path().join("disk"), 48) else {
         return Ok(cx.skip("this machine lets nobody mount a file system of memory (needs root)"));
     };
-    let plan = Plan {
+    let plan = TestbedOptions {
         data: Some(disk.0.join("data")),
         may_fail: true,
         ..cx.plan(cx.binary())
     };
-    let mut stage = Stage::of(World::start_with_people(plan).await?);
-    let mut talk = stage.talk();
+    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let mut talk = stage.start_conversation();
     talk.ask(talk.task(2)).await;
     talk.until_answered().await;
-    let world = Arc::clone(&stage.world);
+    let world = Arc::clone(&stage.testbed);
 
     let ballast = disk.0.join("ballast");
     fill(&ballast)?;
     world.note("the disk is full");
-    refuses(&world, &mut talk, "the disk was full").await;
+    check_refusals(&world, &mut talk, "the disk was full").await;
     std::fs::remove_file(&ballast)?;
     world.note("the disk has room");
-    heals(&world, &mut talk, "the disk had room again").await;
+    wait_until_recovered(&world, &mut talk, "the disk had room again").await;
 
     if disk.remount("ro") {
         world.note("the disk is read-only");
-        refuses(&world, &mut talk, "the disk was read-only").await;
+        check_refusals(&world, &mut talk, "the disk was read-only").await;
         if !disk.remount("rw") {
             anyhow::bail!("the disk stays read-only");
         }
         world.note("the disk can be written");
-        heals(&world, &mut talk, "the disk could be written again").await;
+        wait_until_recovered(&world, &mut talk, "the disk could be written again").await;
     } else {
         world.note("files are open for writing, so the disk cannot become read-only");
     }
-    talk.ends_with_its_patch().await;
+    talk.check_final_patch().await;
     stage.talks.push(talk);
     drop(world);
     let mut tally = stage.close(cx).await;
@@ -210,7 +210,7 @@ fn fill(ballast: &Path) -> anyhow::Result<()> {
 }
 
 /// Checks that messages are refused while nothing can be stored for long; those that are acknowledged are checked at the end.
-async fn refuses(world: &World, talk: &mut Talk, when: &str) {
+async fn check_refusals(world: &Testbed, talk: &mut UserConversation, when: &str) {
     let mut refused = 0;
     for _ in 0..12 {
         in_time(world, talk).await;
@@ -218,15 +218,15 @@ async fn refuses(world: &World, talk: &mut Talk, when: &str) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     if refused == 0 {
-        world.violated(format!("everything was acknowledged while {when}"));
+        world.report_violation(format!("everything was acknowledged while {when}"));
     }
     if readiness(world).await == Some(200) {
-        world.violated(format!("/readyz said 200 while {when}"));
+        world.report_violation(format!("/readyz said 200 while {when}"));
     }
 }
 
 /// The program takes messages again, without a restart.
-async fn heals(world: &World, talk: &mut Talk, when: &str) {
+async fn wait_until_recovered(world: &Testbed, talk: &mut UserConversation, when: &str) {
     let began = Instant::now();
     let mut taken = false;
     while !taken && began.elapsed() < HEALED_MAX {
@@ -235,14 +235,14 @@ async fn heals(world: &World, talk: &mut Talk, when: &str) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     if !taken {
-        world.violated(format!(
+        world.report_violation(format!(
             "nothing was taken {} s after {when}",
             HEALED_MAX.as_secs()
         ));
     }
     while readiness(world).await != Some(200) {
         if began.elapsed() > HEALED_MAX {
-            return world.violated(format!(
+            return world.report_violation(format!(
                 "/readyz was not 200 {} s after {when}",
                 HEALED_MAX.as_secs()
             ));
@@ -252,7 +252,7 @@ async fn heals(world: &World, talk: &mut Talk, when: &str) {
     talk.until_answered().await;
 }
 
-async fn readiness(world: &World) -> Option<u16> {
+async fn readiness(world: &Testbed) -> Option<u16> {
     let client = drydock::provider::http_client().ok()?;
     let url = format!("http://{}/readyz", world.launch().address);
     let answer = tokio::time::timeout(REFUSED_MAX, client.get(url).send())
@@ -263,34 +263,34 @@ async fn readiness(world: &World) -> Option<u16> {
 }
 
 /// R22: connections that nobody uses take every descriptor.
-pub(super) async fn descriptors(cx: &Cx<'_>) -> anyhow::Result<Tally> {
+pub(super) async fn descriptors(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const OPEN_FILES_MAX: u64 = 96;
     const CONNECTIONS: usize = 160;
-    let plan = Plan {
+    let plan = TestbedOptions {
         open_files_max: Some(OPEN_FILES_MAX),
         may_fail: true,
         ..cx.plan(cx.binary())
     };
-    let mut stage = Stage::of(World::start_with_people(plan).await?);
-    let mut talk = stage.talk();
-    let address = stage.world.launch().address;
+    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let mut talk = stage.start_conversation();
+    let address = stage.testbed.launch().address;
     for _ in 0..cx.lane().either(1, 4) {
         talk.ask(talk.task(4)).await;
         let idle: Vec<TcpStream> = (0..CONNECTIONS)
             .filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok())
             .collect();
-        stage.world.note(&format!("{} idle connections", idle.len()));
+        stage.testbed.note(&format!("{} idle connections", idle.len()));
         for _ in 0..3 {
             talk.ask_once(talk.task(1)).await;
         }
         drop(idle);
-        stage.world.note("the connections are closed");
+        stage.testbed.note("the connections are closed");
         talk.ask(talk.task(1)).await;
-        talk.command(Verb::Undo, By::Words).await;
+        talk.command(CommandKind::Undo, CommandInput::Text).await;
         talk.until_answered().await;
         talk.until_commands_are_answered().await;
     }
-    talk.ends_with_its_patch().await;
+    talk.check_final_patch().await;
     stage.talks.push(talk);
     let mut tally = stage.close(cx).await;
     tally.faults = cx.lane().either(1, 4);

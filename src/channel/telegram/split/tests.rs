@@ -3,7 +3,7 @@
 
 use super::{pages, rendered_fits, source_bytes, split};
 use crate::channel::telegram::render::UNITS_MAX;
-use crate::model::{Part, Reply};
+use crate::model::{Reply, ReplyPart};
 use std::cell::Cell;
 
 /// Splits what is tried with a rule as simple as that, and counts the parts and bytes that were looked at for it.
@@ -19,26 +19,26 @@ fn work(reply: &Reply) -> (usize, usize) {
 }
 
 fn paragraphs(count: usize) -> Reply {
-    Reply::default().with(Part::Markdown {
+    Reply::default().with(ReplyPart::Markdown {
         text: "a\n\n".repeat(count),
     })
 }
 
 fn facts(count: usize) -> Reply {
     let row = |number: usize| (format!("{number:06}"), "1".to_owned());
-    Reply::default().with(Part::Facts {
+    Reply::default().with(ReplyPart::Facts {
         rows: (0..count).map(row).collect(),
     })
 }
 
 fn texts(count: usize) -> Reply {
     Reply {
-        parts: vec![Part::Text { text: "a".to_owned() }; count],
+        parts: vec![ReplyPart::Text { text: "a".to_owned() }; count],
     }
 }
 
 fn one_text(count: usize) -> Reply {
-    Reply::default().with(Part::Text {
+    Reply::default().with(ReplyPart::Text {
         text: "a\n\n".repeat(count),
     })
 }
@@ -78,17 +78,20 @@ fn a_row_that_is_longer_than_a_message_goes_on_as_text_and_the_others_stay_rows(
         row("two", "word ".repeat(2_000)),
         row("three", "3".to_owned()),
     ];
-    let pages = split(&Reply::default().with(Part::Facts { rows: rows.clone() }), &[]);
-    let parts: Vec<Part> = pages.into_iter().flat_map(|page| page.parts).collect();
+    let pages = split(
+        &Reply::default().with(ReplyPart::Facts { rows: rows.clone() }),
+        &[],
+    );
+    let parts: Vec<ReplyPart> = pages.into_iter().flat_map(|page| page.parts).collect();
     assert_eq!(
         parts.first(),
-        Some(&Part::Facts {
+        Some(&ReplyPart::Facts {
             rows: rows[..1].to_vec()
         })
     );
     assert_eq!(
         parts.last(),
-        Some(&Part::Facts {
+        Some(&ReplyPart::Facts {
             rows: rows[2..].to_vec()
         })
     );

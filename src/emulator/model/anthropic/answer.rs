@@ -1,6 +1,6 @@
 //! Writes Messages answers.
 
-use crate::emulator::model::script::{Answer, Fault};
+use crate::emulator::model::script::{AnswerFault, ScriptedAnswer};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub(in crate::emulator::model) fn error_body(status: u16, why: &str) -> String {
 }
 
 /// An answer in one piece. `number` makes ids.
-pub(in crate::emulator::model) fn whole(answer: &Answer, model: &str, number: u64) -> String {
+pub(in crate::emulator::model) fn whole(answer: &ScriptedAnswer, model: &str, number: u64) -> String {
     let content: Vec<String> = blocks(answer, number)
         .into_iter()
         .map(|block| block.whole)
@@ -34,7 +34,7 @@ pub(in crate::emulator::model) fn whole(answer: &Answer, model: &str, number: u6
 }
 
 /// An answer as events.
-pub(in crate::emulator::model) fn stream(answer: &Answer, model: &str, number: u64) -> String {
+pub(in crate::emulator::model) fn stream(answer: &ScriptedAnswer, model: &str, number: u64) -> String {
     let mut events = String::new();
     let mut start = message(answer, model, number);
     start["content"] = json!([]);
@@ -51,7 +51,7 @@ pub(in crate::emulator::model) fn stream(answer: &Answer, model: &str, number: u
                 &json!({"type": "content_block_delta", "index": index, "delta": delta}),
             );
         }
-        if let Some(Fault::ErrorEvent(kind)) = &answer.fault {
+        if let Some(AnswerFault::ErrorEvent(kind)) = &answer.fault {
             event(
                 &mut events,
                 &json!({"type": "error", "error": {"type": kind, "message": "scripted"}}),
@@ -78,7 +78,7 @@ struct Block {
     deltas: Vec<Value>,
 }
 
-fn blocks(answer: &Answer, number: u64) -> Vec<Block> {
+fn blocks(answer: &ScriptedAnswer, number: u64) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(thinking) = &answer.thinking {
         let signature = format!("c2lnbmVk{number:08}");
@@ -120,7 +120,7 @@ fn blocks(answer: &Answer, number: u64) -> Vec<Block> {
     blocks
 }
 
-fn message(answer: &Answer, model: &str, number: u64) -> Value {
+fn message(answer: &ScriptedAnswer, model: &str, number: u64) -> Value {
     let usage = &answer.usage;
     json!({
         "id": format!("msg_{number:016}"), "type": "message", "role": "assistant", "model": model,

@@ -1,9 +1,9 @@
 //! Reads and checks a Messages request.
 
 use crate::emulator::model::conversation::{
-    AskedCall, AskedMessage, AskedResult, AskedRole, AskedTool, check,
+    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
-use crate::emulator::model::server::{Read, Refusal};
+use crate::emulator::model::server::{ModelRefusal, ParsedRequest};
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -11,7 +11,10 @@ use serde_json::Value;
 const CACHE_MARKERS_MAX: usize = 4;
 
 /// Reads a request, or says what the API would.
-pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value) -> Result<Read, Refusal> {
+pub(in crate::emulator::model) fn read(
+    headers: &HeaderMap,
+    body: &Value,
+) -> Result<ParsedRequest, ModelRefusal> {
     let header = |name: &str| {
         headers
             .get(name)
@@ -19,43 +22,47 @@ pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value) -> Res
             .unwrap_or_default()
     };
     if header("x-api-key").is_empty() {
-        return Err(Refusal {
+        return Err(ModelRefusal {
             status: 401,
             why: "x-api-key header is required".to_owned(),
         });
     }
     if header("anthropic-version") != "2023-06-01" {
-        return Err(Refusal::bad("anthropic-version: header is required"));
+        return Err(ModelRefusal::invalid_request(
+            "anthropic-version: header is required",
+        ));
     }
     let model = body["model"].as_str().filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| Refusal::bad("model: Field required"))?;
+    let model = model.ok_or_else(|| ModelRefusal::invalid_request("model: Field required"))?;
     if body["max_tokens"].as_u64().unwrap_or_default() == 0 {
-        return Err(Refusal::bad("max_tokens: must be greater than or equal to 1"));
+        return Err(ModelRefusal::invalid_request(
+            "max_tokens: must be greater than or equal to 1",
+        ));
     }
     let mut markers = 0;
     let system = match &body["system"] {
         Value::String(text) => text.clone(),
         blocks => text_blocks(blocks, &mut markers)?,
     };
-    let tools: Vec<AskedTool> = list(&body["tools"])
+    let tools: Vec<RequestTool> = list(&body["tools"])
         .iter()
-        .map(|tool| AskedTool {
+        .map(|tool| RequestTool {
             name: tool["name"].as_str().unwrap_or_default().to_owned(),
             schema: tool["input_schema"].clone(),
         })
         .collect();
     let messages = list(&body["messages"]).iter().enumerate();
-    let messages: Result<Vec<AskedMessage>, Refusal> = messages
+    let messages: Result<Vec<RequestMessage>, ModelRefusal> = messages
         .map(|(index, message)| read_message(index, message, &mut markers))
         .collect();
     let messages = messages?;
-    check(&system, &tools, &messages).map_err(|why| Refusal::bad(&why))?;
+    check(&system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
     if markers > CACHE_MARKERS_MAX {
-        return Err(Refusal::bad(
+        return Err(ModelRefusal::invalid_request(
             "A maximum of 4 blocks with cache_control may be provided.",
         ));
     }
-    Ok(Read {
+    Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
         includes_usage: true,
@@ -66,14 +73,14 @@ pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value) -> Res
     })
 }
 
-fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<AskedMessage, Refusal> {
-    let bad = |what: &str| Refusal::bad(&format!("messages.{index}: {what}"));
+fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<RequestMessage, ModelRefusal> {
+    let bad = |what: &str| ModelRefusal::invalid_request(&format!("messages.{index}: {what}"));
     let role = match message["role"].as_str() {
-        Some("user") => AskedRole::User,
-        Some("assistant") => AskedRole::Assistant,
+        Some("user") => RequestRole::User,
+        Some("assistant") => RequestRole::Assistant,
         _ => return Err(bad("role must be user or assistant")),
     };
-    let mut read = AskedMessage {
+    let mut read = RequestMessage {
         role,
         text: String::new(),
         calls: Vec::new(),
@@ -91,19 +98,19 @@ fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<As
             ("text", _) => {
                 texts.push(some_text(block).ok_or_else(|| bad("text content blocks must be non-empty"))?)
             }
-            ("tool_use", AskedRole::Assistant) => read.calls.push(AskedCall {
+            ("tool_use", RequestRole::Assistant) => read.calls.push(RequestCall {
                 id: string("id"),
                 name: string("name"),
                 arguments: block["input"].clone(),
             }),
-            ("tool_result", AskedRole::User) => {
+            ("tool_result", RequestRole::User) => {
                 if !texts.is_empty() {
                     return Err(bad("tool_result blocks must come first"));
                 }
                 let content = block["content"]
                     .as_str()
                     .filter(|content| !content.trim().is_empty());
-                read.results.push(AskedResult {
+                read.results.push(RequestResult {
                     call: string("tool_use_id"),
                     content: content
                         .ok_or_else(|| bad("tool_result without content"))?
@@ -111,10 +118,10 @@ fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<As
                     is_error: block["is_error"].as_bool().unwrap_or_default(),
                 });
             }
-            ("thinking", AskedRole::Assistant) if string("signature").is_empty() => {
+            ("thinking", RequestRole::Assistant) if string("signature").is_empty() => {
                 return Err(bad("thinking.signature: Field required"));
             }
-            ("thinking" | "redacted_thinking", AskedRole::Assistant) => {}
+            ("thinking" | "redacted_thinking", RequestRole::Assistant) => {}
             _ => return Err(bad("a block of this type cannot be here")),
         }
     }
@@ -122,12 +129,14 @@ fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<As
     Ok(read)
 }
 
-fn text_blocks(blocks: &Value, markers: &mut usize) -> Result<String, Refusal> {
+fn text_blocks(blocks: &Value, markers: &mut usize) -> Result<String, ModelRefusal> {
     let mut texts = Vec::new();
     for block in list(blocks) {
         count_marker(block, markers);
         texts.push(
-            some_text(block).ok_or_else(|| Refusal::bad("system: text content blocks must be non-empty"))?,
+            some_text(block).ok_or_else(|| {
+                ModelRefusal::invalid_request("system: text content blocks must be non-empty")
+            })?,
         );
     }
     Ok(texts.join("\n\n"))

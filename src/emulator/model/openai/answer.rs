@@ -1,7 +1,7 @@
 //! Writes chat completions.
 
 use crate::emulator::model::anthropic::answer::pieces;
-use crate::emulator::model::script::{Answer, Fault};
+use crate::emulator::model::script::{AnswerFault, ScriptedAnswer};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub(in crate::emulator::model) fn error_body(why: &str) -> String {
 }
 
 /// An answer in one piece. `number` makes ids.
-pub(in crate::emulator::model) fn whole(answer: &Answer, model: &str, number: u64) -> String {
+pub(in crate::emulator::model) fn whole(answer: &ScriptedAnswer, model: &str, number: u64) -> String {
     let calls: Vec<Value> = (0..answer.calls.len())
         .map(|index| call(answer, number, index))
         .collect();
@@ -32,7 +32,7 @@ pub(in crate::emulator::model) fn whole(answer: &Answer, model: &str, number: u6
 
 /// An answer as events.
 pub(in crate::emulator::model) fn stream(
-    answer: &Answer,
+    answer: &ScriptedAnswer,
     model: &str,
     number: u64,
     includes_usage: bool,
@@ -52,7 +52,7 @@ pub(in crate::emulator::model) fn stream(
     for piece in pieces(&answer.text) {
         event(&mut events, &delta(json!({"content": piece})));
     }
-    if let Some(Fault::ErrorEvent(kind)) = &answer.fault {
+    if let Some(AnswerFault::ErrorEvent(kind)) = &answer.fault {
         event(
             &mut events,
             &json!({"error": {"type": kind, "message": "scripted"}}),
@@ -83,7 +83,7 @@ pub(in crate::emulator::model) fn stream(
     events
 }
 
-fn call(answer: &Answer, number: u64, index: usize) -> Value {
+fn call(answer: &ScriptedAnswer, number: u64, index: usize) -> Value {
     let (name, arguments) = match answer.calls.get(index) {
         Some((name, arguments)) => (name.as_str(), answer.arguments(arguments)),
         None => ("", String::new()),
@@ -92,7 +92,7 @@ fn call(answer: &Answer, number: u64, index: usize) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &ScriptedAnswer) -> Value {
     let usage = &answer.usage;
     let prompt = usage.input + usage.cache_read;
     json!({

@@ -1,25 +1,29 @@
 //! Reads and checks a chat completions request.
 
 use crate::emulator::model::conversation::{
-    AskedCall, AskedMessage, AskedResult, AskedRole, AskedTool, check,
+    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
-use crate::emulator::model::server::{Key, Read, Refusal};
+use crate::emulator::model::server::{KeyPolicy, ModelRefusal, ParsedRequest};
 use http::HeaderMap;
 use serde_json::Value;
 
 /// Reads a request, or says what the API would.
-pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value, key: Key) -> Result<Read, Refusal> {
+pub(in crate::emulator::model) fn read(
+    headers: &HeaderMap,
+    body: &Value,
+    key: KeyPolicy,
+) -> Result<ParsedRequest, ModelRefusal> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let api_key = bearer.or_else(|| header("api-key")).filter(|key| !key.is_empty());
-    if api_key.is_none() && key == Key::Required {
-        return Err(Refusal {
+    if api_key.is_none() && key == KeyPolicy::Required {
+        return Err(ModelRefusal {
             status: 401,
             why: "You didn't provide an API key.".to_owned(),
         });
     }
     let model = body["model"].as_str().filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| Refusal::bad("you must provide a model parameter"))?;
+    let model = model.ok_or_else(|| ModelRefusal::invalid_request("you must provide a model parameter"))?;
     let bounds = [&body["max_completion_tokens"], &body["max_tokens"]];
     if bounds
         .iter()
@@ -27,11 +31,11 @@ pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value, key: K
         .count()
         != 1
     {
-        return Err(Refusal::bad(
+        return Err(ModelRefusal::invalid_request(
             "one of max_completion_tokens and max_tokens must be positive",
         ));
     }
-    let tools: Result<Vec<AskedTool>, Refusal> = list(&body["tools"]).iter().map(read_tool).collect();
+    let tools: Result<Vec<RequestTool>, ModelRefusal> = list(&body["tools"]).iter().map(read_tool).collect();
     let tools = tools?;
     let (system, messages) = match list(&body["messages"]) {
         [first, rest @ ..] if first["role"] == "system" => {
@@ -40,8 +44,8 @@ pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value, key: K
         messages => ("", messages),
     };
     let messages = read_messages(messages)?;
-    check(system, &tools, &messages).map_err(|why| Refusal::bad(&why))?;
-    Ok(Read {
+    check(system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
+    Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
         includes_usage: body["stream_options"]["include_usage"]
@@ -54,32 +58,32 @@ pub(in crate::emulator::model) fn read(headers: &HeaderMap, body: &Value, key: K
     })
 }
 
-fn read_tool(tool: &Value) -> Result<AskedTool, Refusal> {
+fn read_tool(tool: &Value) -> Result<RequestTool, ModelRefusal> {
     if tool["type"] != "function" {
-        return Err(Refusal::bad("tools: type must be function"));
+        return Err(ModelRefusal::invalid_request("tools: type must be function"));
     }
-    Ok(AskedTool {
+    Ok(RequestTool {
         name: tool["function"]["name"].as_str().unwrap_or_default().to_owned(),
         schema: tool["function"]["parameters"].clone(),
     })
 }
 
-fn read_messages(messages: &[Value]) -> Result<Vec<AskedMessage>, Refusal> {
-    let mut read: Vec<AskedMessage> = Vec::new();
+fn read_messages(messages: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal> {
+    let mut read: Vec<RequestMessage> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        let bad = |what: &str| Refusal::bad(&format!("messages.{index}: {what}"));
+        let bad = |what: &str| ModelRefusal::invalid_request(&format!("messages.{index}: {what}"));
         let content = message["content"].as_str().unwrap_or_default();
         if content.trim().is_empty() && list(&message["tool_calls"]).is_empty() {
             return Err(bad("content is empty"));
         }
         match message["role"].as_str() {
             Some("tool") => add_result(&mut read, message, content).map_err(|what| bad(&what))?,
-            Some("user") => read.push(said(AskedRole::User, content, Vec::new())),
+            Some("user") => read.push(text_message(RequestRole::User, content, Vec::new())),
             Some("assistant") => {
-                let calls: Result<Vec<AskedCall>, String> =
+                let calls: Result<Vec<RequestCall>, String> =
                     list(&message["tool_calls"]).iter().map(read_call).collect();
-                read.push(said(
-                    AskedRole::Assistant,
+                read.push(text_message(
+                    RequestRole::Assistant,
                     content,
                     calls.map_err(|what| bad(&what))?,
                 ));
@@ -91,16 +95,16 @@ fn read_messages(messages: &[Value]) -> Result<Vec<AskedMessage>, Refusal> {
 }
 
 /// Tool messages that follow one another are one message of the user.
-fn add_result(read: &mut Vec<AskedMessage>, message: &Value, content: &str) -> Result<(), String> {
-    let result = AskedResult {
+fn add_result(read: &mut Vec<RequestMessage>, message: &Value, content: &str) -> Result<(), String> {
+    let result = RequestResult {
         call: message["tool_call_id"].as_str().unwrap_or_default().to_owned(),
         content: content.to_owned(),
         is_error: false,
     };
     match read.last_mut() {
         Some(last) if !last.results.is_empty() => last.results.push(result),
-        Some(last) if last.role == AskedRole::Assistant => {
-            let mut results = said(AskedRole::User, "", Vec::new());
+        Some(last) if last.role == RequestRole::Assistant => {
+            let mut results = text_message(RequestRole::User, "", Vec::new());
             results.results.push(result);
             read.push(results);
         }
@@ -109,22 +113,22 @@ fn add_result(read: &mut Vec<AskedMessage>, message: &Value, content: &str) -> R
     Ok(())
 }
 
-fn read_call(call: &Value) -> Result<AskedCall, String> {
+fn read_call(call: &Value) -> Result<RequestCall, String> {
     if call["type"] != "function" {
         return Err("tool_calls: type must be function".to_owned());
     }
     let text = call["function"]["arguments"]
         .as_str()
         .ok_or("tool_calls: arguments must be a string")?;
-    Ok(AskedCall {
+    Ok(RequestCall {
         id: call["id"].as_str().unwrap_or_default().to_owned(),
         name: call["function"]["name"].as_str().unwrap_or_default().to_owned(),
         arguments: serde_json::from_str(text).map_err(|_| "tool_calls: arguments are not JSON".to_owned())?,
     })
 }
 
-fn said(role: AskedRole, text: &str, calls: Vec<AskedCall>) -> AskedMessage {
-    AskedMessage {
+fn text_message(role: RequestRole, text: &str, calls: Vec<RequestCall>) -> RequestMessage {
+    RequestMessage {
         role,
         text: text.to_owned(),
         calls,

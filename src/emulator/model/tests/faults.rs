@@ -1,13 +1,13 @@
 //! Tests of failures: of the wire, of the provider, and of wrong requests.
 
-use super::{Bench, WAYS, asking, trouble_of};
-use crate::emulator::model::{Fault, calls, queue, says};
-use crate::provider::{ProviderError, StreamEvent, Trouble, http_client};
+use super::{ModelFixture, WAYS, asking, failure_kind_of};
+use crate::emulator::model::{AnswerFault, calls, queue, says};
+use crate::provider::{ProviderError, ProviderFailureKind, StreamEvent, http_client};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-fn line() -> crate::emulator::model::Answer {
-    says("Words that are cut.").and_calls("file_read", json!({"path": "environments/prod/main.jsonnet"}))
+fn line() -> crate::emulator::model::ScriptedAnswer {
+    says("Words that are cut.").with_call("file_read", json!({"path": "environments/prod/main.jsonnet"}))
 }
 
 /// R11: the whole sweep over every byte is in the codecs' own tests; here the wire is real.
@@ -15,13 +15,17 @@ fn line() -> crate::emulator::model::Answer {
 async fn an_answer_that_breaks_off_is_never_an_answer() {
     for way in WAYS {
         for bytes in [0, 1, 100, 400] {
-            for fault in [Fault::EndAfter(bytes), Fault::ResetAfter(bytes)] {
-                let mut bench = Bench::new(way, queue([line().but(fault.clone())]));
+            for fault in [AnswerFault::EndAfter(bytes), AnswerFault::ResetAfter(bytes)] {
+                let mut bench = ModelFixture::new(way, queue([line().with_fault(fault.clone())]));
                 let outcome = bench.ask(&asking("hello")).await;
-                let trouble = trouble_of(&outcome);
+                let trouble = failure_kind_of(&outcome);
                 let is_cut = matches!(
                     trouble,
-                    Some(Trouble::Broken | Trouble::Silent | Trouble::Malformed)
+                    Some(
+                        ProviderFailureKind::Broken
+                            | ProviderFailureKind::Silent
+                            | ProviderFailureKind::Malformed
+                    )
                 );
                 assert!(is_cut, "{way:?} {fault:?}: {outcome:?}");
                 bench.assert_in_order();
@@ -33,7 +37,7 @@ async fn an_answer_that_breaks_off_is_never_an_answer() {
 /// R11
 #[tokio::test]
 async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
-    let mut bench = Bench::new(WAYS[0], queue([line().but(Fault::StallAfter(300))]));
+    let mut bench = ModelFixture::new(WAYS[0], queue([line().with_fault(AnswerFault::StallAfter(300))]));
     let begun = Instant::now();
     let outcome = bench.ask(&asking("hello")).await;
     let told = outcome.expect_err("stalled").to_string();
@@ -53,7 +57,10 @@ async fn an_error_inside_a_stream_is_an_error() {
         ),
         (WAYS[2], "server_error", "the model provider has a fault (500)"),
     ] {
-        let mut bench = Bench::new(way, queue([line().but(Fault::ErrorEvent(kind.to_owned()))]));
+        let mut bench = ModelFixture::new(
+            way,
+            queue([line().with_fault(AnswerFault::ErrorEvent(kind.to_owned()))]),
+        );
         let outcome = bench.ask(&asking("hello")).await;
         assert_eq!(outcome.expect_err("an error").to_string(), expected);
     }
@@ -63,7 +70,7 @@ async fn an_error_inside_a_stream_is_an_error() {
 #[tokio::test]
 async fn a_body_that_is_not_the_format_is_no_answer() {
     for way in WAYS {
-        let mut bench = Bench::new(way, queue([line().but(Fault::Malformed)]));
+        let mut bench = ModelFixture::new(way, queue([line().with_fault(AnswerFault::Malformed)]));
         let outcome = bench.ask(&asking("hello")).await;
         let told = outcome.expect_err("malformed").to_string();
         let expected = format!(
@@ -76,14 +83,14 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
 
 #[tokio::test]
 async fn cancelling_ends_a_call_at_once_wherever_it_is() {
-    for fault in [Fault::Stall, Fault::StallAfter(300)] {
-        let bench = Bench::new(WAYS[0], queue([line().but(fault)]));
+    for fault in [AnswerFault::Stall, AnswerFault::StallAfter(300)] {
+        let bench = ModelFixture::new(WAYS[0], queue([line().with_fault(fault)]));
         let cancel = bench.cancel.clone();
         let begun = Instant::now();
         let emulator = &bench.emulator;
         // Cancels as soon as the request has arrived.
         let stop = async {
-            while emulator.asked().is_empty() {
+            while emulator.requests().is_empty() {
                 tokio::task::yield_now().await;
             }
             cancel.cancel();
@@ -110,16 +117,16 @@ async fn a_refusal_names_what_to_do_and_no_secret() {
     for way in WAYS {
         for status in [400, 401, 402, 403, 404] {
             let body = r#"{"error":{"type":"x","message":"sk-ant-test in a body"}}"#.to_owned();
-            let fault = Fault::Status {
+            let fault = AnswerFault::Status {
                 status,
                 headers: vec![],
                 body,
             };
-            let mut bench = Bench::new(way, queue([says("never").but(fault)]));
+            let mut bench = ModelFixture::new(way, queue([says("never").with_fault(fault)]));
             let error = bench.ask(&asking("hello")).await.expect_err("refused");
             assert!(matches!(
                 &error,
-                ProviderError::Failed(failure) if matches!(failure.trouble, Trouble::Refused | Trouble::Rejected)
+                ProviderError::Failed(failure) if matches!(failure.kind, ProviderFailureKind::Refused | ProviderFailureKind::Rejected)
             ));
             let text = format!("{error} {error:?}");
             assert!(text.contains(&bench.model) || text.contains("api_key"), "{text}");
@@ -132,12 +139,12 @@ async fn a_refusal_names_what_to_do_and_no_secret() {
 #[tokio::test]
 async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
     let headers = vec![("retry-after".to_owned(), "7".to_owned())];
-    let fault = Fault::Status {
+    let fault = AnswerFault::Status {
         status: 429,
         headers,
         body: String::new(),
     };
-    let mut bench = Bench::new(WAYS[0], queue([says("never").but(fault)]));
+    let mut bench = ModelFixture::new(WAYS[0], queue([says("never").with_fault(fault)]));
     let outcome = bench.ask(&asking("hello")).await;
     let seven = Some(Duration::from_secs(7));
     assert!(matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == seven));
@@ -151,7 +158,7 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
 /// R10
 #[tokio::test]
 async fn nobody_listening_is_said_without_the_address() {
-    let mut bench = Bench::new(WAYS[0], queue([]));
+    let mut bench = ModelFixture::new(WAYS[0], queue([]));
     let stopped = super::ModelEmulator::start(queue([])).expect("emulator");
     std::mem::replace(&mut bench.emulator, stopped).shutdown().await;
     let error = bench.ask(&asking("hello")).await.expect_err("nobody");
@@ -160,7 +167,7 @@ async fn nobody_listening_is_said_without_the_address() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_in_order_is_answered_and_remembered() {
+async fn a_malformed_conversation_is_answered_and_recorded_as_a_problem() {
     let ok = json!({"role": "user", "content": "hi"});
     let used =
         json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]});
@@ -212,16 +219,16 @@ async fn a_request_that_is_not_in_order_is_answered_and_remembered() {
     GET /v1/models: no such address
     ");
     assert_eq!(emulator.unused(), ["says \"unused\""]);
-    assert_eq!(emulator.asked().len(), 0);
+    assert_eq!(emulator.requests().len(), 0);
     emulator.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_request_without_a_line_is_a_problem() {
-    let mut bench = Bench::new(WAYS[0], queue([calls("file_read", json!({}))]));
+async fn a_request_without_a_script_line_is_recorded_as_a_problem() {
+    let mut bench = ModelFixture::new(WAYS[0], queue([calls("file_read", json!({}))]));
     bench.ask(&asking("hello")).await.expect("answer");
     let outcome = bench.ask(&asking("hello")).await;
-    assert_eq!(trouble_of(&outcome), Some(Trouble::Rejected));
+    assert_eq!(failure_kind_of(&outcome), Some(ProviderFailureKind::Rejected));
     assert_eq!(
         bench.emulator.problems(),
         ["the script has no line for this request"]

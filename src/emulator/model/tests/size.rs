@@ -1,8 +1,8 @@
 //! A request is never longer than was counted for it.
 
-use super::{Bench, WAYS, asking};
+use super::{ModelFixture, WAYS, asking};
 use crate::emulator::model::{queue, says};
-use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage};
+use crate::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage};
 use crate::provider::fixed_bytes;
 
 #[tokio::test]
@@ -17,16 +17,16 @@ async fn no_request_is_longer_than_was_counted() {
     for way in WAYS {
         for text in texts {
             let line = says(text)
-                .after_thinking(text)
-                .and_calls("file_read", serde_json::json!({ "path": text }));
-            let mut bench = Bench::new(way, queue([line, says("ok")]));
+                .with_thinking(text)
+                .with_call("file_read", serde_json::json!({ "path": text }));
+            let mut bench = ModelFixture::new(way, queue([line, says("ok")]));
             let mut history = asking(text);
             let answer = bench.ask(&history).await.expect("answer").assistant;
             push(&mut history, answer, text);
             // A call and a result without anything in them, and many of them.
             for count in [1, 40] {
                 let calls = (0..count).map(|number| {
-                    Block::Call(ToolCall {
+                    ContentBlock::Call(ToolCall {
                         id: format!("{count}_{number}"),
                         name: "t".into(),
                         arguments: "{}".into(),
@@ -42,12 +42,12 @@ async fn no_request_is_longer_than_was_counted() {
             }
             let remark = Step::new(Assistant::synthetic(text), Vec::new()).expect("step");
             history
-                .push(remark.sent_back("no").expect("remark"))
+                .push(remark.with_remark("no").expect("remark"))
                 .expect("open");
             bench.ask(&history).await.expect("answer");
             let counted = fixed_bytes("You prepare changes.", &bench.tools)
                 + history.turns().iter().map(Turn::bytes).sum::<usize>();
-            let sent = bench.emulator.asked()[1].raw.len();
+            let sent = bench.emulator.requests()[1].raw.len();
             assert!(
                 sent <= counted,
                 "{way:?}: {sent} bytes sent, {counted} counted for {text:.20?}"

@@ -1,9 +1,11 @@
 //! Tests of requests and answers when all works, and when a model writes nonsense.
 
-use super::{Bench, WAYS, asking, trouble_of};
-use crate::emulator::model::{AskedCall, AskedMessage, AskedResult, AskedRole, Fault, calls, queue, says};
-use crate::model::{Assistant, Block, History, Step, StopReason, ToolCall, ToolResult, Usage};
-use crate::provider::{StreamEvent, Trouble};
+use super::{ModelFixture, WAYS, asking, failure_kind_of};
+use crate::emulator::model::{
+    AnswerFault, RequestCall, RequestMessage, RequestResult, RequestRole, calls, queue, says,
+};
+use crate::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
+use crate::provider::{ProviderFailureKind, StreamEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -21,18 +23,18 @@ fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResu
 async fn a_turn_with_tools_goes_through_every_provider() {
     for way in WAYS {
         let first = says("I look first. It takes more than forty characters to say.")
-            .and_calls("file_read", json!({"path": "a/ü.jsonnet"}))
-            .and_calls(
+            .with_call("file_read", json!({"path": "a/ü.jsonnet"}))
+            .with_call(
                 "file_read",
                 json!({"path": "b \"quoted\" and long enough for several deltas"}),
             )
-            .costing(Usage {
+            .with_usage(Usage {
                 input: 900,
                 output: 70,
                 cache_read: 100,
                 cache_write: 0,
             });
-        let mut bench = Bench::new(way, queue([first, says("Done.")]));
+        let mut bench = ModelFixture::new(way, queue([first, says("Done.")]));
         let mut history = asking("hello");
         let answer = bench.ask(&history).await.expect("answer");
         assert_eq!(answer.model, bench.model);
@@ -59,7 +61,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         assert_eq!(arguments, ["{\"path\":\"a/ü.jsonnet\"}", second]);
         // The same is told of an answer in one piece.
         let started = bench
-            .told
+            .events
             .iter()
             .filter(|event| matches!(event, StreamEvent::CallStarted { name } if name == "file_read"))
             .count();
@@ -74,7 +76,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
             (last.assistant.text().as_str(), last.assistant.stop),
             ("Done.", StopReason::EndTurn)
         );
-        let asked = bench.emulator.asked();
+        let asked = bench.emulator.requests();
         assert_eq!(asked[1].last_results().len(), 2);
         assert_eq!(asked[1].last_user_text(), "hello");
         let is_anthropic = way.0.starts_with("anthropic");
@@ -106,9 +108,9 @@ async fn streamed_and_whole_answers_are_the_same() {
         let mut answers = Vec::new();
         for is_streamed in [true, false] {
             let line = says("Words.")
-                .after_thinking("Hm.")
-                .and_calls("file_read", json!({"path": "a"}));
-            let mut bench = Bench::new((name, is_streamed), queue([line]));
+                .with_thinking("Hm.")
+                .with_call("file_read", json!({"path": "a"}));
+            let mut bench = ModelFixture::new((name, is_streamed), queue([line]));
             let answer = bench.ask(&asking("hello")).await.expect("answer");
             let raw = answer.assistant.raw.as_ref().map(|raw| {
                 raw.blocks
@@ -138,10 +140,10 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
     for is_streamed in [true, false] {
         let line = || {
             says("Words.")
-                .after_thinking("Hm.\u{2028}")
-                .and_calls("file_read", json!({"path": "a"}))
+                .with_thinking("Hm.\u{2028}")
+                .with_call("file_read", json!({"path": "a"}))
         };
-        let mut bench = Bench::new(("anthropic/m", is_streamed), queue([line(), says("ok")]));
+        let mut bench = ModelFixture::new(("anthropic/m", is_streamed), queue([line(), says("ok")]));
         let mut history = asking("hello");
         let answer = bench.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
@@ -153,7 +155,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
             .expect("open");
         bench.ask(&history).await.expect("answer");
         let blocks: Vec<&str> = raw.blocks.iter().map(|block| block.get()).collect();
-        let sent = &bench.emulator.asked()[1].raw;
+        let sent = &bench.emulator.requests()[1].raw;
         assert!(
             sent.contains(&format!(
                 "{{\"role\":\"assistant\",\"content\":[{}]}}",
@@ -163,9 +165,9 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         );
         bench.assert_in_order();
 
-        let mut other = Bench::new(("openai/m", is_streamed), queue([says("ok")]));
+        let mut other = ModelFixture::new(("openai/m", is_streamed), queue([says("ok")]));
         other.ask(&history).await.expect("answer");
-        assert!(!other.emulator.asked()[0].raw.contains("signature"));
+        assert!(!other.emulator.requests()[0].raw.contains("signature"));
         other.assert_in_order();
     }
 }
@@ -174,7 +176,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
 #[tokio::test]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     for way in WAYS {
-        let mut bench = Bench::new(way, |asked: &crate::emulator::model::Asked| {
+        let mut bench = ModelFixture::new(way, |asked: &crate::emulator::model::ModelRequest| {
             match asked.messages.len() % 4 {
                 1 => calls("file_read", json!({"path": "a"})),
                 _ => says("Done."),
@@ -195,7 +197,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
                 }
             }
         }
-        let asked = bench.emulator.asked();
+        let asked = bench.emulator.requests();
         assert_eq!(asked.len(), 8);
         for pair in asked.windows(2) {
             let before = &pair[0].raw;
@@ -234,22 +236,23 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
         "true",
         "{\"a\":1}}",
     ];
-    let mut faults: Vec<Fault> = bad.map(|text| Fault::Arguments(text.to_owned())).into();
+    let mut faults: Vec<AnswerFault> = bad.map(|text| AnswerFault::Arguments(text.to_owned())).into();
     faults.extend(
         ["max_tokens", "length", "refusal", "content_filter", "unheard_of"]
-            .map(|word| Fault::Stop(word.to_owned())),
+            .map(|word| AnswerFault::Stop(word.to_owned())),
     );
     for way in WAYS {
         for fault in &faults {
             let line = || {
-                let line = says("Hm.").and_calls("file_read", json!({"path": "a"}));
-                line.and_calls("no such tool", json!({})).but(fault.clone())
+                let line = says("Hm.").with_call("file_read", json!({"path": "a"}));
+                line.with_call("no such tool", json!({}))
+                    .with_fault(fault.clone())
             };
-            if !way.1 && way.0.starts_with("anthropic") && matches!(fault, Fault::Arguments(_)) {
+            if !way.1 && way.0.starts_with("anthropic") && matches!(fault, AnswerFault::Arguments(_)) {
                 // In one piece the arguments are part of the body, and the body would not be JSON.
                 continue;
             }
-            let mut bench = Bench::new(way, queue([line(), line(), says("Done.")]));
+            let mut bench = ModelFixture::new(way, queue([line(), line(), says("Done.")]));
             let mut history = asking("hello");
             for _ in 0..2 {
                 let answer = bench.ask(&history).await.expect("answer").assistant;
@@ -271,7 +274,7 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
 
 /// R12
 #[tokio::test]
-async fn an_answer_that_no_assistant_gives_is_none_and_the_conversation_goes_on() {
+async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_continues() {
     let block = json!([{"type": "tool_result", "tool_use_id": "a", "content": "forged"}]);
     let anthropic = json!({
         "type": "message", "role": "assistant", "model": "m", "content": block, "stop_reason": "end_turn",
@@ -284,22 +287,26 @@ async fn an_answer_that_no_assistant_gives_is_none_and_the_conversation_goes_on(
             true => anthropic.to_string(),
             false => openai.to_string(),
         };
-        let status = Fault::Status {
+        let status = AnswerFault::Status {
             status: 200,
             headers: vec![],
             body,
         };
         let two = |fault| {
-            let line = calls("file_read", json!({"path": "a"})).and_calls("file_read", json!({}));
-            line.but(fault)
+            let line = calls("file_read", json!({"path": "a"})).with_call("file_read", json!({}));
+            line.with_fault(fault)
         };
-        let lines = [two(status), two(Fault::Ids("same".to_owned())), says("Done.")];
-        let mut bench = Bench::new(way, queue(lines));
+        let lines = [
+            two(status),
+            two(AnswerFault::Ids("same".to_owned())),
+            says("Done."),
+        ];
+        let mut bench = ModelFixture::new(way, queue(lines));
         let history = asking("hello");
         for _ in 0..2 {
             let outcome = bench.ask(&history).await;
             assert!(
-                trouble_of(&outcome) == Some(Trouble::Malformed),
+                failure_kind_of(&outcome) == Some(ProviderFailureKind::Malformed),
                 "{way:?}: {outcome:?}"
             );
         }
@@ -316,7 +323,7 @@ async fn an_answer_that_no_assistant_gives_is_none_and_the_conversation_goes_on(
 #[tokio::test]
 async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
     let call = |id: &str, name: &str, arguments: &str| {
-        Block::Call(ToolCall {
+        ContentBlock::Call(ToolCall {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
@@ -325,7 +332,7 @@ async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
     let mut history = asking(" \n");
     for _ in 0..2 {
         let blocks = vec![
-            Block::Text { text: " ".into() },
+            ContentBlock::Text { text: " ".into() },
             call("call_1", "file_read", "not json"),
             call("functions.read:0", "", "[]"),
         ];
@@ -353,7 +360,7 @@ async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
     history.close("I stopped.");
     history.begin("and now?").expect("turn");
     for way in WAYS {
-        let mut bench = Bench::new(way, queue([says("ok")]));
+        let mut bench = ModelFixture::new(way, queue([says("ok")]));
         bench.ask(&history).await.expect("answer");
         bench.assert_in_order();
     }
@@ -390,11 +397,11 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
         runtime.block_on(async {
             for way in [WAYS[0], WAYS[3]] {
-                let mut bench = Bench::new(way, queue([says("ok")]));
+                let mut bench = ModelFixture::new(way, queue([says("ok")]));
                 let arguments = json!({"path": path});
                 let call = ToolCall { id: "id_1".into(), name: "file_read".into(), arguments: arguments.to_string() };
                 let assistant = Assistant {
-                    blocks: vec![Block::Text { text: said.clone() }, Block::Call(call)],
+                    blocks: vec![ContentBlock::Text { text: said.clone() }, ContentBlock::Call(call)],
                     raw: None,
                     stop: StopReason::ToolUse,
                     usage: Usage::default(),
@@ -406,18 +413,18 @@ proptest! {
                 bench.assert_in_order();
                 let is_anthropic = way.0.starts_with("anthropic");
                 let expected = [
-                    AskedMessage { role: AskedRole::User, text: user.clone(), calls: vec![], results: vec![] },
-                    AskedMessage {
-                        role: AskedRole::Assistant,
+                    RequestMessage { role: RequestRole::User, text: user.clone(), calls: vec![], results: vec![] },
+                    RequestMessage {
+                        role: RequestRole::Assistant,
                         text: said.clone(),
-                        calls: vec![AskedCall { id: "id_1".into(), name: "file_read".into(), arguments }],
+                        calls: vec![RequestCall { id: "id_1".into(), name: "file_read".into(), arguments }],
                         results: vec![],
                     },
-                    AskedMessage {
-                        role: AskedRole::User,
+                    RequestMessage {
+                        role: RequestRole::User,
                         text: String::new(),
                         calls: vec![],
-                        results: vec![AskedResult {
+                        results: vec![RequestResult {
                             call: "id_1".into(),
                             content: match is_error && !is_anthropic {
                                 true => format!("error: {content}"),
@@ -427,7 +434,7 @@ proptest! {
                         }],
                     },
                 ];
-                assert_eq!(bench.emulator.asked()[0].messages, expected);
+                assert_eq!(bench.emulator.requests()[0].messages, expected);
             }
         });
     }

@@ -9,17 +9,17 @@ async fn a_long_reply_is_several_messages_with_its_buttons_on_the_last() {
     let code: String = (0..4_000).map(|line| format!("+line {line}\n")).collect();
     let reply = Reply {
         parts: vec![
-            Part::Mention { to: alice() },
-            Part::Heading {
+            ReplyPart::Mention { to: alice() },
+            ReplyPart::Heading {
                 text: "CHG-42".to_owned(),
             },
-            Part::Buttons {
+            ReplyPart::Buttons {
                 buttons: vec![button("Discard")],
             },
-            Part::Markdown {
+            ReplyPart::Markdown {
                 text: format!("Before.\n\n```diff\n{code}```\n\nAfter."),
             },
-            Part::Footer {
+            ReplyPart::Footer {
                 text: "base `a1b2c3d`".to_owned(),
             },
         ],
@@ -29,7 +29,7 @@ async fn a_long_reply_is_several_messages_with_its_buttons_on_the_last() {
     for reply in &replies {
         channel.deliver(&post(reply.clone())).await.unwrap();
     }
-    let messages = emulator.look(|state| state.messages.clone());
+    let messages = emulator.with_state(|state| state.messages.clone());
     let mentions: Vec<usize> = messages.iter().map(|message| message.mentions().len()).collect();
     assert_eq!(mentions.iter().sum::<usize>(), 1);
     assert_eq!(mentions.first(), Some(&1));
@@ -44,7 +44,7 @@ async fn a_long_reply_is_several_messages_with_its_buttons_on_the_last() {
 }
 
 #[tokio::test]
-async fn a_receipt_replaces_the_other() {
+async fn a_new_receipt_reaction_replaces_the_previous_one() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
     let ts = channel.deliver(&posted("x")).await.unwrap().message.unwrap().id;
@@ -53,12 +53,12 @@ async fn a_receipt_replaces_the_other() {
             "C0OPS",
             None,
             Action::React {
-                message: on(&ts),
+                message: message_ref(&ts),
                 receipt,
             },
         )
     };
-    let reactions = || emulator.look(|state| state.message("C0OPS", &ts).unwrap().reactions.clone());
+    let reactions = || emulator.with_state(|state| state.message("C0OPS", &ts).unwrap().reactions.clone());
     for (receipt, name) in [
         (Receipt::Queued, "hourglass_flowing_sand"),
         (Receipt::Queued, "hourglass_flowing_sand"),
@@ -82,7 +82,7 @@ async fn an_edit_replaces_and_only_our_own() {
             "C0OPS",
             None,
             Action::Edit {
-                message: on(id),
+                message: message_ref(id),
                 reply,
             },
         )
@@ -91,7 +91,7 @@ async fn an_edit_replaces_and_only_our_own() {
         channel.deliver(&edit(&ts)).await.unwrap();
     }
     let message = emulator
-        .look(|state| state.message("C0OPS", &ts).cloned())
+        .with_state(|state| state.message("C0OPS", &ts).cloned())
         .unwrap();
     assert_eq!((message.visible(), message.edits), (vec!["two".to_owned()], 2));
     let before: Vec<_> = message.before_edits().map(|message| message.visible()).collect();
@@ -102,7 +102,9 @@ async fn an_edit_replaces_and_only_our_own() {
     );
     emulator.connect_to("http://127.0.0.1:1/");
     let _ = emulator.say("U0ALICE", "C0OPS", "mine").await;
-    let hers = emulator.look(|state| state.messages.last().cloned()).unwrap();
+    let hers = emulator
+        .with_state(|state| state.messages.last().cloned())
+        .unwrap();
     assert_eq!(
         channel.deliver(&edit(&hers.ts)).await,
         Err(SendError::Refused("cant_update_message".to_owned()))
@@ -130,7 +132,7 @@ async fn a_file_arrives_byte_for_byte_in_its_thread() {
         .deliver(&op("C0OPS", Some(&ts), upload(content.clone())))
         .await
         .unwrap();
-    let file = emulator.look(|state| state.files.last().cloned()).unwrap();
+    let file = emulator.with_state(|state| state.files.last().cloned()).unwrap();
     assert_eq!(
         (file.name, file.content, file.thread_ts),
         ("CHG-42.patch".to_owned(), content, Some(ts))
@@ -142,7 +144,7 @@ async fn a_file_arrives_byte_for_byte_in_its_thread() {
 }
 
 #[tokio::test]
-async fn waiting_ends_when_it_shows() {
+async fn wait_until_returns_once_the_state_matches() {
     let emulator = workspace().await;
     let (seen, ()) = tokio::join!(
         emulator.wait_until(|state| state.users.get("U0CAROL").cloned()),

@@ -3,13 +3,13 @@
 use super::*;
 
 #[derive(Clone)]
-pub(super) struct Gateway {
+pub(super) struct TestGateway {
     webhook: Arc<dyn Webhook>,
     pub(super) received: Arc<Mutex<Vec<Inbound>>>,
 }
 
 async fn receive(
-    gateway: Gateway,
+    gateway: TestGateway,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (head, body) = request.into_parts();
@@ -29,10 +29,10 @@ async fn receive(
     Ok(response.body(Full::new(Bytes::from(text))).unwrap())
 }
 
-pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> Gateway {
+pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> TestGateway {
     let settings = ChannelSettings::Slack(settings(&emulator.api_base_url()));
-    let gateway = Gateway {
-        webhook: webhook::of_channel("slack", &settings, channel.installation()).unwrap(),
+    let gateway = TestGateway {
+        webhook: webhook::channel_webhook("slack", &settings, channel.installation()).unwrap(),
         received: Arc::default(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -45,8 +45,8 @@ pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>
     gateway
 }
 
-pub(super) fn ok() -> Answer {
-    Answer {
+pub(super) fn ok() -> GatewayResponse {
+    GatewayResponse {
         status: 200,
         body: String::new(),
     }
@@ -72,8 +72,8 @@ async fn what_people_do_reaches_the_gateway_signed() {
     emulator.slash("U0ALICE", "C0OPS", "status").await.unwrap();
     let reply = Reply {
         parts: vec![
-            Part::Text { text: "x".to_owned() },
-            Part::Buttons {
+            ReplyPart::Text { text: "x".to_owned() },
+            ReplyPart::Buttons {
                 buttons: vec![button("Stop")],
             },
         ],
@@ -93,12 +93,12 @@ async fn what_people_do_reaches_the_gateway_signed() {
     assert_eq!(emulator.click("U0ALICE", &ts, "Stop").await, Ok(ok()));
 
     let received = gateway.received.lock().unwrap().clone();
-    let text = |text: &str, addressed| Kind::Text {
+    let text = |text: &str, addressed| InboundKind::Text {
         text: text.to_owned(),
         quoted: None,
         addressed,
     };
-    let kinds: Vec<Kind> = received.iter().map(|inbound| inbound.kind.clone()).collect();
+    let kinds: Vec<InboundKind> = received.iter().map(|inbound| inbound.kind.clone()).collect();
     assert_eq!(
         kinds,
         vec![
@@ -106,11 +106,11 @@ async fn what_people_do_reaches_the_gateway_signed() {
             text("scale <web> & @here", true),
             text("me too", false),
             text("hello", true),
-            Kind::Command {
+            InboundKind::Command {
                 verb: "status".to_owned(),
                 arguments: String::new()
             },
-            Kind::Click {
+            InboundKind::Click {
                 token: "tok".to_owned(),
                 callback: None
             },
@@ -124,7 +124,7 @@ async fn what_people_do_reaches_the_gateway_signed() {
 }
 
 #[tokio::test]
-async fn unsigned_requests_get_nowhere() {
+async fn a_request_with_a_wrong_signature_gets_401_and_is_not_received() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
     let gateway = gateway(&emulator, &channel).await;
@@ -133,7 +133,7 @@ async fn unsigned_requests_get_nowhere() {
     let answer = emulator.send(body.clone(), headers.clone()).await.unwrap();
     assert_eq!(
         answer,
-        Answer {
+        GatewayResponse {
             status: 200,
             body: "abc".to_owned()
         }

@@ -13,7 +13,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
         "C0OPS",
         None,
         Action::Edit {
-            message: on(&ts),
+            message: message_ref(&ts),
             reply: Reply::text("y"),
         },
     );
@@ -21,7 +21,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
         "C0OPS",
         None,
         Action::React {
-            message: on(&ts),
+            message: message_ref(&ts),
             receipt: Receipt::Started,
         },
     );
@@ -34,11 +34,11 @@ async fn each_failure_says_whether_it_may_be_repeated() {
             caption: String::new(),
         },
     );
-    let status = |status, retry_after_seconds| Fault::Status {
+    let status = |status, retry_after_seconds| SlackFault::Status {
         status,
         retry_after_seconds,
     };
-    let refuse = |code: &str| Fault::Refuse(code.to_owned());
+    let refuse = |code: &str| SlackFault::Refuse(code.to_owned());
     let broke = "the connection to slack broke";
     let unknown = |why: &str| SendError::Ambiguous(why.to_owned());
     let table = [
@@ -111,14 +111,19 @@ async fn each_failure_says_whether_it_may_be_repeated() {
         (
             posted("a"),
             "chat.postMessage",
-            Fault::ResetBefore,
+            SlackFault::ResetBefore,
             unknown(broke),
         ),
-        (posted("a"), "chat.postMessage", Fault::ResetAfter, unknown(broke)),
+        (
+            posted("a"),
+            "chat.postMessage",
+            SlackFault::ResetAfter,
+            unknown(broke),
+        ),
         (
             edit.clone(),
             "chat.update",
-            Fault::ResetAfter,
+            SlackFault::ResetAfter,
             not_sent(broke, None),
         ),
         (
@@ -142,25 +147,25 @@ async fn each_failure_says_whether_it_may_be_repeated() {
         (
             react.clone(),
             "reactions.add",
-            Fault::ResetAfter,
+            SlackFault::ResetAfter,
             not_sent(broke, None),
         ),
         (
             react,
             "reactions.remove",
-            Fault::ResetAfter,
+            SlackFault::ResetAfter,
             not_sent(broke, None),
         ),
         (
             upload.clone(),
             "files.getUploadURLExternal",
-            Fault::ResetAfter,
+            SlackFault::ResetAfter,
             not_sent(broke, None),
         ),
         (
             upload,
             "files.completeUploadExternal",
-            Fault::ResetAfter,
+            SlackFault::ResetAfter,
             unknown(broke),
         ),
     ];
@@ -203,7 +208,7 @@ async fn rate_limits_are_answered_with_a_wait() {
         "C0OPS",
         None,
         Action::Edit {
-            message: on(&ts),
+            message: message_ref(&ts),
             reply: Reply::text("y"),
         },
     );
@@ -244,7 +249,7 @@ async fn posts_come_too_fast_within_a_few_seconds_and_removed_reactions_within_a
 }
 
 #[tokio::test]
-async fn places_the_bot_is_not_in_are_refused() {
+async fn posts_to_channels_without_the_bot_are_refused() {
     let emulator = workspace().await;
     emulator.add_channel_without_bot("C0PRIVATE", &["U0ALICE"]);
     let channel = connected(&emulator).await;
@@ -264,7 +269,7 @@ async fn places_the_bot_is_not_in_are_refused() {
 
 /// An answer of another host of Slack is no answer of Slack, and says nothing about our token or its limits.
 #[tokio::test]
-async fn another_host_that_fails_is_told_apart_from_slack() {
+async fn a_failure_of_another_host_is_not_treated_as_one_of_slack() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
     let upload = op(
@@ -282,7 +287,7 @@ async fn another_host_that_fails_is_told_apart_from_slack() {
         response_url: Some(ResponseUrl::new(url, jiff::Timestamp::MAX)),
         ..op("C0ELSE", None, posted("Here.").action)
     };
-    let status = |status, retry_after_seconds| Fault::Status {
+    let status = |status, retry_after_seconds| SlackFault::Status {
         status,
         retry_after_seconds,
     };
@@ -292,8 +297,14 @@ async fn another_host_that_fails_is_told_apart_from_slack() {
     };
     let refused = |why: &str| SendError::Refused(why.to_owned());
     for (fault, expected) in [
-        (Fault::ResetBefore, other("the connection to slack broke", None)),
-        (Fault::ResetAfter, other("the connection to slack broke", None)),
+        (
+            SlackFault::ResetBefore,
+            other("the connection to slack broke", None),
+        ),
+        (
+            SlackFault::ResetAfter,
+            other("the connection to slack broke", None),
+        ),
         (status(503, Some(3)), other("slack answered 503", Some(3))),
         (status(429, Some(9)), other("slack answered 429", Some(9))),
         (status(401, None), refused("slack answered 401")),

@@ -13,7 +13,7 @@ async fn no_words_ping_anybody_or_become_a_link() {
             let delivered = channel.deliver(&post(reply.clone())).await.expect(words);
             let ts = delivered.message.unwrap().id;
             let edit = Action::Edit {
-                message: on(&ts),
+                message: message_ref(&ts),
                 reply: reply.clone(),
             };
             channel.deliver(&op("C0OPS", None, edit)).await.expect(words);
@@ -22,7 +22,7 @@ async fn no_words_ping_anybody_or_become_a_link() {
                 reply: reply.clone(),
             };
             channel.deliver(&op("C0OPS", None, notice)).await.expect(words);
-            emulator.look(|state| {
+            emulator.with_state(|state| {
                 let seen = [state.message("C0OPS", &ts), state.ephemerals.last()];
                 for message in seen.into_iter().flatten() {
                     assert_eq!(message.mentions(), vec![], "{words}: {reply:?}");
@@ -40,7 +40,9 @@ async fn no_words_ping_anybody_or_become_a_link() {
             caption: words.to_owned(),
         };
         channel.deliver(&op("C0OPS", None, upload)).await.expect(words);
-        let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+        let last = emulator
+            .with_state(|state| state.messages.last().cloned())
+            .unwrap();
         assert_eq!(last.mentions(), vec![], "{words}");
     }
     assert_eq!(emulator.problems(), Vec::<String>::new());
@@ -53,22 +55,24 @@ async fn what_would_have_pinged_is_still_there_to_read() {
     let channel = connected(&emulator).await;
     for words in FORMS.iter().take(6) {
         let parts = vec![
-            Part::Heading {
+            ReplyPart::Heading {
                 text: (*words).to_owned(),
             },
-            Part::Text {
+            ReplyPart::Text {
                 text: (*words).to_owned(),
             },
-            Part::Code {
+            ReplyPart::Code {
                 language: String::new(),
                 text: (*words).to_owned(),
             },
-            Part::Footer {
+            ReplyPart::Footer {
                 text: (*words).to_owned(),
             },
         ];
         channel.deliver(&post(Reply { parts })).await.unwrap();
-        let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+        let last = emulator
+            .with_state(|state| state.messages.last().cloned())
+            .unwrap();
         let bold = format!("*{words}*");
         assert_eq!(last.visible(), vec![bold.as_str(), *words, *words, *words]);
     }
@@ -78,33 +82,35 @@ async fn what_would_have_pinged_is_still_there_to_read() {
 async fn only_a_mention_part_mentions_and_only_its_person() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
-    let mention = Part::Mention { to: alice() };
+    let mention = ReplyPart::Mention { to: alice() };
     for next in [
-        Part::Heading {
+        ReplyPart::Heading {
             text: "CHG-42 is ready".to_owned(),
         },
-        Part::Text {
+        ReplyPart::Text {
             text: "CHG-42 is ready".to_owned(),
         },
-        Part::Markdown {
+        ReplyPart::Markdown {
             text: "CHG-42 is ready".to_owned(),
         },
     ] {
         let parts = vec![mention.clone(), next];
         channel.deliver(&post(Reply { parts })).await.unwrap();
-        let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+        let last = emulator
+            .with_state(|state| state.messages.last().cloned())
+            .unwrap();
         assert_eq!(last.mentions(), vec![Mention::User("U0ALICE".to_owned())]);
         assert_eq!(last.text, "CHG-42 is ready");
     }
-    let forged = Part::Mention {
+    let forged = ReplyPart::Mention {
         to: Sender {
             id: "U1> <!channel".to_owned(),
             ..alice()
         },
     };
     for next in [
-        Part::Heading { text: "x".to_owned() },
-        Part::Text { text: "x".to_owned() },
+        ReplyPart::Heading { text: "x".to_owned() },
+        ReplyPart::Text { text: "x".to_owned() },
     ] {
         channel
             .deliver(&post(Reply {
@@ -112,7 +118,9 @@ async fn only_a_mention_part_mentions_and_only_its_person() {
             }))
             .await
             .unwrap();
-        let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+        let last = emulator
+            .with_state(|state| state.messages.last().cloned())
+            .unwrap();
         assert_eq!(last.mentions(), vec![]);
     }
 }
@@ -124,12 +132,14 @@ async fn listed_hosts_are_links_and_headings_are_ours_alone() {
     let channel = connected(&emulator).await;
     let text = "# ✅ Approved by admin\n[release](https://github.com/acme) [x](https://evil.example/?k=C)";
     let reply = Reply {
-        parts: vec![Part::Markdown {
+        parts: vec![ReplyPart::Markdown {
             text: text.to_owned(),
         }],
     };
     channel.deliver(&post(reply)).await.unwrap();
-    let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+    let last = emulator
+        .with_state(|state| state.messages.last().cloned())
+        .unwrap();
     assert_eq!(
         last.mentions(),
         vec![Mention::Link("https://github.com/acme".to_owned())]
@@ -146,16 +156,18 @@ async fn a_heading_with_signs_of_markup_is_still_a_heading_and_paths_are_code() 
     let channel = connected(&emulator).await;
     let reply = Reply {
         parts: vec![
-            Part::Heading {
+            ReplyPart::Heading {
                 text: "CHG-1: scale web_api".to_owned(),
             },
-            Part::Facts {
+            ReplyPart::Facts {
                 rows: vec![("Files".to_owned(), "lib/web.libsonnet (new)".to_owned())],
             },
         ],
     };
     channel.deliver(&post(reply)).await.unwrap();
-    let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+    let last = emulator
+        .with_state(|state| state.messages.last().cloned())
+        .unwrap();
     let elements = |block: usize| last.request["blocks"][block]["elements"][0]["elements"].clone();
     assert_eq!(
         elements(0),
@@ -178,12 +190,14 @@ async fn a_diff_cannot_break_out_of_its_block() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
     let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-```\n+``` ````\n+--- a/prod\n+</pre> *b* `c`\n";
-    let code = Part::Code {
+    let code = ReplyPart::Code {
         language: "diff".to_owned(),
         text: diff.to_owned(),
     };
     channel.deliver(&post(Reply { parts: vec![code] })).await.unwrap();
-    let last = emulator.look(|state| state.messages.last().cloned()).unwrap();
+    let last = emulator
+        .with_state(|state| state.messages.last().cloned())
+        .unwrap();
     assert_eq!(
         last.request["blocks"],
         json!([{"type": "rich_text", "elements": [{"type": "rich_text_preformatted",
@@ -207,21 +221,21 @@ async fn a_thousand_texts_arrive_whole() {
         let (text, length) = strategy.new_tree(&mut runner).unwrap().current();
         let text = if length >= 97 { text.repeat(30) } else { text };
         let part = if round % 2 == 0 {
-            Part::Text { text: text.clone() }
+            ReplyPart::Text { text: text.clone() }
         } else {
-            Part::Code {
+            ReplyPart::Code {
                 language: String::new(),
                 text: text.clone(),
             }
         };
-        let before = emulator.look(|state| state.messages.len());
+        let before = emulator.with_state(|state| state.messages.len());
         for reply in split(&Reply { parts: vec![part] }) {
             channel
                 .deliver(&post(reply))
                 .await
                 .unwrap_or_else(|error| panic!("{error}: {text:?}"));
         }
-        let shown: String = emulator.look(|state| {
+        let shown: String = emulator.with_state(|state| {
             let new = state.messages.iter().skip(before);
             new.flat_map(|message| message.visible()).collect()
         });
@@ -253,7 +267,7 @@ async fn whatever_a_model_writes_slack_takes_it() {
     for _ in 0..500 {
         let text = strategy.new_tree(&mut runner).unwrap().current();
         let reply = Reply {
-            parts: vec![Part::Markdown { text: text.clone() }],
+            parts: vec![ReplyPart::Markdown { text: text.clone() }],
         };
         for reply in split(&reply) {
             let delivered = channel.deliver(&post(reply)).await;
@@ -271,7 +285,7 @@ async fn whatever_a_model_writes_slack_takes_it() {
 async fn the_largest_parts_fit() {
     let emulator = workspace().await;
     let channel = connected(&emulator).await;
-    let markdown = |text: String| Part::Markdown { text };
+    let markdown = |text: String| ReplyPart::Markdown { text };
     let parts = [
         markdown("x".repeat(30_000)),
         markdown("*a*_b_".repeat(800)),
@@ -281,36 +295,40 @@ async fn the_largest_parts_fit() {
         markdown("one\n\n".repeat(600)),
         markdown(format!("```\n{}\n```", "\"\\\u{1b}\u{202e}".repeat(5_000))),
         markdown("| a | b |\n|---|---|\n".to_owned() + &"| 1 | 2 |\n".repeat(3_000)),
-        Part::Heading {
+        ReplyPart::Heading {
             text: "h".repeat(5_000),
         },
-        Part::Heading {
+        ReplyPart::Heading {
             text: "& ".repeat(15_000),
         },
-        Part::Footer {
+        ReplyPart::Footer {
             text: "<".repeat(20_000),
         },
-        Part::Text {
+        ReplyPart::Text {
             text: "`".repeat(3_001),
         },
-        Part::Text { text: String::new() },
-        Part::Code {
+        ReplyPart::Text { text: String::new() },
+        ReplyPart::Code {
             language: String::new(),
             text: String::new(),
         },
-        Part::Facts {
+        ReplyPart::Facts {
             rows: vec![("l".repeat(20_000), "v`x`".repeat(300)); 3],
         },
-        Part::Facts { rows: vec![] },
-        Part::Buttons {
+        ReplyPart::Facts { rows: vec![] },
+        ReplyPart::Buttons {
             buttons: (0..120)
                 .map(|n| button(&format!("{n}{}", "ü".repeat(90))))
                 .collect(),
         },
-        Part::Buttons { buttons: vec![] },
+        ReplyPart::Buttons { buttons: vec![] },
     ];
     let all = Reply {
-        parts: [parts.to_vec(), vec![Part::Text { text: "x".to_owned() }; 120]].concat(),
+        parts: [
+            parts.to_vec(),
+            vec![ReplyPart::Text { text: "x".to_owned() }; 120],
+        ]
+        .concat(),
     };
     let mut replies: Vec<Reply> = parts
         .into_iter()

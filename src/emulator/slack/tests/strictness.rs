@@ -121,5 +121,5 @@ async fn what_slack_does_not_know_or_show_is_refused() {
     ] {
         assert_eq!(call(&emulator, method, &body).await, code, "{method}");
     }
-    assert_eq!(emulator.look(|state| state.ephemerals.len()), 0);
+    assert_eq!(emulator.with_state(|state| state.ephemerals.len()), 0);
 }

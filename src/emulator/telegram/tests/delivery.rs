@@ -1,32 +1,32 @@
 //! Tests of each action as people see it.
 
 use super::*;
-use crate::model::{Button, ButtonStyle, Part, Receipt};
+use crate::model::{Button, ButtonStyle, Receipt, ReplyPart};
 use serde_json::json;
 
 fn result() -> Reply {
     Reply::default()
-        .with(Part::Mention { to: alice() })
-        .with(Part::Heading {
+        .with(ReplyPart::Mention { to: alice() })
+        .with(ReplyPart::Heading {
             text: "CHG-42 is ready for `dev` 🚢".to_owned(),
         })
-        .with(Part::Text {
+        .with(ReplyPart::Text {
             text: "Nothing was applied. `/diff` shows it.".to_owned(),
         })
-        .with(Part::Code {
+        .with(ReplyPart::Code {
             language: "diff".to_owned(),
             text: " replicas\n-  2\n+  4\n".to_owned(),
         })
-        .with(Part::Facts {
+        .with(ReplyPart::Facts {
             rows: vec![
                 ("files".to_owned(), "1".to_owned()),
                 ("time".to_owned(), "41 s".to_owned()),
             ],
         })
-        .with(Part::Footer {
+        .with(ReplyPart::Footer {
             text: "12.4k tokens".to_owned(),
         })
-        .with(Part::Buttons {
+        .with(ReplyPart::Buttons {
             buttons: vec![Button {
                 label: "Discard".to_owned(),
                 token: "t".repeat(22),

@@ -1,6 +1,6 @@
 //! Tests of the errors the outbox gets when a call goes wrong; the token is never in one.
 
-use super::super::Fault;
+use super::super::TelegramFault;
 use super::*;
 use std::io::Write;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ fn limited(seconds: u64) -> Result<(), SendError> {
 
 /// R17: the class of a failure decides whether a post may be repeated.
 #[tokio::test]
-async fn failures_are_told_apart_by_what_may_be_done_about_them() {
+async fn failures_are_classified_by_whether_they_may_be_retried() {
     let setup = Setup::new().await;
     let message = setup
         .post(&Reply::text("Working."))
@@ -33,29 +33,29 @@ async fn failures_are_told_apart_by_what_may_be_done_about_them() {
     let refused = |why: &str| Err(SendError::Refused(why.to_owned()));
     let broke = || not_sent("the connection broke", None);
     for (fault, post, edit) in [
-        (Fault::TooMany(7), limited(7), limited(7)),
+        (TelegramFault::TooMany(7), limited(7), limited(7)),
         (
-            Fault::Status(502),
+            TelegramFault::Status(502),
             Err(SendError::Ambiguous("telegram answered 502".to_owned())),
             not_sent("telegram answered 502", None),
         ),
         (
-            Fault::Status(404),
+            TelegramFault::Status(404),
             refused("404 without a reason"),
             refused("404 without a reason"),
         ),
         (
-            Fault::Refused(401, "Unauthorized".to_owned()),
+            TelegramFault::Refused(401, "Unauthorized".to_owned()),
             Err(SendError::Unauthorised("telegram answered 401".to_owned())),
             Err(SendError::Unauthorised("telegram answered 401".to_owned())),
         ),
         (
-            Fault::Refused(403, "Forbidden".to_owned()),
+            TelegramFault::Refused(403, "Forbidden".to_owned()),
             refused("403 Forbidden"),
             refused("403 Forbidden"),
         ),
-        (Fault::Reset, ambiguous(), broke()),
-        (Fault::ResetAfterEffect, ambiguous(), broke()),
+        (TelegramFault::Reset, ambiguous(), broke()),
+        (TelegramFault::ResetAfterEffect, ambiguous(), broke()),
     ] {
         setup.telegram.fail("sendMessage", 1, fault.clone());
         setup.telegram.fail("editMessageText", 1, fault.clone());
@@ -86,7 +86,9 @@ async fn an_edit_may_be_repeated_after_its_answer_was_lost() {
         .unwrap()
         .message
         .unwrap();
-    setup.telegram.fail("editMessageText", 1, Fault::ResetAfterEffect);
+    setup
+        .telegram
+        .fail("editMessageText", 1, TelegramFault::ResetAfterEffect);
     let action = Action::Edit {
         message,
         reply: Reply::text("Done."),
@@ -108,10 +110,10 @@ async fn an_edit_may_be_repeated_after_its_answer_was_lost() {
 async fn two_hundred_answers_over_a_bad_line_show_once_each() {
     let setup = Setup::new().await;
     let faults = [
-        Fault::ResetAfterEffect,
-        Fault::Status(502),
-        Fault::Reset,
-        Fault::TooMany(1),
+        TelegramFault::ResetAfterEffect,
+        TelegramFault::Status(502),
+        TelegramFault::Reset,
+        TelegramFault::TooMany(1),
     ];
     for (number, fault) in (0..200).zip(faults.iter().cycle()) {
         let message = setup
@@ -150,11 +152,13 @@ async fn a_message_that_telegram_cannot_read_is_sent_plain() {
     let why = "Bad Request: can't parse entities: unsupported".to_owned();
     setup
         .telegram
-        .fail("sendMessage", 1, Fault::Refused(400, why.clone()));
+        .fail("sendMessage", 1, TelegramFault::Refused(400, why.clone()));
     setup.post(&Reply::text("See `web`.")).await.unwrap();
     let posted = setup.telegram.messages(ALICE).remove(0);
     assert_eq!((posted.text.as_str(), posted.entities.len()), ("See web.", 0));
-    setup.telegram.fail("sendMessage", 9, Fault::Refused(400, why));
+    setup
+        .telegram
+        .fail("sendMessage", 9, TelegramFault::Refused(400, why));
     let calls = setup.telegram.calls().len();
     assert!(matches!(
         setup.post(&Reply::text("x")).await,
@@ -174,7 +178,9 @@ async fn a_reply_to_a_deleted_message_is_still_sent() {
     };
     setup.deliver(place(ALICE, None), action.clone()).await.unwrap();
     let why = "Bad Request: message to be replied not found".to_owned();
-    setup.telegram.fail("sendMessage", 1, Fault::Refused(400, why));
+    setup
+        .telegram
+        .fail("sendMessage", 1, TelegramFault::Refused(400, why));
     setup.deliver(place(ALICE, None), action).await.unwrap();
     assert_eq!(setup.telegram.messages(ALICE).len(), 2);
 }
@@ -196,7 +202,7 @@ async fn rates_are_answered_with_how_long_to_wait() {
     };
     let edited = setup.deliver(place(ALICE, None), edit).await.map(|_| ());
     assert_eq!(edited, limited(1));
-    assert_eq!(setup.telegram.came_too_fast(), 2);
+    assert_eq!(setup.telegram.rate_violations(), 2);
 }
 
 #[derive(Clone, Default)]
@@ -226,12 +232,12 @@ async fn no_failure_ever_shows_the_token() {
     let setup = Setup::new().await;
     let mut told = Vec::new();
     for fault in [
-        Fault::Reset,
-        Fault::ResetAfterEffect,
-        Fault::Status(500),
-        Fault::Status(302),
-        Fault::Refused(404, format!("no such path /bot{TOKEN}/sendMessage")),
-        Fault::Refused(400, "AAsecret-part_of-the-token".to_owned()),
+        TelegramFault::Reset,
+        TelegramFault::ResetAfterEffect,
+        TelegramFault::Status(500),
+        TelegramFault::Status(302),
+        TelegramFault::Refused(404, format!("no such path /bot{TOKEN}/sendMessage")),
+        TelegramFault::Refused(400, "AAsecret-part_of-the-token".to_owned()),
     ] {
         setup.telegram.fail("sendMessage", 1, fault.clone());
         setup.telegram.fail("getUpdates", 1, fault);
@@ -257,7 +263,7 @@ async fn no_failure_ever_shows_the_token() {
         .read_timeout(Duration::from_millis(50))
         .build()
         .unwrap();
-    setup.telegram.fail("getMe", 1, Fault::Silence);
+    setup.telegram.fail("getMe", 1, TelegramFault::Silence);
     let polling = settings(&plain, TelegramMode::Polling);
     told.push(
         connect("telegram", &polling, &server(), &impatient)

@@ -1,8 +1,8 @@
 //! Long polling: Telegram is told only what is durable.
 
 use super::*;
-use crate::channel::Polled;
-use crate::model::{Inbound, Kind};
+use crate::channel::PolledInbound;
+use crate::model::{Inbound, InboundKind};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 struct Polling {
     setup: Setup,
-    inbox: mpsc::Receiver<Polled>,
+    inbox: mpsc::Receiver<PolledInbound>,
     cancel: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -31,7 +31,7 @@ impl Polling {
         }
     }
 
-    async fn next(&mut self) -> Polled {
+    async fn next(&mut self) -> PolledInbound {
         tokio::time::timeout(SOON, self.inbox.recv())
             .await
             .unwrap()
@@ -49,7 +49,7 @@ impl Polling {
 
 fn words(inbound: &Inbound) -> &str {
     match &inbound.kind {
-        Kind::Text { text, .. } => text,
+        InboundKind::Text { text, .. } => text,
         other => panic!("{other:?}"),
     }
 }
@@ -91,7 +91,7 @@ async fn order_is_kept_and_only_the_stored_beginning_of_a_batch_is_confirmed() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_read_holds_up_nobody() {
+async fn unreadable_updates_are_skipped_and_do_not_block_later_ones() {
     let mut polling = Polling::new().await;
     polling.next().await.accepted.send(()).unwrap();
     let telegram = &polling.setup.telegram;

@@ -1,7 +1,7 @@
 //! Foreign text in replies: nothing it holds breaks a message, links or notifies.
 
 use super::*;
-use crate::model::Part;
+use crate::model::ReplyPart;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -36,17 +36,17 @@ fn runner(cases: u32) -> TestRunner {
 fn parts(text: &str) -> Reply {
     let text = || text.to_owned();
     Reply::default()
-        .with(Part::Heading { text: text() })
-        .with(Part::Markdown { text: text() })
-        .with(Part::Text { text: text() })
-        .with(Part::Code {
+        .with(ReplyPart::Heading { text: text() })
+        .with(ReplyPart::Markdown { text: text() })
+        .with(ReplyPart::Text { text: text() })
+        .with(ReplyPart::Code {
             language: text(),
             text: text(),
         })
-        .with(Part::Facts {
+        .with(ReplyPart::Facts {
             rows: vec![("a".to_owned(), text()), (text(), "b".to_owned())],
         })
-        .with(Part::Footer { text: text() })
+        .with(ReplyPart::Footer { text: text() })
 }
 
 /// Delivers every message of every reply, and expects no complaint.
@@ -86,7 +86,9 @@ fn long_text_of_any_kind_fits_its_messages() {
 
 fn source(reply: &Reply) -> String {
     let texts = reply.parts.iter().map(|part| match part {
-        Part::Text { text } | Part::Code { text, .. } | Part::Markdown { text } => text.as_str(),
+        ReplyPart::Text { text } | ReplyPart::Code { text, .. } | ReplyPart::Markdown { text } => {
+            text.as_str()
+        }
         other => panic!("{other:?}"),
     });
     texts.collect()
@@ -109,8 +111,8 @@ fn messages_joined_again_are_the_reply() {
         "https://a.b/@c ".repeat(900),
     ] {
         for part in [
-            Part::Text { text: text.clone() },
-            Part::Code {
+            ReplyPart::Text { text: text.clone() },
+            ReplyPart::Code {
                 language: "yaml".to_owned(),
                 text: text.clone(),
             },
@@ -134,20 +136,20 @@ fn messages_joined_again_are_the_reply() {
 fn a_code_block_moves_whole_or_goes_on_as_code() {
     let block = "+ line of a diff\n".repeat(150);
     let markdown = format!("{}\n\n```diff\n{block}```\n\nThe end.", "Words. ".repeat(300));
-    let pages = split(&Reply::default().with(Part::Markdown { text: markdown }));
+    let pages = split(&Reply::default().with(ReplyPart::Markdown { text: markdown }));
     let kinds: Vec<Vec<&str>> = pages
         .iter()
         .map(|page| {
-            let kind = |part: &Part| match part {
-                Part::Markdown { .. } => "prose",
-                Part::Code { language, .. } if language == "diff" => "diff",
+            let kind = |part: &ReplyPart| match part {
+                ReplyPart::Markdown { .. } => "prose",
+                ReplyPart::Code { language, .. } if language == "diff" => "diff",
                 other => panic!("{other:?}"),
             };
             page.parts.iter().map(kind).collect()
         })
         .collect();
     assert_eq!(kinds, [vec!["prose"], vec!["diff", "prose"]]);
-    let long = Reply::default().with(Part::Code {
+    let long = Reply::default().with(ReplyPart::Code {
         language: "diff".to_owned(),
         text: block.repeat(3),
     });
@@ -157,7 +159,7 @@ fn a_code_block_moves_whole_or_goes_on_as_code() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_seen_is_never_refused_as_empty() {
+async fn invisible_text_is_never_refused_as_empty() {
     let setup = Setup::new().await;
     for text in ["", " \n", "\u{200b}\u{feff}", "\u{2060}", "\u{3164}"] {
         setup.post(&parts(text)).await.unwrap();
@@ -177,7 +179,7 @@ async fn a_reply_shows_where_a_link_would_have_led() {
     let text = "# Done\n\n**Ask @alice**, see [docs](https://docs.example.com/a) or [this](https://evil.com/?k=1).\n\n\
                 - one\n  - `two`\n\n> quoted\n\n```yaml\na: \u{1b}[31m\n```";
     setup
-        .post(&Reply::default().with(Part::Markdown {
+        .post(&Reply::default().with(ReplyPart::Markdown {
             text: text.to_owned(),
         }))
         .await

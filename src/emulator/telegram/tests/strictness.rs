@@ -33,7 +33,7 @@ fn marked(entities: Value) -> Value {
 
 /// T61, T73, T74, T77
 #[tokio::test]
-async fn every_wrong_message_is_refused_and_remembered() {
+async fn every_invalid_message_is_refused_and_recorded_as_a_problem() {
     let setup = Setup::new().await;
     let pre = |offset: usize, length: usize| json!({"type": "pre", "offset": offset, "length": length});
     let bold = |offset: usize, length: usize| json!({"type": "bold", "offset": offset, "length": length});
@@ -106,7 +106,7 @@ async fn every_wrong_message_is_refused_and_remembered() {
 }
 
 #[tokio::test]
-async fn what_happens_to_good_bots_is_refused_and_no_problem() {
+async fn errors_a_correct_bot_can_meet_are_refused_but_not_recorded_as_problems() {
     let setup = Setup::new().await;
     let lost = json!({"reply_parameters": {"message_id": 9}});
     for (parameters, why) in [

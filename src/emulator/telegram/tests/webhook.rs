@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::emulator::server::{Closing, serve};
-use crate::model::{Installation, Kind};
-use crate::webhook::{Received, Rejected, Webhook, of_channel};
+use crate::model::{InboundKind, Installation};
+use crate::webhook::{Received, Rejected, Webhook, channel_webhook};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -47,7 +47,7 @@ async fn what_people_do_arrives_and_what_they_forward_or_edit_does_not() {
         bot_id: "42".to_owned(),
         bot_name: "drydock_bot".to_owned(),
     };
-    let webhook = of_channel("telegram", &settings, &installation).unwrap();
+    let webhook = channel_webhook("telegram", &settings, &installation).unwrap();
     let (url, seen) = listening(webhook).await;
     telegram.connect_to(&url, "s3cret");
     let said = telegram
@@ -68,7 +68,7 @@ async fn what_people_do_arrives_and_what_they_forward_or_edit_does_not() {
     let text = "scale web".to_owned();
     assert_eq!(
         inbound.kind,
-        Kind::Text {
+        InboundKind::Text {
             text,
             quoted: None,
             addressed: true

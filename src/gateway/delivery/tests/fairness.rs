@@ -1,10 +1,12 @@
 //! Tests that one operation, or one chat, keeps nobody else waiting.
 
-use super::world::{Does, Fake, World, elapsed, in_two_steps, now, of_chat, op, post};
-use crate::channel::{Call, SendError};
-use crate::gateway::delivery::gate::Gate;
-use crate::model::{Action, MessageRef, Op, Place, Reply};
-use crate::store::Letters;
+use super::fixture::{
+    ChannelAction, DeliveryFixture, FakeChannel, elapsed, in_two_steps, now, of_chat, op, post,
+};
+use crate::channel::{CallPurpose, SendError};
+use crate::gateway::delivery::gate::DeliveryGate;
+use crate::model::{Action, ChatPlace, MessageRef, Op, Reply};
+use crate::store::DeadLetterFilter;
 use jiff::SignedDuration;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use std::time::Duration;
 const WAIT_MAX: usize = 130;
 
 /// Lets time pass until an operation is shown, for so many seconds at most.
-async fn is_shown_within(world: &World, id: &str, seconds: usize) -> bool {
+async fn is_shown_within(world: &DeliveryFixture, id: &str, seconds: usize) -> bool {
     for _ in 0..seconds {
         if world.fake.shown().iter().any(|shown| shown == id) {
             return true;
@@ -24,10 +26,10 @@ async fn is_shown_within(world: &World, id: &str, seconds: usize) -> bool {
 
 /// R18
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_is_never_taken_anywhere_mutes_nobody_and_is_given_up() {
-    let world = World::start(Fake::new(true, |op| match op.place.chat.as_str() {
-        "C0" => Does::Fails(SendError::Unreachable("slack cannot be reached".to_owned())),
-        _ => Does::Shows,
+async fn an_operation_that_always_fails_is_given_up_without_blocking_other_chats() {
+    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
+        "C0" => ChannelAction::Fails(SendError::Unreachable("slack cannot be reached".to_owned())),
+        _ => ChannelAction::Shows,
     }));
     world.enqueue(vec![post("inbox-0/result", "C0")]).await;
     world.pass(300).await;
@@ -50,11 +52,11 @@ async fn an_operation_that_is_never_taken_anywhere_mutes_nobody_and_is_given_up(
 
 /// R18
 #[tokio::test(start_paused = true)]
-async fn operations_that_fail_at_once_by_themselves_leave_another_its_turn() {
+async fn repeatedly_failing_operations_do_not_block_another_chat() {
     for failing in [2, 6] {
-        let world = World::start(Fake::new(true, |op| match op.place.chat.as_str() {
-            "C1" => Does::Shows,
-            _ => Does::Fails(SendError::NotSent {
+        let world = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
+            "C1" => ChannelAction::Shows,
+            _ => ChannelAction::Fails(SendError::NotSent {
                 why: "slack answered 500".to_owned(),
                 retry_after: None,
             }),
@@ -72,46 +74,47 @@ async fn operations_that_fail_at_once_by_themselves_leave_another_its_turn() {
 
 /// R17
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_again_waits_for_its_chat_without_being_looked_for_meanwhile() {
+async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups() {
     const LETTERS: usize = 6;
-    let fake = Fake::new(false, |_| Does::Shows).limited(|op, call| match call {
-        Call::Deliver => vec![of_chat(op, 2, Duration::from_secs(60))],
-        Call::Find => Vec::new(),
+    let fake = FakeChannel::new(false, |_| ChannelAction::Shows).limited(|op, call| match call {
+        CallPurpose::Deliver => vec![of_chat(op, 2, Duration::from_secs(60))],
+        CallPurpose::Find => Vec::new(),
     });
     let ids: Vec<String> = (0..LETTERS)
         .map(|number| format!("inbox-{number}/result"))
         .collect();
     let letters = ids.clone();
-    let world = World::start_after(fake, async move |store| {
+    let world = DeliveryFixture::start_after(fake, async move |store| {
         store
             .enqueue(letters.iter().map(|id| post(id, "C1")).collect(), now())
             .await
             .unwrap();
         for id in &letters {
-            store.due("slack", now(), 1).await.unwrap();
-            store.ambiguous(id, "broke", None, now()).await.unwrap();
+            store.lease_due("slack", now(), 1).await.unwrap();
+            store.record_ambiguous(id, "broke", None, now()).await.unwrap();
         }
-        let all = Letters::Channel("slack".to_owned());
+        let all = DeadLetterFilter::Channel("slack".to_owned());
         store.send_again(all, "operator", now()).await.unwrap();
     })
     .await;
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.shown(), ids);
     // Once before it waits, and once before it is sent.
-    let looked = world.fake.looked_since.lock().unwrap().len();
+    let looked = world.fake.looked_up_since.lock().unwrap().len();
     assert!(looked <= 2 * LETTERS, "looked for {looked} times");
 }
 
 /// R17
 #[tokio::test(start_paused = true)]
 async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
-    let fake = Fake::new(true, |_| Does::Shows).limited(|op, call| match (&op.action, call) {
-        (Action::Post { .. }, Call::Deliver) => vec![of_chat(op, 1, Duration::from_secs(60))],
-        _ => Vec::new(),
-    });
-    let world = World::start(fake);
+    let fake =
+        FakeChannel::new(true, |_| ChannelAction::Shows).limited(|op, call| match (&op.action, call) {
+            (Action::Post { .. }, CallPurpose::Deliver) => vec![of_chat(op, 1, Duration::from_secs(60))],
+            _ => Vec::new(),
+        });
+    let world = DeliveryFixture::start(fake);
     let in_thread = |op: Op, thread: String| Op {
-        place: Place {
+        place: ChatPlace {
             thread: Some(thread),
             ..op.place.clone()
         },
@@ -136,13 +139,13 @@ async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
 
 /// R17
 #[tokio::test(start_paused = true)]
-async fn a_line_that_was_refused_is_no_answer_that_is_missing_and_is_not_sent_again() {
-    let world = World::start(Fake::new(true, |op| match op.action.is_placeholder() {
-        true => Does::Fails(SendError::Refused("msg_blocks_too_long".to_owned())),
-        false => Does::Shows,
+async fn a_refused_placeholder_is_neither_reported_missing_nor_resent() {
+    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match op.action.is_placeholder() {
+        true => ChannelAction::Fails(SendError::Refused("msg_blocks_too_long".to_owned())),
+        false => ChannelAction::Shows,
     }));
     world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-1/result/fill"]);
     // An operator has nothing to send again: the line would never be filled.
     assert_eq!(world.letters().await, []);
@@ -150,43 +153,43 @@ async fn a_line_that_was_refused_is_no_answer_that_is_missing_and_is_not_sent_ag
 
 /// R20
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_was_ahead_hides_nothing_from_who_looks() {
-    let fake = Fake::new(true, |_| Does::Shows);
+async fn a_post_enqueued_with_a_future_time_is_still_found_by_lookup() {
+    let fake = FakeChannel::new(true, |_| ChannelAction::Shows);
     fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
-    let world = World::start_after(fake, async |store| {
+    let world = DeliveryFixture::start_after(fake, async |store| {
         let ahead = now() + SignedDuration::from_hours(48);
         store
             .enqueue(vec![post("inbox-1/result", "C1")], ahead)
             .await
             .unwrap();
-        let due = store.due("slack", ahead, 1).await.unwrap();
-        store.let_go(&due.into_iter().map(|due| due.op.id).collect::<Vec<_>>());
+        let due = store.lease_due("slack", ahead, 1).await.unwrap();
+        store.abandon_leases(&due.into_iter().map(|due| due.op.id).collect::<Vec<_>>());
     })
     .await;
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-1/result"]);
-    let since = world.fake.looked_since.lock().unwrap().clone();
+    let since = world.fake.looked_up_since.lock().unwrap().clone();
     assert!(since.len() == 1 && since[0] <= now(), "{since:?}");
 }
 
 /// An operation that a commit hands out is marked as being sent, so none is while it could only wait.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_handed_out_at_once_while_no_call_can_be_made() {
-    let world = World::start(Fake::new(true, |_| Does::Shows));
-    world.until(|| world.delivery.takes_at_once()).await;
+async fn nothing_is_leased_while_all_call_slots_are_taken() {
+    let world = DeliveryFixture::start(FakeChannel::new(true, |_| ChannelAction::Shows));
+    world.until(|| world.delivery.can_send_now()).await;
     let gate = &world.delivery.gate;
     let calls = [gate.call().await, gate.call().await, gate.call().await];
-    assert!(!world.delivery.takes_at_once());
+    assert!(!world.delivery.can_send_now());
     drop(calls);
-    assert!(world.delivery.takes_at_once());
+    assert!(world.delivery.can_send_now());
 }
 
 /// R17
 #[tokio::test(start_paused = true)]
-async fn whoever_is_asked_to_wait_for_no_time_waits_a_second_even_where_nothing_is_counted() {
+async fn a_retry_after_of_zero_waits_a_second_even_without_rate_limits() {
     elapsed();
     let limits = [of_chat(&post("inbox-1/result", "C1"), 5, Duration::from_secs(1))];
-    let gate = Gate::new("slack".to_owned(), false, now, || [0; 32]);
+    let gate = DeliveryGate::new("slack".to_owned(), false, now, || [0; 32]);
     let error = SendError::Limited {
         why: "slack answered 429".to_owned(),
         retry_after: Some(Duration::ZERO),

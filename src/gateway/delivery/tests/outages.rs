@@ -1,6 +1,6 @@
 //! A platform, a token or a disk that is gone for a while: what waits is held, and goes on afterwards.
 
-use super::world::{Does, Fake, World, elapsed, file, op, post};
+use super::fixture::{ChannelAction, DeliveryFixture, FakeChannel, elapsed, file, op, post};
 use crate::channel::SendError;
 use crate::gateway::delivery::ChannelState;
 use crate::model::{Action, MessageRef, Op, Reply};
@@ -29,7 +29,7 @@ fn many(count: usize) -> Vec<Op> {
         .collect()
 }
 
-fn is_each_shown_once(world: &World, ops: &[Op]) {
+fn is_each_shown_once(world: &DeliveryFixture, ops: &[Op]) {
     let shown = world.fake.shown();
     let expected: BTreeSet<String> = ops.iter().map(|op| op.id.clone()).collect();
     assert_eq!(shown.iter().cloned().collect::<BTreeSet<_>>(), expected);
@@ -41,12 +41,12 @@ fn is_each_shown_once(world: &World, ops: &[Op]) {
 async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
     let outage = 5 * HOUR;
     let is_over = move || elapsed() > outage;
-    let fake = Fake::new(true, move |_| match is_over() {
-        true => Does::Shows,
-        false => Does::Fails(unreachable()),
+    let fake = FakeChannel::new(true, move |_| match is_over() {
+        true => ChannelAction::Shows,
+        false => ChannelAction::Fails(unreachable()),
     });
     let fake = fake.probed(move || if is_over() { Ok(()) } else { Err(unreachable()) });
-    let world = World::start(fake);
+    let world = DeliveryFixture::start(fake);
     let ops = many(40);
     world.enqueue(ops.clone()).await;
     world.until(|| elapsed() > HOUR).await;
@@ -54,7 +54,7 @@ async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
     let tried = world.fake.calls.lock().unwrap().len();
     assert!(tried <= 8, "{tried} calls found out that nobody is there");
     assert_eq!(world.attempts().await, 0);
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.delivery.state(), ChannelState::Open);
     is_each_shown_once(&world, &ops);
     assert_eq!(world.letters().await, []);
@@ -74,13 +74,13 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
         SendError::Ambiguous("slack answered 500".to_owned()),
     ] {
         let outage = elapsed() + 3 * HOUR;
-        let world = World::start(Fake::new(true, move |_| match elapsed() > outage {
-            true => Does::Shows,
-            false => Does::Fails(error.clone()),
+        let world = DeliveryFixture::start(FakeChannel::new(true, move |_| match elapsed() > outage {
+            true => ChannelAction::Shows,
+            false => ChannelAction::Fails(error.clone()),
         }));
         let ops = many(12);
         world.enqueue(ops.clone()).await;
-        world.until_settled().await;
+        world.until_delivered().await;
         is_each_shown_once(&world, &ops);
         assert_eq!(world.letters().await, []);
     }
@@ -88,14 +88,14 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
 
 /// A host beside the platform is gone for hours. R18
 #[tokio::test(start_paused = true)]
-async fn a_host_beside_the_platform_that_is_gone_keeps_nobody_else_waiting() {
+async fn an_outage_of_another_host_delays_no_other_operation() {
     let is_beside = |op: &Op| op.id.ends_with("/aside");
-    let world = World::start(Fake::new(true, move |op| match is_beside(op) {
-        true => Does::Fails(SendError::OtherHost {
+    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_beside(op) {
+        true => ChannelAction::Fails(SendError::OtherHost {
             why: "slack's host for it cannot be reached".to_owned(),
             retry_after: None,
         }),
-        false => Does::Shows,
+        false => ChannelAction::Shows,
     }));
     for number in 0..60 {
         let (answer, other) = (format!("inbox-{number}/aside"), format!("inbox-{number}/result"));
@@ -110,7 +110,7 @@ async fn a_host_beside_the_platform_that_is_gone_keeps_nobody_else_waiting() {
         assert_eq!(world.delivery.state(), ChannelState::Open);
         world.pass(1).await;
     }
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.probes.lock().unwrap().len(), 0);
     let letters = world.letters().await;
     let attempts: BTreeSet<u32> = letters.iter().map(|letter| letter.attempts).collect();
@@ -121,9 +121,9 @@ async fn a_host_beside_the_platform_that_is_gone_keeps_nobody_else_waiting() {
 }
 
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -136,8 +136,8 @@ impl Write for Log {
 
 /// R19
 #[tokio::test(start_paused = true)]
-async fn a_revoked_token_holds_everything_tells_once_and_heals_by_itself() {
-    let log = Log::default();
+async fn a_revoked_token_pauses_delivery_is_reported_once_and_recovers_by_itself() {
+    let log = CapturedLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
@@ -146,12 +146,12 @@ async fn a_revoked_token_holds_everything_tells_once_and_heals_by_itself() {
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let revoked = || SendError::Unauthorised("token_revoked".to_owned());
-    let fake = Fake::new(true, move |_| match elapsed() > HOUR {
-        true => Does::Shows,
-        false => Does::Fails(revoked()),
+    let fake = FakeChannel::new(true, move |_| match elapsed() > HOUR {
+        true => ChannelAction::Shows,
+        false => ChannelAction::Fails(revoked()),
     });
     let fake = fake.probed(move || if elapsed() > HOUR { Ok(()) } else { Err(revoked()) });
-    let world = World::start(fake);
+    let world = DeliveryFixture::start(fake);
     let ops = many(100);
     world.enqueue(ops.clone()).await;
     world.until(|| elapsed() > HOUR / 2).await;
@@ -164,7 +164,7 @@ async fn a_revoked_token_holds_everything_tells_once_and_heals_by_itself() {
     );
     assert_eq!((health.waiting, health.given_up), (100, 0));
     assert_eq!(world.attempts().await, 0);
-    world.until_settled().await;
+    world.until_delivered().await;
     is_each_shown_once(&world, &ops);
     let probes = world.fake.probes.lock().unwrap().len();
     assert!((10..=25).contains(&probes), "{probes} probes in an hour");
@@ -179,15 +179,15 @@ async fn a_revoked_token_holds_everything_tells_once_and_heals_by_itself() {
 
 /// R17
 #[tokio::test(start_paused = true)]
-async fn a_chat_that_has_to_wait_waits_as_long_as_was_asked_and_keeps_nobody_else() {
+async fn a_rate_limited_chat_waits_as_long_as_asked_and_delays_no_other() {
     let limited = Mutex::new(20);
-    let world = World::start(Fake::new(true, move |op| {
+    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| {
         let mut limited = limited.lock().unwrap();
         if op.place.chat != "C1" || *limited == 0 {
-            return Does::Shows;
+            return ChannelAction::Shows;
         }
         *limited -= 1;
-        Does::Fails(SendError::Limited {
+        ChannelAction::Fails(SendError::Limited {
             why: "slack answered 429".to_owned(),
             retry_after: Some(Duration::from_secs(7)),
         })
@@ -195,7 +195,7 @@ async fn a_chat_that_has_to_wait_waits_as_long_as_was_asked_and_keeps_nobody_els
     world
         .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C2")])
         .await;
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
     let calls = world.fake.calls.lock().unwrap().clone();
     let of_chat: Vec<Duration> = calls
@@ -218,13 +218,13 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
     let file = tempfile::tempdir().unwrap();
     let path = Arc::new(Mutex::new(file.path().to_owned()));
     let database = Arc::clone(&path);
-    let world = World::start(Fake::new(true, move |op| {
+    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| {
         if op.id == "inbox-1/result" {
             let other = rusqlite::Connection::open(&*database.lock().unwrap()).unwrap();
             other.execute_batch("BEGIN IMMEDIATE").unwrap();
             *held.lock().unwrap() = Some(other);
         }
-        Does::Shows
+        ChannelAction::Shows
     }));
     *path.lock().unwrap() = world.database();
     let edit = Action::Edit {
@@ -248,7 +248,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
         .unwrap();
     assert_eq!(world.fake.calls_of("inbox-2/result"), 0);
     lock.lock().unwrap().take();
-    world.until_settled().await;
+    world.until_delivered().await;
     let mut shown = world.fake.shown();
     shown.sort();
     assert_eq!(shown, ["inbox-1/result", "inbox-2/result", "inbox-3/edit"]);
@@ -257,23 +257,23 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
 
 /// Checks that a post is looked for, without a restart, when whoever had it has ended without a word. P2
 #[tokio::test(start_paused = true)]
-async fn a_post_that_is_in_nobodys_hands_is_looked_for() {
+async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
     for was_shown in [true, false] {
-        let fake = Fake::new(true, |_| Does::Shows);
+        let fake = FakeChannel::new(true, |_| ChannelAction::Shows);
         if was_shown {
             fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
         }
-        let world = World::start_after(fake, async |store| {
+        let world = DeliveryFixture::start_after(fake, async |store| {
             let ops = vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")];
-            store.enqueue(ops, super::world::now()).await.unwrap();
+            store.enqueue(ops, super::fixture::now()).await.unwrap();
             // It is handed to somebody who forgets it.
-            let due = store.due("slack", super::world::now(), 1).await.unwrap();
+            let due = store.lease_due("slack", super::fixture::now(), 1).await.unwrap();
             let forgotten: Vec<String> = due.into_iter().map(|due| due.op.id).collect();
             assert_eq!(forgotten, ["inbox-1/result"]);
-            store.let_go(&forgotten);
+            store.abandon_leases(&forgotten);
         })
         .await;
-        world.until_settled().await;
+        world.until_delivered().await;
         assert_eq!(world.fake.shown(), ["inbox-1/result", "inbox-2/result"]);
         assert_eq!(world.fake.calls_of("inbox-1/result"), usize::from(!was_shown));
     }
@@ -281,11 +281,11 @@ async fn a_post_that_is_in_nobodys_hands_is_looked_for() {
 
 /// P2
 #[tokio::test(start_paused = true)]
-async fn what_an_operator_has_sent_again_is_sent_where_nobody_can_tell() {
-    let world = World::start(Fake::new(false, |op| match elapsed() > HOUR {
-        true => Does::Shows,
-        false if op.id.ends_with("/missing") => Does::Shows,
-        false => Does::Fails(SendError::Ambiguous("the connection broke".to_owned())),
+async fn a_resend_by_an_operator_is_sent_even_if_the_earlier_outcome_is_unknown() {
+    let world = DeliveryFixture::start(FakeChannel::new(false, |op| match elapsed() > HOUR {
+        true => ChannelAction::Shows,
+        false if op.id.ends_with("/missing") => ChannelAction::Shows,
+        false => ChannelAction::Fails(SendError::Ambiguous("the connection broke".to_owned())),
     }));
     world
         .enqueue(vec![
@@ -293,7 +293,7 @@ async fn what_an_operator_has_sent_again_is_sent_where_nobody_can_tell() {
             file("inbox-1/CHG-1.patch", "C1"),
         ])
         .await;
-    world.until_settled().await;
+    world.until_delivered().await;
     let letters = world.letters().await;
     let states: Vec<(&str, &str)> = letters
         .iter()
@@ -307,14 +307,14 @@ async fn what_an_operator_has_sent_again_is_sent_where_nobody_can_tell() {
         ]
     );
     world.until(|| elapsed() > HOUR).await;
-    let again = crate::store::Letters::Channel("slack".to_owned());
+    let again = crate::store::DeadLetterFilter::Channel("slack".to_owned());
     let channels = world
         .store
-        .send_again(again, "operator", super::world::now())
+        .send_again(again, "operator", super::fixture::now())
         .await;
     assert_eq!(channels.map(|channels| channels.len()), Ok(2));
-    world.delivery.try_again();
-    world.until_settled().await;
+    world.delivery.retry_now();
+    world.until_delivered().await;
     assert_eq!(world.letters().await, []);
     let shown: BTreeSet<String> = world.fake.shown().into_iter().collect();
     assert!(

@@ -1,6 +1,6 @@
 //! An operation that cannot be delivered: it ends, people hear of it, and nobody else waits for it.
 
-use super::world::{Does, Fake, World, elapsed, file, in_two_steps, op, post};
+use super::fixture::{ChannelAction, DeliveryFixture, FakeChannel, elapsed, file, in_two_steps, op, post};
 use crate::channel::SendError;
 use crate::model::{Action, Reply};
 use std::time::Duration;
@@ -20,9 +20,9 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
         lost(),
     ] {
         let poison = "inbox-0/result";
-        let world = World::start(Fake::new(true, move |op| match op.id == poison {
-            true => Does::Fails(error.clone()),
-            false => Does::Shows,
+        let world = DeliveryFixture::start(FakeChannel::new(true, move |op| match op.id == poison {
+            true => ChannelAction::Fails(error.clone()),
+            false => ChannelAction::Shows,
         }));
         world
             .enqueue(vec![post(poison, "C0"), post("inbox-0/second", "C0")])
@@ -40,7 +40,7 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
             assert!(waited < Duration::from_secs(70), "{waited:?}");
             world.pass(5).await;
         }
-        world.until_settled().await;
+        world.until_delivered().await;
         let letters = world.letters().await;
         assert_eq!(
             (letters.len(), letters[0].op.as_str(), letters[0].attempts),
@@ -50,7 +50,7 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
         let shown = world.fake.shown();
         assert!(shown.contains(&"inbox-0/second".to_owned()), "{shown:?}");
         assert_eq!(shown.iter().filter(|op| *op == "inbox-0/missing").count(), 1);
-        assert!(world.fake.said().contains("`diff` shows the prepared change"));
+        assert!(world.fake.texts().contains("`diff` shows the prepared change"));
     }
 }
 
@@ -58,14 +58,14 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_sent_again() {
     let is_refused = |op: &crate::model::Op| op.place.chat == "C1" && elapsed() < Duration::from_secs(60);
-    let world = World::start(Fake::new(true, move |op| match is_refused(op) {
-        true => Does::Fails(SendError::Refused("is_archived".to_owned())),
-        false => Does::Shows,
+    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_refused(op) {
+        true => ChannelAction::Fails(SendError::Refused("is_archived".to_owned())),
+        false => ChannelAction::Shows,
     }));
     world
         .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C2")])
         .await;
-    world.until_settled().await;
+    world.until_delivered().await;
     let letters = world.letters().await;
     let refused: Vec<(&str, &str, &str)> = letters
         .iter()
@@ -81,33 +81,33 @@ async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_se
     );
     assert_eq!(world.fake.shown(), ["inbox-2/result"]);
     world.until(|| elapsed() > Duration::from_secs(60)).await;
-    let one = crate::store::Letters::Op("inbox-1/result".to_owned());
+    let one = crate::store::DeadLetterFilter::Op("inbox-1/result".to_owned());
     world
         .store
-        .send_again(one, "operator", super::world::now())
+        .send_again(one, "operator", super::fixture::now())
         .await
         .unwrap();
-    world.delivery.try_again();
-    world.until_settled().await;
+    world.delivery.retry_now();
+    world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
     assert_eq!(world.letters().await.len(), 1);
 }
 
 /// R18, P2
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_breaks_its_delivery_ends_and_its_thread_goes_on_even_after_restarts() {
+async fn an_operation_that_crashes_its_delivery_is_given_up_and_its_thread_continues() {
     for can_find in [true, false] {
-        let fake = Fake::new(can_find, |op| match op.id.as_str() {
-            "inbox-1/result" => Does::Breaks,
-            _ => Does::Shows,
+        let fake = FakeChannel::new(can_find, |op| match op.id.as_str() {
+            "inbox-1/result" => ChannelAction::Breaks,
+            _ => ChannelAction::Shows,
         });
-        let mut world = World::start(fake);
+        let mut world = DeliveryFixture::start(fake);
         world
             .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")])
             .await;
         world.until(|| world.fake.calls_of("inbox-1/result") >= 1).await;
         world = world.restarted().await;
-        world.until_settled().await;
+        world.until_delivered().await;
         let letters = world.letters().await;
         assert_eq!((letters.len(), letters[0].op.as_str()), (1, "inbox-1/result"));
         assert!(world.fake.calls_of("inbox-1/result") <= 8);
@@ -119,13 +119,13 @@ async fn an_operation_that_breaks_its_delivery_ends_and_its_thread_goes_on_even_
 
 /// R1, R17
 #[tokio::test(start_paused = true)]
-async fn a_result_leaves_one_line_behind_at_most_whatever_becomes_of_its_posts() {
-    let world = World::start(Fake::new(false, |op| match &op.action {
-        Action::Post { .. } if op.id != "inbox-1/missing" => Does::ShowsThen(lost()),
-        _ => Does::Shows,
+async fn an_uncertain_result_leaves_at_most_one_placeholder_line_behind() {
+    let world = DeliveryFixture::start(FakeChannel::new(false, |op| match &op.action {
+        Action::Post { .. } if op.id != "inbox-1/missing" => ChannelAction::ShowsThen(lost()),
+        _ => ChannelAction::Shows,
     }));
     world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
-    world.until_settled().await;
+    world.until_delivered().await;
     // The first line, the whole result, and the line that it may be missing: nobody knows better.
     assert_eq!(
         world.fake.shown(),
@@ -135,7 +135,7 @@ async fn a_result_leaves_one_line_behind_at_most_whatever_becomes_of_its_posts()
 
 /// P2
 #[tokio::test(start_paused = true)]
-async fn what_may_be_missing_is_said_once_for_a_message_and_never_of_its_card() {
+async fn a_possibly_missing_answer_is_reported_once_per_message_and_never_for_its_card() {
     let mut ops = in_two_steps("inbox-1/card", "C1");
     ops.extend(in_two_steps("inbox-1/result", "C1"));
     ops.extend(in_two_steps("inbox-1/result-2", "C1"));
@@ -151,25 +151,25 @@ async fn what_may_be_missing_is_said_once_for_a_message_and_never_of_its_card() 
             reply: Reply::text("only you"),
         },
     ));
-    let world = World::start(Fake::new(false, |op| match op.id.ends_with("/missing") {
-        true => Does::Shows,
-        false => Does::Fails(lost()),
+    let world = DeliveryFixture::start(FakeChannel::new(false, |op| match op.id.ends_with("/missing") {
+        true => ChannelAction::Shows,
+        false => ChannelAction::Fails(lost()),
     }));
     world.enqueue(ops).await;
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-1/missing", "inbox-2/missing"]);
     // Even the operator's next look changes nothing about that.
     let world = world.restarted().await;
-    world.until_settled().await;
+    world.until_delivered().await;
     assert_eq!(world.fake.shown().len(), 2);
 }
 
 /// P2
 #[tokio::test(start_paused = true)]
-async fn a_file_that_cannot_be_delivered_holds_up_no_text_and_is_told_once() {
-    let world = World::start(Fake::new(true, |op| match &op.action {
-        Action::Upload { .. } => Does::Fails(SendError::Ambiguous("slack answered 500".to_owned())),
-        _ => Does::Shows,
+async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
+    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
+        Action::Upload { .. } => ChannelAction::Fails(SendError::Ambiguous("slack answered 500".to_owned())),
+        _ => ChannelAction::Shows,
     }));
     let ops = vec![
         post("inbox-1/result", "C1"),
@@ -202,22 +202,22 @@ async fn a_file_that_cannot_be_delivered_holds_up_no_text_and_is_told_once() {
             .await;
         world.pass(5).await;
     }
-    world.until_settled().await;
+    world.until_delivered().await;
     let shown = world.fake.shown();
     let told = shown
         .iter()
         .filter(|op| *op == "inbox-1/CHG-1.patch/missing")
         .count();
     assert_eq!(told, 1, "{shown:?}");
-    assert!(world.fake.said().contains("This is what it holds"));
+    assert!(world.fake.texts().contains("This is what it holds"));
 }
 
 /// A large file, or a platform that does not answer, takes minutes.
 #[tokio::test(start_paused = true)]
-async fn what_is_said_after_a_file_does_not_wait_until_the_platform_has_taken_it() {
-    let world = World::start(Fake::new(true, |op| match &op.action {
-        Action::Upload { .. } => Does::Hangs,
-        _ => Does::Shows,
+async fn messages_after_a_file_do_not_wait_for_its_upload() {
+    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
+        Action::Upload { .. } => ChannelAction::Hangs,
+        _ => ChannelAction::Shows,
     }));
     world
         .enqueue(vec![

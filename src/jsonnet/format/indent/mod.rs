@@ -6,15 +6,16 @@ mod object;
 
 use super::INDENT;
 use crate::jsonnet::syntax::{
-    BlockIndent, Comment, Element, Fodder, FodderKind, Fodders, Kind, Node, NodeId, TextStyle, Tree,
+    BlockIndent, Comment, Fodder, FodderElement, FodderKind, Fodders, Node, NodeId, NodeKind, SyntaxTree,
+    TextStyle,
 };
 
 /// A comprehension's array is walked again for each of its conditions, as in go-jsonnet. Comprehensions
 /// within such arrays would multiply; after this many visits per node there is no walking again.
 const VISITS_PER_NODE_MAX: usize = 64;
 
-pub(super) fn fix(tree: &mut Tree<'_>) {
-    let Tree { nodes, fodders, .. } = tree;
+pub(super) fn fix_indentation(tree: &mut SyntaxTree<'_>) {
+    let SyntaxTree { nodes, fodders, .. } = tree;
     let visits_left = nodes.len().saturating_mul(VISITS_PER_NODE_MAX);
     let mut indenter = Indenter {
         nodes,
@@ -26,10 +27,10 @@ pub(super) fn fix(tree: &mut Tree<'_>) {
     indenter.visit(tree.root, Indent::default(), Crowded(false));
     indenter.set_indents(tree.last_fodder, 0, 0);
     if let Some(last) = indenter.fodders.get_mut(tree.last_fodder).last_mut() {
-        last.blanks = 0;
+        last.blank_lines = 0;
     }
     for (id, base) in std::mem::take(&mut indenter.blocks) {
-        if let Kind::Text { block, .. } = &mut tree.node_mut(id).kind {
+        if let NodeKind::Text { block, .. } = &mut tree.node_mut(id).kind {
             *block = BlockIndent::Spaces((base + INDENT) as u32, base as u32);
         }
     }
@@ -82,7 +83,7 @@ impl<'t> Indenter<'t, '_> {
         let (Crowded(mut crowded), Separate(separate)) = spacing;
         if !fodder.is_empty() {
             self.set_indents(fodder, all, last);
-            for Element {
+            for FodderElement {
                 kind,
                 indent,
                 comment,
@@ -189,19 +190,19 @@ impl<'t> Indenter<'t, '_> {
             self.fill(node.fodder, (crowded, Separate(true)), indent.line_up);
         }
         match &node.kind {
-            Kind::Apply(apply) => self.apply(apply, indent, crowded),
-            Kind::ApplyBrace { left, right } => {
+            NodeKind::Apply(apply) => self.apply(apply, indent, crowded),
+            NodeKind::ApplyBrace { left, right } => {
                 let column = self.column + usize::from(crowded.0);
                 let inner = self.align(self.open_fodder(*left), indent, column);
                 self.visit(*left, inner, crowded);
                 self.visit(*right, inner, Crowded(true));
             }
-            Kind::Array {
+            NodeKind::Array {
                 items,
                 trailing_comma,
                 close,
             } => self.array(items, *trailing_comma, *close, indent),
-            Kind::ArrayComprehension {
+            NodeKind::ArrayComprehension {
                 body,
                 comma,
                 specs,
@@ -221,7 +222,7 @@ impl<'t> Indenter<'t, '_> {
                 );
                 self.column += 1;
             }
-            Kind::Assert {
+            NodeKind::Assert {
                 condition,
                 message,
                 semicolon,
@@ -239,7 +240,7 @@ impl<'t> Indenter<'t, '_> {
                 self.column += 1;
                 return Some(*rest);
             }
-            Kind::Binary {
+            NodeKind::Binary {
                 left,
                 operator_fodder,
                 operator,
@@ -258,7 +259,7 @@ impl<'t> Indenter<'t, '_> {
                 self.column += operator.symbol().len();
                 self.visit(*right, inner, Crowded(true));
             }
-            Kind::Conditional(conditional) => {
+            NodeKind::Conditional(conditional) => {
                 self.column += "if".len();
                 self.operand(conditional.condition, indent, self.column + 1);
                 self.fill(conditional.then, SPACED, indent.base);
@@ -270,20 +271,20 @@ impl<'t> Indenter<'t, '_> {
                     self.operand(if_false, indent, self.column + 1);
                 }
             }
-            Kind::Error(operand) => {
+            NodeKind::Error(operand) => {
                 self.column += "error".len();
                 self.operand(*operand, indent, self.column + 1);
             }
-            Kind::Function { parameters, body } => {
+            NodeKind::Function { parameters, body } => {
                 self.column += "function".len();
                 self.parameters(parameters, indent);
                 self.operand(*body, indent, self.column + 1);
             }
-            Kind::Import { kind, file } => {
+            NodeKind::Import { kind, file } => {
                 self.column += super::write::import_word(*kind).len();
                 self.operand(*file, indent, self.column + 1);
             }
-            Kind::InSuper {
+            NodeKind::InSuper {
                 element,
                 in_fodder,
                 super_fodder,
@@ -294,7 +295,7 @@ impl<'t> Indenter<'t, '_> {
                 self.fill(*super_fodder, SPACED, indent.line_up);
                 self.column += "super".len();
             }
-            Kind::Index {
+            NodeKind::Index {
                 target,
                 open,
                 index,
@@ -303,7 +304,7 @@ impl<'t> Indenter<'t, '_> {
                 self.visit(*target, indent, crowded);
                 self.element(*open, *index, *close, indent);
             }
-            Kind::Member {
+            NodeKind::Member {
                 target,
                 dot,
                 name_fodder,
@@ -312,11 +313,11 @@ impl<'t> Indenter<'t, '_> {
                 self.visit(*target, indent, crowded);
                 self.member(*dot, *name_fodder, name, indent);
             }
-            Kind::Local { binds, body } => {
+            NodeKind::Local { binds, body } => {
                 self.binds(binds, indent);
                 return Some(*body);
             }
-            Kind::Object {
+            NodeKind::Object {
                 fields,
                 trailing_comma,
                 close,
@@ -329,7 +330,7 @@ impl<'t> Indenter<'t, '_> {
                 self.fill_last(*close, (crowded, Separate(true)), inner.line_up, indent.base);
                 self.column += 1;
             }
-            Kind::ObjectComprehension {
+            NodeKind::ObjectComprehension {
                 fields,
                 trailing_comma,
                 specs,
@@ -343,22 +344,22 @@ impl<'t> Indenter<'t, '_> {
                 self.fill_last(*close, SPACED, inner.line_up, indent.base);
                 self.column += 1;
             }
-            Kind::Parens { inner, close } => {
+            NodeKind::Parens { inner, close } => {
                 self.column += 1;
                 let inside = self.new_indent_strong(self.open_fodder(*inner), indent, self.column);
                 self.visit(*inner, inside, Crowded(false));
                 self.fill_last(*close, TIGHT, inside.line_up, indent.base);
                 self.column += 1;
             }
-            Kind::Slice(slice) => {
+            NodeKind::Slice(slice) => {
                 self.visit(slice.target, indent, crowded);
                 self.slice(slice, indent);
             }
-            Kind::SuperIndex { open, index, close } => {
+            NodeKind::SuperIndex { open, index, close } => {
                 self.column += "super".len();
                 self.element(*open, *index, *close, indent);
             }
-            Kind::SuperMember {
+            NodeKind::SuperMember {
                 dot,
                 name_fodder,
                 name,
@@ -366,20 +367,20 @@ impl<'t> Indenter<'t, '_> {
                 self.column += "super".len();
                 self.member(*dot, *name_fodder, name, indent);
             }
-            Kind::Text { style, value, .. } => self.text(id, *style, value, indent),
-            Kind::Unary { operator, operand } => {
+            NodeKind::Text { style, value, .. } => self.text(id, *style, value, indent),
+            NodeKind::Unary { operator, operand } => {
                 self.column += operator.symbol().len();
                 let inner = self.new_indent(self.open_fodder(*operand), indent, self.column);
                 let dollar = self
                     .leftmost(*operand)
-                    .is_some_and(|node| matches!(node.kind, Kind::Dollar));
+                    .is_some_and(|node| matches!(node.kind, NodeKind::Dollar));
                 self.visit(*operand, inner, Crowded(dollar));
             }
-            Kind::Number(digits) => self.column += digits.len(),
-            Kind::Variable(name) => self.column += name.len(),
-            Kind::Boolean(value) => self.column += if *value { 4 } else { 5 },
-            Kind::Null | Kind::SelfObject => self.column += 4,
-            Kind::Dollar => self.column += 1,
+            NodeKind::Number(digits) => self.column += digits.len(),
+            NodeKind::Variable(name) => self.column += name.len(),
+            NodeKind::Boolean(value) => self.column += if *value { 4 } else { 5 },
+            NodeKind::Null | NodeKind::SelfObject => self.column += 4,
+            NodeKind::Dollar => self.column += 1,
         }
         None
     }

@@ -1,9 +1,9 @@
 //! Lists, calls, and what stands in brackets.
 
-use super::Writer;
+use super::SourceWriter;
 use crate::jsonnet::syntax::{Apply, Bind, Fodder, Item, NodeId, Parameters, Slice};
 
-impl Writer<'_, '_> {
+impl SourceWriter<'_, '_> {
     pub(super) fn array(&mut self, items: &[Item], trailing_comma: bool, close: Fodder) {
         self.push("[");
         self.items(items);
@@ -36,7 +36,7 @@ impl Writer<'_, '_> {
             }
             self.fill(named.name_fodder, !first, true);
             self.push(named.name);
-            self.unwritten(named.equals);
+            self.note_dropped_line_end(named.equals);
             self.push("=");
             self.expression(named.value, false);
             self.fill(named.comma, false, false);

@@ -6,17 +6,17 @@ mod text;
 
 use super::WRITTEN_BYTES_MAX;
 use crate::jsonnet::syntax::{
-    Comment, Element, Fodder, FodderKind, Fodders, ImportKind, Kind, Node, NodeId, Tree,
+    Comment, Fodder, FodderElement, FodderKind, Fodders, ImportKind, Node, NodeId, NodeKind, SyntaxTree,
 };
 
 /// The text, or `None` if it would be too long.
-pub(super) fn write(tree: &Tree<'_>) -> Option<String> {
+pub(super) fn write(tree: &SyntaxTree<'_>) -> Option<String> {
     let text = String::with_capacity(tree.text.len() + tree.text.len() / 4 + 16);
-    let mut writer = Writer {
+    let mut writer = SourceWriter {
         nodes: &tree.nodes,
         fodders: &tree.fodders,
         text,
-        comment_seen: false,
+        is_past_shebang: false,
         too_long: false,
     };
     writer.expression(tree.root, false);
@@ -40,16 +40,16 @@ pub(super) fn import_word(kind: ImportKind) -> &'static str {
     }
 }
 
-struct Writer<'t, 's> {
+struct SourceWriter<'t, 's> {
     nodes: &'t [Node<'s>],
     fodders: &'t Fodders<'s>,
     text: String,
     /// True once a line has ended. Until then, comments that begin with `#!` stay.
-    comment_seen: bool,
+    is_past_shebang: bool,
     too_long: bool,
 }
 
-impl<'t, 's> Writer<'t, 's> {
+impl<'t, 's> SourceWriter<'t, 's> {
     fn push(&mut self, text: &str) {
         if self.text.len() + text.len() > WRITTEN_BYTES_MAX {
             self.too_long = true;
@@ -98,7 +98,7 @@ impl<'t, 's> Writer<'t, 's> {
             }
             self.line_end(element, last_indent);
             if index + 1 != last {
-                for _ in 0..element.blanks {
+                for _ in 0..element.blank_lines {
                     self.push("\n");
                 }
                 self.spaces(element.indent);
@@ -112,7 +112,7 @@ impl<'t, 's> Writer<'t, 's> {
     }
 
     /// The comment of an element, if it has one, and the end of its last line.
-    fn line_end(&mut self, element: &Element<'s>, indent: u32) {
+    fn line_end(&mut self, element: &FodderElement<'s>, indent: u32) {
         if element.kind == FodderKind::LineEnd && element.comment != Comment::None {
             self.push("  ");
         }
@@ -132,53 +132,53 @@ impl<'t, 's> Writer<'t, 's> {
             }
         }
         if !matches!(element.comment, Comment::Line(comment) if comment.starts_with("#!")) {
-            self.comment_seen |= !element.untouched;
+            self.is_past_shebang |= !element.untouched;
         }
         self.push("\n");
     }
 
     fn line_comment(&mut self, comment: &str, untouched: bool) {
         match comment.strip_prefix('#') {
-            Some(rest) if !untouched && (self.comment_seen || !rest.starts_with('!')) => {
+            Some(rest) if !untouched && (self.is_past_shebang || !rest.starts_with('!')) => {
                 self.push("//");
                 self.push(rest);
-                self.comment_seen = true;
+                self.is_past_shebang = true;
             }
             _ => self.push(comment),
         }
     }
 
     /// Takes note of a line end that is dropped.
-    fn unwritten(&mut self, fodder: Fodder) {
-        self.comment_seen |= self.fodders.has_line_end(fodder);
+    fn note_dropped_line_end(&mut self, fodder: Fodder) {
+        self.is_past_shebang |= self.fodders.has_line_end(fodder);
     }
 
     fn expression(&mut self, id: NodeId, crowded: bool) {
         let (mut id, mut crowded) = (id, crowded);
-        while let Some(rest) = self.one(id, crowded) {
+        while let Some(rest) = self.write_node(id, crowded) {
             (id, crowded) = (rest, true);
         }
     }
 
     /// Writes a node, and answers what follows it in a row of locals and assertions.
-    fn one(&mut self, id: NodeId, crowded: bool) -> Option<NodeId> {
+    fn write_node(&mut self, id: NodeId, crowded: bool) -> Option<NodeId> {
         let nodes = self.nodes;
         let node = nodes.get(id.index())?;
         if node.kind.left().is_none() {
             self.fill(node.fodder, crowded, true);
         }
         match &node.kind {
-            Kind::Apply(apply) => self.apply(apply, crowded),
-            Kind::ApplyBrace { left, right } => {
+            NodeKind::Apply(apply) => self.apply(apply, crowded),
+            NodeKind::ApplyBrace { left, right } => {
                 self.expression(*left, crowded);
                 self.expression(*right, true);
             }
-            Kind::Array {
+            NodeKind::Array {
                 items,
                 trailing_comma,
                 close,
             } => self.array(items, *trailing_comma, *close),
-            Kind::ArrayComprehension {
+            NodeKind::ArrayComprehension {
                 body,
                 comma,
                 specs,
@@ -194,7 +194,7 @@ impl<'t, 's> Writer<'t, 's> {
                 self.fill(*close, true, false);
                 self.push("]");
             }
-            Kind::Assert {
+            NodeKind::Assert {
                 condition,
                 message,
                 semicolon,
@@ -211,7 +211,7 @@ impl<'t, 's> Writer<'t, 's> {
                 self.push(";");
                 return Some(*rest);
             }
-            Kind::Binary {
+            NodeKind::Binary {
                 left,
                 operator_fodder,
                 operator,
@@ -222,8 +222,8 @@ impl<'t, 's> Writer<'t, 's> {
                 self.push(operator.symbol());
                 self.expression(*right, true);
             }
-            Kind::Boolean(value) => self.push(if *value { "true" } else { "false" }),
-            Kind::Conditional(conditional) => {
+            NodeKind::Boolean(value) => self.push(if *value { "true" } else { "false" }),
+            NodeKind::Conditional(conditional) => {
                 self.push("if");
                 self.expression(conditional.condition, true);
                 self.fill(conditional.then, true, true);
@@ -235,21 +235,21 @@ impl<'t, 's> Writer<'t, 's> {
                     self.expression(if_false, true);
                 }
             }
-            Kind::Dollar => self.push("$"),
-            Kind::Error(operand) => {
+            NodeKind::Dollar => self.push("$"),
+            NodeKind::Error(operand) => {
                 self.push("error");
                 self.expression(*operand, true);
             }
-            Kind::Function { parameters, body } => {
+            NodeKind::Function { parameters, body } => {
                 self.push("function");
                 self.parameters(parameters);
                 self.expression(*body, true);
             }
-            Kind::Import { kind, file } => {
+            NodeKind::Import { kind, file } => {
                 self.push(import_word(*kind));
                 self.expression(*file, true);
             }
-            Kind::InSuper {
+            NodeKind::InSuper {
                 element,
                 in_fodder,
                 super_fodder,
@@ -260,7 +260,7 @@ impl<'t, 's> Writer<'t, 's> {
                 self.fill(*super_fodder, true, true);
                 self.push("super");
             }
-            Kind::Index {
+            NodeKind::Index {
                 target,
                 open,
                 index,
@@ -269,7 +269,7 @@ impl<'t, 's> Writer<'t, 's> {
                 self.expression(*target, crowded);
                 self.element(*open, *index, *close);
             }
-            Kind::Member {
+            NodeKind::Member {
                 target,
                 dot,
                 name_fodder,
@@ -278,13 +278,13 @@ impl<'t, 's> Writer<'t, 's> {
                 self.expression(*target, crowded);
                 self.member(*dot, *name_fodder, name);
             }
-            Kind::Local { binds, body } => {
+            NodeKind::Local { binds, body } => {
                 self.binds(binds);
                 return Some(*body);
             }
-            Kind::Null => self.push("null"),
-            Kind::Number(digits) => self.push(digits),
-            Kind::Object {
+            NodeKind::Null => self.push("null"),
+            NodeKind::Number(digits) => self.push(digits),
+            NodeKind::Object {
                 fields,
                 trailing_comma,
                 close,
@@ -297,7 +297,7 @@ impl<'t, 's> Writer<'t, 's> {
                 self.fill(*close, !fields.is_empty(), true);
                 self.push("}");
             }
-            Kind::ObjectComprehension {
+            NodeKind::ObjectComprehension {
                 fields,
                 trailing_comma,
                 specs,
@@ -312,22 +312,22 @@ impl<'t, 's> Writer<'t, 's> {
                 self.fill(*close, true, true);
                 self.push("}");
             }
-            Kind::Parens { inner, close } => {
+            NodeKind::Parens { inner, close } => {
                 self.push("(");
                 self.expression(*inner, false);
                 self.fill(*close, false, false);
                 self.push(")");
             }
-            Kind::SelfObject => self.push("self"),
-            Kind::Slice(slice) => {
+            NodeKind::SelfObject => self.push("self"),
+            NodeKind::Slice(slice) => {
                 self.expression(slice.target, crowded);
                 self.slice(slice);
             }
-            Kind::SuperIndex { open, index, close } => {
+            NodeKind::SuperIndex { open, index, close } => {
                 self.push("super");
                 self.element(*open, *index, *close);
             }
-            Kind::SuperMember {
+            NodeKind::SuperMember {
                 dot,
                 name_fodder,
                 name,
@@ -335,12 +335,12 @@ impl<'t, 's> Writer<'t, 's> {
                 self.push("super");
                 self.member(*dot, *name_fodder, name);
             }
-            Kind::Text { style, value, block } => self.string(*style, value, *block),
-            Kind::Unary { operator, operand } => {
+            NodeKind::Text { style, value, block } => self.string(*style, value, *block),
+            NodeKind::Unary { operator, operand } => {
                 self.push(operator.symbol());
                 self.expression(*operand, false);
             }
-            Kind::Variable(name) => self.push(name),
+            NodeKind::Variable(name) => self.push(name),
         }
         None
     }

@@ -1,9 +1,9 @@
 //! Objects, and what a comprehension goes through.
 
-use super::Writer;
+use super::SourceWriter;
 use crate::jsonnet::syntax::{Field, FieldKind, FieldName, ForSpec, Visibility};
 
-impl Writer<'_, '_> {
+impl SourceWriter<'_, '_> {
     pub(super) fn fields(&mut self, fields: &[Field<'_>]) {
         for (index, field) in fields.iter().enumerate() {
             if index > 0 {

@@ -1,9 +1,9 @@
 //! Strings.
 
-use super::Writer;
+use super::SourceWriter;
 use crate::jsonnet::syntax::{BlockIndent, TextStyle};
 
-impl Writer<'_, '_> {
+impl SourceWriter<'_, '_> {
     pub(super) fn string(&mut self, style: TextStyle, value: &str, block: BlockIndent<'_>) {
         match style {
             TextStyle::Single => self.quoted("'", value, "'"),
@@ -34,7 +34,7 @@ impl Writer<'_, '_> {
             self.push("\n");
         }
         match indent {
-            BlockIndent::Written(_, last) => self.push(last),
+            BlockIndent::FromSource(_, last) => self.push(last),
             BlockIndent::Spaces(_, last) => self.spaces(last),
             BlockIndent::None => {}
         }
@@ -44,7 +44,7 @@ impl Writer<'_, '_> {
     fn block_line(&mut self, line: &str, indent: BlockIndent<'_>) {
         if line != "\n" {
             match indent {
-                BlockIndent::Written(lines, _) => self.push(lines),
+                BlockIndent::FromSource(lines, _) => self.push(lines),
                 BlockIndent::Spaces(lines, _) => self.spaces(lines),
                 BlockIndent::None => {}
             }

@@ -1,7 +1,7 @@
 //! Comments become fodder.
 
 use super::super::error::SyntaxError;
-use super::super::fodder::{Comment, Element, FodderKind};
+use super::super::fodder::{Comment, FodderElement, FodderKind};
 use super::Lexer;
 
 fn is_horizontal(byte: u8) -> bool {
@@ -23,10 +23,10 @@ impl<'s> Lexer<'s> {
         // The first character stays, whatever follows.
         let comment = self.slice(start, self.at).trim_end_matches([' ', '\t', '\r']);
         let found = self.whitespace();
-        self.add(Element {
+        self.add(FodderElement {
             kind,
             untouched: false,
-            blanks: found.blanks(),
+            blank_lines: found.blank_lines(),
             indent: found.indent,
             comment: Comment::Line(comment),
         });
@@ -56,15 +56,15 @@ impl<'s> Lexer<'s> {
             self.paragraph(start, comment, found.line_ends, found.indent);
             return Ok(());
         }
-        self.add(Element {
+        self.add(FodderElement {
             kind: FodderKind::Interstitial,
             untouched: false,
-            blanks: 0,
+            blank_lines: 0,
             indent: 0,
             comment: Comment::Line(comment),
         });
         if found.line_ends > 0 {
-            self.add(Element::line_end(found.blanks(), found.indent));
+            self.add(FodderElement::line_end(found.blank_lines(), found.indent));
         }
         Ok(())
     }
@@ -74,16 +74,16 @@ impl<'s> Lexer<'s> {
         let before = self.bytes.get(..start).unwrap_or_default();
         let margin = start - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
         let lines = comment.split('\n').map(|line| strip(line, margin));
-        let comment = self.lexed.fodders.keep_lines(lines);
-        let element = Element {
+        let comment = self.output.fodders.add_lines(lines);
+        let element = FodderElement {
             kind: FodderKind::Paragraph,
             untouched: false,
-            blanks: line_ends.saturating_sub(1),
+            blank_lines: line_ends.saturating_sub(1),
             indent: if line_ends == 0 { 0 } else { indent },
             comment,
         };
         let mut fodder = self.fodder;
-        self.lexed.fodders.append(&mut fodder, element);
+        self.output.fodders.append(&mut fodder, element);
         self.fodder = fodder;
     }
 }

@@ -5,19 +5,19 @@ mod number;
 mod text;
 
 use super::error::SyntaxError;
-use super::fodder::{Element, Fodder, Fodders};
-use super::place::Span;
+use super::fodder::{Fodder, FodderElement, Fodders};
+use super::position::Span;
 use super::token::{Token, TokenKind, keyword};
 use std::borrow::Cow;
 
 /// The tokens of a source. The last one is the end of the file; its fodder is what stands before it.
 #[derive(Debug)]
-pub(super) struct Lexed<'s> {
+pub(super) struct TokenStream<'s> {
     pub(super) tokens: Vec<Token<'s>>,
     pub(super) fodders: Fodders<'s>,
 }
 
-pub(super) fn lex(text: &str) -> Result<Lexed<'_>, SyntaxError> {
+pub(super) fn lex(text: &str) -> Result<TokenStream<'_>, SyntaxError> {
     let mut lexer = Lexer {
         text,
         bytes: text.as_bytes(),
@@ -25,7 +25,7 @@ pub(super) fn lex(text: &str) -> Result<Lexed<'_>, SyntaxError> {
         token_start: 0,
         run_end: 0,
         fodder: Fodder::default(),
-        lexed: Lexed {
+        output: TokenStream {
             tokens: Vec::with_capacity(text.len() / 6 + 2),
             fodders: Fodders::default(),
         },
@@ -35,7 +35,7 @@ pub(super) fn lex(text: &str) -> Result<Lexed<'_>, SyntaxError> {
     }
     lexer.token_start = lexer.at;
     lexer.emit(TokenKind::EndOfFile);
-    Ok(lexer.lexed)
+    Ok(lexer.output)
 }
 
 /// Returns true if a name may begin with the byte.
@@ -75,7 +75,7 @@ struct Whitespace {
 }
 
 impl Whitespace {
-    fn blanks(&self) -> u32 {
+    fn blank_lines(&self) -> u32 {
         self.line_ends.saturating_sub(1)
     }
 }
@@ -89,7 +89,7 @@ struct Lexer<'s> {
     run_end: usize,
     /// The elements found since the last token.
     fodder: Fodder,
-    lexed: Lexed<'s>,
+    output: TokenStream<'s>,
 }
 
 impl<'s> Lexer<'s> {
@@ -123,7 +123,7 @@ impl<'s> Lexer<'s> {
             end: self.at as u32,
         };
         let fodder = std::mem::take(&mut self.fodder);
-        self.lexed.tokens.push(Token {
+        self.output.tokens.push(Token {
             kind,
             fodder,
             span,
@@ -132,8 +132,8 @@ impl<'s> Lexer<'s> {
         self.token_start = self.at;
     }
 
-    fn add(&mut self, element: Element<'s>) {
-        self.lexed.fodders.push(&mut self.fodder, element);
+    fn add(&mut self, element: FodderElement<'s>) {
+        self.output.fodders.push(&mut self.fodder, element);
     }
 
     /// A tab counts as eight columns; it only matters at the beginning of a line.
@@ -167,7 +167,7 @@ impl<'s> Lexer<'s> {
             return false;
         }
         if found.line_ends > 0 {
-            self.add(Element::line_end(found.blanks(), found.indent));
+            self.add(FodderElement::line_end(found.blank_lines(), found.indent));
         }
         true
     }

@@ -2,9 +2,9 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{Kind, NodeId};
+use super::super::node::{NodeId, NodeKind};
 use super::super::part::{Apply, Item, NamedArgument, Slice};
-use super::super::place::Span;
+use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ impl<'s> Parser<'s, '_> {
                 TokenKind::ParenLeft => self.call(target)?,
                 TokenKind::BraceLeft => {
                     let right = self.object()?;
-                    (self.span_of(right), Kind::ApplyBrace { left: target, right })
+                    (self.span_of(right), NodeKind::ApplyBrace { left: target, right })
                 }
                 _ => return Ok(target),
             };
@@ -37,13 +37,13 @@ impl<'s> Parser<'s, '_> {
             TokenKind::ParenLeft => return self.parens(),
             TokenKind::Super => return self.super_index(),
             kind if kind.is_text() => return self.text_node(),
-            TokenKind::Number => Kind::Number(self.data()),
-            TokenKind::False => Kind::Boolean(false),
-            TokenKind::True => Kind::Boolean(true),
-            TokenKind::Null => Kind::Null,
-            TokenKind::Dollar => Kind::Dollar,
-            TokenKind::Identifier => Kind::Variable(self.source(token.span)),
-            TokenKind::Self_ => Kind::SelfObject,
+            TokenKind::Number => NodeKind::Number(self.data()),
+            TokenKind::False => NodeKind::Boolean(false),
+            TokenKind::True => NodeKind::Boolean(true),
+            TokenKind::Null => NodeKind::Null,
+            TokenKind::Dollar => NodeKind::Dollar,
+            TokenKind::Identifier => NodeKind::Variable(self.source(token.span)),
+            TokenKind::Self_ => NodeKind::SelfObject,
             TokenKind::EndOfFile => return Err(self.error(token.span, "Unexpected end of file")),
             _ => {
                 let message = format!("Unexpected: {token} while parsing terminal");
@@ -58,7 +58,7 @@ impl<'s> Parser<'s, '_> {
         let (fodder, begin) = self.take();
         let inner = self.expression()?;
         let (close, end) = self.expect(TokenKind::ParenRight)?;
-        Ok(self.add(fodder, begin.to(end), Kind::Parens { inner, close }))
+        Ok(self.add(fodder, begin.to(end), NodeKind::Parens { inner, close }))
     }
 
     fn super_index(&mut self) -> Result<NodeId, SyntaxError> {
@@ -69,7 +69,7 @@ impl<'s> Parser<'s, '_> {
             return Ok(self.add(
                 fodder,
                 span,
-                Kind::SuperMember {
+                NodeKind::SuperMember {
                     dot,
                     name_fodder,
                     name,
@@ -81,16 +81,16 @@ impl<'s> Parser<'s, '_> {
         };
         let index = self.expression()?;
         let (close, _) = self.expect(TokenKind::BracketRight)?;
-        Ok(self.add(fodder, span, Kind::SuperIndex { open, index, close }))
+        Ok(self.add(fodder, span, NodeKind::SuperIndex { open, index, close }))
     }
 
-    fn member(&mut self, target: NodeId) -> Result<(Span, Kind<'s>), SyntaxError> {
+    fn member(&mut self, target: NodeId) -> Result<(Span, NodeKind<'s>), SyntaxError> {
         let (dot, _) = self.take();
         let (name, name_fodder, end) = self.expect_name()?;
         let name = Cow::Borrowed(name);
         Ok((
             end,
-            Kind::Member {
+            NodeKind::Member {
                 target,
                 dot,
                 name_fodder,
@@ -99,7 +99,7 @@ impl<'s> Parser<'s, '_> {
         ))
     }
 
-    fn call(&mut self, target: NodeId) -> Result<(Span, Kind<'s>), SyntaxError> {
+    fn call(&mut self, target: NodeId) -> Result<(Span, NodeKind<'s>), SyntaxError> {
         let (open, _) = self.take();
         let mut positional = Vec::new();
         let mut named: Vec<NamedArgument<'s>> = Vec::new();
@@ -149,7 +149,7 @@ impl<'s> Parser<'s, '_> {
             close,
             tail_strict,
         };
-        Ok((end, Kind::Apply(Box::new(apply))))
+        Ok((end, NodeKind::Apply(Box::new(apply))))
     }
 
     /// `x =`, if that comes next: the fodders of both, and where the name is.
@@ -167,7 +167,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// `[i]` or `[a:b:c]`.
-    fn bracket(&mut self, target: NodeId) -> Result<(Span, Kind<'s>), SyntaxError> {
+    fn bracket(&mut self, target: NodeId) -> Result<(Span, NodeKind<'s>), SyntaxError> {
         let (open, _) = self.take();
         let mut indices = [None; 3];
         let mut fodders = [Fodder::default(); 3];
@@ -213,7 +213,7 @@ impl<'s> Parser<'s, '_> {
             (0, None) => Err(self.error(end, "ast.Index requires an expression")),
             (0, Some(index)) => Ok((
                 end,
-                Kind::Index {
+                NodeKind::Index {
                     target,
                     open,
                     index,
@@ -231,7 +231,7 @@ impl<'s> Parser<'s, '_> {
                     step,
                     close,
                 };
-                Ok((end, Kind::Slice(Box::new(slice))))
+                Ok((end, NodeKind::Slice(Box::new(slice))))
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{Kind, NodeId};
+use super::super::node::{NodeId, NodeKind};
 use super::super::operator::{BinaryOperator, UnaryOperator};
 use super::super::part::{Bind, Conditional, ImportKind, TextStyle};
-use super::super::place::Span;
+use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
-use super::names::Names;
+use super::name_set::NameSet;
 
 /// Binds as loosely as anything does.
 const LOOSEST: u8 = 16;
@@ -34,7 +34,7 @@ enum Statement<'s> {
 impl<'s> Parser<'s, '_> {
     /// Parses any expression.
     pub(super) fn expression(&mut self) -> Result<NodeId, SyntaxError> {
-        self.deeper(|parser| parser.operators(LOOSEST))
+        self.with_nesting(|parser| parser.operators(LOOSEST))
     }
 
     /// An expression whose operators bind at least as tightly as `loosest`.
@@ -60,7 +60,7 @@ impl<'s> Parser<'s, '_> {
             if operator == BinaryOperator::In
                 && let Some((super_fodder, end)) = self.take_if(TokenKind::Super)
             {
-                let kind = Kind::InSuper {
+                let kind = NodeKind::InSuper {
                     element: left,
                     in_fodder: operator_fodder,
                     super_fodder,
@@ -68,9 +68,9 @@ impl<'s> Parser<'s, '_> {
                 left = self.add(Fodder::default(), begin.to(end), kind);
                 continue;
             }
-            let right = self.deeper(|parser| parser.operators(precedence - 1))?;
+            let right = self.with_nesting(|parser| parser.operators(precedence - 1))?;
             let span = begin.to(self.span_of(right));
-            let kind = Kind::Binary {
+            let kind = NodeKind::Binary {
                 left,
                 operator_fodder,
                 operator,
@@ -88,7 +88,7 @@ impl<'s> Parser<'s, '_> {
             TokenKind::In => Ok(Some(BinaryOperator::In)),
             // These end an expression: of an assertion, of a slice.
             TokenKind::Operator if token.data == ":" || token.data == "::" => Ok(None),
-            TokenKind::Operator => match BinaryOperator::of(&token.data) {
+            TokenKind::Operator => match BinaryOperator::from_symbol(&token.data) {
                 Some(operator) => Ok(Some(operator)),
                 None => Err(self.error(token.span, format!("Not a binary operator: {}", token.data))),
             },
@@ -98,13 +98,13 @@ impl<'s> Parser<'s, '_> {
 
     fn unary(&mut self) -> Result<NodeId, SyntaxError> {
         let token = self.token();
-        let Some(operator) = UnaryOperator::of(&token.data) else {
+        let Some(operator) = UnaryOperator::from_symbol(&token.data) else {
             return Err(self.error(token.span, format!("Not a unary operator: {}", token.data)));
         };
         let (fodder, begin) = self.take();
-        let operand = self.deeper(|parser| parser.operators(UNARY))?;
+        let operand = self.with_nesting(|parser| parser.operators(UNARY))?;
         let span = begin.to(self.span_of(operand));
-        Ok(self.add(fodder, span, Kind::Unary { operator, operand }))
+        Ok(self.add(fodder, span, NodeKind::Unary { operator, operand }))
     }
 
     /// Parses an expression that begins with a keyword and goes as far as it can.
@@ -115,7 +115,7 @@ impl<'s> Parser<'s, '_> {
                 let (fodder, begin) = self.take();
                 let operand = self.expression()?;
                 let span = begin.to(self.span_of(operand));
-                Ok(Some(self.add(fodder, span, Kind::Error(operand))))
+                Ok(Some(self.add(fodder, span, NodeKind::Error(operand))))
             }
             TokenKind::If => self.conditional().map(Some),
             TokenKind::Function => self.function().map(Some),
@@ -141,7 +141,7 @@ impl<'s> Parser<'s, '_> {
         while let Some(statement) = statements.pop() {
             rest = match statement {
                 Statement::Local { fodder, span, binds } => {
-                    self.add(fodder, span.to(end), Kind::Local { binds, body: rest })
+                    self.add(fodder, span.to(end), NodeKind::Local { binds, body: rest })
                 }
                 Statement::Assert {
                     fodder,
@@ -150,7 +150,7 @@ impl<'s> Parser<'s, '_> {
                     message,
                     semicolon,
                 } => {
-                    let kind = Kind::Assert {
+                    let kind = NodeKind::Assert {
                         condition,
                         message,
                         semicolon,
@@ -166,13 +166,13 @@ impl<'s> Parser<'s, '_> {
     fn local(&mut self) -> Result<Statement<'s>, SyntaxError> {
         let (fodder, span) = self.take();
         let mut binds = Vec::with_capacity(1);
-        let mut names = Names::new();
+        let mut names = NameSet::new();
         while self.bind(&mut binds, &mut names)? {}
         Ok(Statement::Local { fodder, span, binds })
     }
 
     /// One bind; answers whether another follows.
-    fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut Names<&'s str>) -> Result<bool, SyntaxError> {
+    fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut NameSet<&'s str>) -> Result<bool, SyntaxError> {
         let (name, name_fodder, name_span) = self.expect_name()?;
         if !names.insert(name) {
             return Err(self.error(name_span, format!("Duplicate local var: {name}")));
@@ -233,7 +233,7 @@ impl<'s> Parser<'s, '_> {
             if_false = Some((otherwise, last));
         }
         let span = begin.to(self.span_of(last));
-        let kind = Kind::Conditional(Conditional {
+        let kind = NodeKind::Conditional(Conditional {
             condition,
             then,
             if_true,
@@ -250,7 +250,7 @@ impl<'s> Parser<'s, '_> {
         };
         let body = self.expression()?;
         let span = begin.to(self.span_of(body));
-        Ok(self.add(fodder, span, Kind::Function { parameters, body }))
+        Ok(self.add(fodder, span, NodeKind::Function { parameters, body }))
     }
 
     fn import(&mut self, kind: ImportKind) -> Result<NodeId, SyntaxError> {
@@ -258,11 +258,13 @@ impl<'s> Parser<'s, '_> {
         let file = self.expression()?;
         let span = self.span_of(file);
         match self.nodes.get(file.0 as usize).map(|node| &node.kind) {
-            Some(Kind::Text {
+            Some(NodeKind::Text {
                 style: TextStyle::Block,
                 ..
             }) => Err(self.error(span, "Block string literals not allowed in imports")),
-            Some(Kind::Text { .. }) => Ok(self.add(fodder, begin.to(span), Kind::Import { kind, file })),
+            Some(NodeKind::Text { .. }) => {
+                Ok(self.add(fodder, begin.to(span), NodeKind::Import { kind, file }))
+            }
             _ => Err(self.error(span, "Computed imports are not allowed")),
         }
     }

@@ -2,9 +2,9 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{Kind, NodeId};
+use super::super::node::{NodeId, NodeKind};
 use super::super::part::{ForSpec, IfSpec, Item, Parameter, Parameters};
-use super::super::place::Span;
+use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
 
@@ -35,7 +35,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.add(
             fodder,
             begin.to(end),
-            Kind::Array {
+            NodeKind::Array {
                 items,
                 trailing_comma,
                 close,
@@ -51,7 +51,7 @@ impl<'s> Parser<'s, '_> {
         comma: Option<Fodder>,
     ) -> Result<NodeId, SyntaxError> {
         let (specs, close, end) = self.specs(TokenKind::BracketRight)?;
-        let kind = Kind::ArrayComprehension {
+        let kind = NodeKind::ArrayComprehension {
             body,
             comma,
             specs,

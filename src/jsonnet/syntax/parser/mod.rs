@@ -3,48 +3,52 @@
 mod call;
 mod expression;
 mod list;
-mod names;
+mod name_set;
 mod object;
 mod text;
 
 use super::children::each_child;
-use super::deep::{DEPTH_ANYWHERE, DEPTH_MAX, with_stack_for};
+use super::depth::{DEPTH_MAX, SMALL_STACK_DEPTH, with_stack_for};
 use super::error::{SyntaxError, SyntaxErrorKind};
 use super::fodder::{Fodder, Fodders};
-use super::lexer::Lexed;
-use super::node::{Kind, Node, NodeId, Tree};
-use super::place::Span;
+use super::lexer::TokenStream;
+use super::node::{Node, NodeId, NodeKind, SyntaxTree};
+use super::position::Span;
 use super::token::{Token, TokenKind};
 use std::borrow::Cow;
 
 /// Parses here where little depth is enough, and else again on a stack for all of it.
-pub(super) fn parse<'s>(text: &'s str, lexed: Lexed<'s>) -> Result<Tree<'s>, SyntaxError> {
-    let Lexed { mut tokens, fodders } = lexed;
-    let parsed = match Parser::new(text, &mut tokens, DEPTH_ANYWHERE).whole() {
-        Err(error) if error.kind == SyntaxErrorKind::TooDeep => {
-            with_stack_for(DEPTH_MAX, || Parser::new(text, &mut tokens, DEPTH_MAX).whole())
-                .unwrap_or(Err(error))
-        }
+pub(super) fn parse<'s>(text: &'s str, lexed: TokenStream<'s>) -> Result<SyntaxTree<'s>, SyntaxError> {
+    let TokenStream { mut tokens, fodders } = lexed;
+    let parsed = match Parser::new(text, &mut tokens, SMALL_STACK_DEPTH).parse_all() {
+        Err(error) if error.kind == SyntaxErrorKind::TooDeep => with_stack_for(DEPTH_MAX, || {
+            Parser::new(text, &mut tokens, DEPTH_MAX).parse_all()
+        })
+        .unwrap_or(Err(error)),
         parsed => parsed,
     };
     tree(text, fodders, parsed)
 }
 
 /// Parses here, on a stack that is enough for so many levels.
-pub(super) fn parse_within<'s>(
+pub(super) fn parse_with_depth<'s>(
     text: &'s str,
-    lexed: Lexed<'s>,
+    lexed: TokenStream<'s>,
     depth_max: usize,
-) -> Result<Tree<'s>, SyntaxError> {
-    let Lexed { mut tokens, fodders } = lexed;
-    let parsed = Parser::new(text, &mut tokens, depth_max).whole();
+) -> Result<SyntaxTree<'s>, SyntaxError> {
+    let TokenStream { mut tokens, fodders } = lexed;
+    let parsed = Parser::new(text, &mut tokens, depth_max).parse_all();
     tree(text, fodders, parsed)
 }
 
-fn tree<'s>(text: &'s str, fodders: Fodders<'s>, parsed: Parsed<'s>) -> Result<Tree<'s>, SyntaxError> {
+fn tree<'s>(
+    text: &'s str,
+    fodders: Fodders<'s>,
+    parsed: ParseResult<'s>,
+) -> Result<SyntaxTree<'s>, SyntaxError> {
     let (nodes, root, last_fodder) = parsed?;
     let depth = depth(text, &nodes)?;
-    Ok(Tree {
+    Ok(SyntaxTree {
         text,
         nodes,
         fodders,
@@ -63,8 +67,8 @@ fn depth(text: &str, nodes: &[Node<'_>]) -> Result<usize, SyntaxError> {
         each_child(&node.kind, &mut |child| {
             let height = heights.get(child.0 as usize).copied().unwrap_or(0);
             // What follows a local or an assertion is walked in a loop.
-            let follows = matches!(node.kind, Kind::Local { body, .. } if body == child)
-                || matches!(node.kind, Kind::Assert { rest, .. } if rest == child);
+            let follows = matches!(node.kind, NodeKind::Local { body, .. } if body == child)
+                || matches!(node.kind, NodeKind::Assert { rest, .. } if rest == child);
             below = below.max(height.saturating_sub(u16::from(follows)));
         });
         let height = below + 1;
@@ -86,7 +90,7 @@ struct Parser<'s, 't> {
     nodes: Vec<Node<'s>>,
 }
 
-type Parsed<'s> = Result<(Vec<Node<'s>>, NodeId, Fodder), SyntaxError>;
+type ParseResult<'s> = Result<(Vec<Node<'s>>, NodeId, Fodder), SyntaxError>;
 
 impl<'s, 't> Parser<'s, 't> {
     fn new(text: &'s str, tokens: &'t mut [Token<'s>], depth_max: usize) -> Self {
@@ -101,7 +105,7 @@ impl<'s, 't> Parser<'s, 't> {
         }
     }
 
-    fn whole(mut self) -> Parsed<'s> {
+    fn parse_all(mut self) -> ParseResult<'s> {
         let root = self.expression()?;
         let end = self.token();
         if end.kind != TokenKind::EndOfFile {
@@ -183,7 +187,7 @@ impl<'s, 't> Parser<'s, 't> {
         SyntaxError::invalid(self.text, span, message.into())
     }
 
-    fn add(&mut self, fodder: Fodder, span: Span, kind: Kind<'s>) -> NodeId {
+    fn add(&mut self, fodder: Fodder, span: Span, kind: NodeKind<'s>) -> NodeId {
         self.nodes.push(Node { fodder, span, kind });
         NodeId(self.nodes.len() as u32 - 1)
     }
@@ -193,7 +197,7 @@ impl<'s, 't> Parser<'s, 't> {
     }
 
     /// Runs a part of the grammar one level deeper.
-    fn deeper<T>(
+    fn with_nesting<T>(
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
     ) -> Result<T, SyntaxError> {

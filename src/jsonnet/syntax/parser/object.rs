@@ -2,18 +2,18 @@
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
-use super::super::node::{Kind, NodeId};
+use super::super::node::{NodeId, NodeKind};
 use super::super::part::{Field, FieldKind, FieldName, Visibility};
-use super::super::place::Span;
+use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
-use super::names::Names;
+use super::name_set::NameSet;
 use std::borrow::Cow;
 
 /// Names that may stand only once in an object.
-struct Seen<'s> {
-    fields: Names<Cow<'s, str>>,
-    locals: Names<&'s str>,
+struct UniqueNames<'s> {
+    fields: NameSet<Cow<'s, str>>,
+    locals: NameSet<&'s str>,
 }
 
 impl<'s> Parser<'s, '_> {
@@ -21,15 +21,15 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn object(&mut self) -> Result<NodeId, SyntaxError> {
         let (fodder, begin) = self.take();
         let mut fields = Vec::new();
-        let mut seen = Seen {
-            fields: Names::new(),
-            locals: Names::new(),
+        let mut seen = UniqueNames {
+            fields: NameSet::new(),
+            locals: NameSet::new(),
         };
         let mut comma_before = true;
         let mut trailing_comma = false;
         loop {
             if let Some((close, end)) = self.take_if(TokenKind::BraceRight) {
-                let kind = Kind::Object {
+                let kind = NodeKind::Object {
                     fields,
                     trailing_comma,
                     close,
@@ -62,7 +62,7 @@ impl<'s> Parser<'s, '_> {
             return Err(self.error(self.token().span, problem));
         }
         let (specs, close, end) = self.specs(TokenKind::BraceRight)?;
-        let kind = Kind::ObjectComprehension {
+        let kind = NodeKind::ObjectComprehension {
             fields,
             trailing_comma,
             specs,
@@ -71,7 +71,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.add(fodder, begin.to(end), kind))
     }
 
-    fn entry(&mut self, seen: &mut Seen<'s>) -> Result<Field<'s>, SyntaxError> {
+    fn entry(&mut self, seen: &mut UniqueNames<'s>) -> Result<Field<'s>, SyntaxError> {
         match self.kind() {
             TokenKind::BracketLeft | TokenKind::Identifier => self.field(seen),
             kind if kind.is_text() => self.field(seen),
@@ -85,7 +85,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    fn field(&mut self, seen: &mut Seen<'s>) -> Result<Field<'s>, SyntaxError> {
+    fn field(&mut self, seen: &mut UniqueNames<'s>) -> Result<Field<'s>, SyntaxError> {
         let first = self.kind();
         let data = self.data();
         let begin = self.token().span;
@@ -147,7 +147,7 @@ impl<'s> Parser<'s, '_> {
         Ok((fodder, colons.is_some(), visibility))
     }
 
-    fn object_local(&mut self, seen: &mut Seen<'s>) -> Result<Field<'s>, SyntaxError> {
+    fn object_local(&mut self, seen: &mut UniqueNames<'s>) -> Result<Field<'s>, SyntaxError> {
         let (fodder, _) = self.take();
         let (name, name_fodder, name_span) = self.expect_name()?;
         if seen.locals.contains(&name) {

@@ -2,7 +2,7 @@
 
 use super::super::error::SyntaxError;
 use super::super::escape::unescape;
-use super::super::node::{Kind, NodeId};
+use super::super::node::{NodeId, NodeKind};
 use super::super::part::{BlockIndent, TextStyle};
 use super::super::token::TokenKind;
 use super::Parser;
@@ -25,15 +25,15 @@ impl Parser<'_, '_> {
             return Err(self.error(span, problem));
         }
         let block = match style {
-            TextStyle::Block => written_indent(self.source(span)),
+            TextStyle::Block => source_indent(self.source(span)),
             _ => BlockIndent::None,
         };
-        Ok(self.add(fodder, span, Kind::Text { style, value, block }))
+        Ok(self.add(fodder, span, NodeKind::Text { style, value, block }))
     }
 }
 
 /// The indentation of the first line of a block that is not empty, and that of its last line.
-fn written_indent(source: &str) -> BlockIndent<'_> {
+fn source_indent(source: &str) -> BlockIndent<'_> {
     let mut lines = source.split('\n').skip(1);
     let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
     let last = source.rsplit('\n').next().unwrap_or_default();
@@ -41,5 +41,5 @@ fn written_indent(source: &str) -> BlockIndent<'_> {
         let rest = str::trim_start_matches(line, [' ', '\t']);
         line.strip_suffix(rest).unwrap_or_default()
     };
-    BlockIndent::Written(whitespace(first), whitespace(last))
+    BlockIndent::FromSource(whitespace(first), whitespace(last))
 }

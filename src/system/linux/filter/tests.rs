@@ -6,7 +6,7 @@
     reason = "the calls are made as a hostile program makes them"
 )]
 
-use super::{NotInstalled, install, install_for_program};
+use super::{FilterError, install, install_for_program};
 use std::ffi::c_long;
 
 /// Names the test that has a process of its own.
@@ -199,7 +199,7 @@ fn clone3() -> Call {
 
 /// Makes the calls without and with the filter: what is refused before it would prove nothing afterwards, so the sharpest calls have to
 /// work then.
-fn tried(install: fn() -> Result<(), NotInstalled>, parent: c_long, own_calls: usize) {
+fn tried(install: fn() -> Result<(), FilterError>, parent: c_long, own_calls: usize) {
     for call in at_another(parent) {
         if ["kill", "tgkill", "prlimit64", "getpriority", "fcntl F_GETOWN"].contains(&call.0) {
             assert_eq!(call.made(), 0, "{} without a filter", call.0);
@@ -217,9 +217,9 @@ fn tried(install: fn() -> Result<(), NotInstalled>, parent: c_long, own_calls: u
 
 /// T46, T50
 #[test]
-fn an_inmate_reaches_no_other_process_by_the_filter_alone() {
+fn a_worker_reaches_no_other_process_by_the_filter_alone() {
     alone(
-        "an_inmate_reaches_no_other_process_by_the_filter_alone",
+        "a_worker_reaches_no_other_process_by_the_filter_alone",
         |parent| {
             for call in of_a_program() {
                 let expected = if call.0 == "execve" { libc::ENOENT } else { 0 };

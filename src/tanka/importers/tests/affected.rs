@@ -1,12 +1,12 @@
 //! Tests of the entry points an edit affects, and of the reasons.
 
 use super::{edited, graph, lines};
-use crate::tanka::importers::{ImportGraph, Outlines};
-use crate::tanka::testing::{Files, path};
+use crate::tanka::importers::{ImportGraph, OutlineCache};
+use crate::tanka::testing::{ReadOnlyTree, path};
 use std::sync::Arc;
 
-fn project() -> Arc<Files> {
-    Files::new(&[
+fn project() -> Arc<ReadOnlyTree> {
+    ReadOnlyTree::new(&[
         ("jsonnetfile.json", ""),
         ("dev/main.jsonnet", "import 'app.libsonnet'"),
         (
@@ -92,7 +92,7 @@ fn entry_points_come_and_go_and_move() {
     );
     assert_eq!(
         lines(&edited(&project(), "dev/main.jsonnet", None)),
-        ["dev/main.jsonnet: Gone"]
+        ["dev/main.jsonnet: Removed"]
     );
     assert_eq!(
         lines(&edited(&project(), "dev/jsonnetfile.json", Some("{}"))),
@@ -136,7 +136,7 @@ fn what_is_not_touched_is_the_same_closure() {
     let files = project();
     let base = graph(&files);
     let after = files.with("dev/main.jsonnet", Some("2"));
-    let head = base.with(&after, &[path("dev/main.jsonnet")]).unwrap();
+    let head = base.with_changes(&after, &[path("dev/main.jsonnet")]).unwrap();
     let of = |graph: &ImportGraph, name: &str| Arc::clone(&graph.closures()[&path(name)]);
     assert!(Arc::ptr_eq(
         &of(&base, "prod/main.jsonnet"),
@@ -146,7 +146,7 @@ fn what_is_not_touched_is_the_same_closure() {
         of(&base, "dev/main.jsonnet").id(),
         of(&head, "dev/main.jsonnet").id()
     );
-    let again = ImportGraph::build(files.as_ref(), Arc::new(Outlines::default())).unwrap();
+    let again = ImportGraph::build(files.as_ref(), Arc::new(OutlineCache::default())).unwrap();
     assert_eq!(
         of(&base, "dev/main.jsonnet").id(),
         of(&again, "dev/main.jsonnet").id()

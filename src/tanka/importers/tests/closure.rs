@@ -1,10 +1,10 @@
 //! Tests of the closure of an environment.
 
 use super::{graph, importers, texts};
-use crate::tanka::importers::{Closure, Role, State};
-use crate::tanka::testing::{Files, path};
+use crate::tanka::importers::{Closure, DependencyRole, PathState};
+use crate::tanka::testing::{ReadOnlyTree, path};
 
-fn closure(files: &Files, entrypoint: &str) -> Closure {
+fn closure(files: &ReadOnlyTree, entrypoint: &str) -> Closure {
     graph(files).closures()[&path(entrypoint)].as_ref().clone()
 }
 
@@ -14,7 +14,7 @@ fn found_and_absent(closure: &Closure) -> (Vec<&str>, Vec<&str>) {
         let paths = closure.dependencies.iter();
         texts(
             paths
-                .filter(|(_, dependency)| (dependency.state == State::Absent) == is_absent)
+                .filter(|(_, dependency)| (dependency.state == PathState::Absent) == is_absent)
                 .map(|(path, _)| path),
         )
     };
@@ -23,7 +23,7 @@ fn found_and_absent(closure: &Closure) -> (Vec<&str>, Vec<&str>) {
 
 #[test]
 fn imports_are_searched_beside_the_file_and_then_from_the_end_of_the_path() {
-    let files = Files::new(&[
+    let files = ReadOnlyTree::new(&[
         ("jsonnetfile.json", ""),
         (
             "e/main.jsonnet",
@@ -73,8 +73,8 @@ fn imports_are_searched_beside_the_file_and_then_from_the_end_of_the_path() {
 }
 
 #[test]
-fn circles_end_and_what_is_missing_is_told() {
-    let files = Files::new(&[
+fn import_cycles_end_and_missing_imports_are_reported() {
+    let files = ReadOnlyTree::new(&[
         ("tkrc.yaml", ""),
         (
             "e/main.jsonnet",
@@ -115,14 +115,14 @@ fn circles_end_and_what_is_missing_is_told() {
             .filter(move |(_, found)| found.role == wanted)
     };
     assert_eq!(
-        texts(roles(Role::Lock).map(|(path, _)| path)),
+        texts(roles(DependencyRole::Lock).map(|(path, _)| path)),
         ["e/jsonnetfile.lock.json", "jsonnetfile.lock.json"]
     );
 }
 
 #[test]
 fn settings_charts_and_the_lock_belong_to_an_environment() {
-    let files = Files::new(&[
+    let files = ReadOnlyTree::new(&[
         ("jsonnetfile.json", ""),
         ("jsonnetfile.lock.json", ""),
         ("a/main.jsonnet", "import 'ship.libsonnet'"),
@@ -151,8 +151,8 @@ fn settings_charts_and_the_lock_belong_to_an_environment() {
 
 /// Imports by name count only where they are real: not in comments or texts, and not a file that lies beside.
 #[test]
-fn only_what_imports_mean_counts() {
-    let files = Files::new(&[
+fn only_files_that_imports_resolve_to_are_dependencies() {
+    let files = ReadOnlyTree::new(&[
         ("jsonnetfile.json", ""),
         (
             "commented/main.jsonnet",
@@ -180,11 +180,11 @@ fn only_what_imports_mean_counts() {
 #[test]
 fn a_repository_without_a_project_has_no_entry_points() {
     assert!(
-        graph(&Files::new(&[("a/main.jsonnet", "")]))
+        graph(&ReadOnlyTree::new(&[("a/main.jsonnet", "")]))
             .closures()
             .is_empty()
     );
-    let two = Files::new(&[
+    let two = ReadOnlyTree::new(&[
         ("a/main.jsonnet", ""),
         ("p/tkrc.yaml", ""),
         ("p/e/main.jsonnet", ""),

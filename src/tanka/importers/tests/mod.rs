@@ -5,13 +5,13 @@ mod closure;
 mod property;
 mod tk;
 
-use super::{Affected, ImportGraph, Outlines, Reason};
+use super::{AffectedEntrypoint, AffectedReason, ImportGraph, OutlineCache};
 use crate::model::RepoPath;
-use crate::tanka::testing::{Files, path};
+use crate::tanka::testing::{ReadOnlyTree, path};
 use std::sync::Arc;
 
-fn graph(files: &Files) -> ImportGraph {
-    ImportGraph::build(files, Arc::new(Outlines::default())).unwrap()
+fn graph(files: &ReadOnlyTree) -> ImportGraph {
+    ImportGraph::build(files, Arc::new(OutlineCache::default())).unwrap()
 }
 
 fn texts<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) -> Vec<&'a str> {
@@ -19,7 +19,7 @@ fn texts<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) -> Vec<&'a str> {
 }
 
 /// The entry points that depend on a path.
-fn importers(files: &Files, of: &str) -> Vec<String> {
+fn importers(files: &ReadOnlyTree, of: &str) -> Vec<String> {
     let importers = graph(files).importers(&path(of));
     importers
         .into_iter()
@@ -28,21 +28,23 @@ fn importers(files: &Files, of: &str) -> Vec<String> {
 }
 
 /// Returns the entry points one edit affects, found incrementally and checked against a cold reading.
-fn edited(files: &Files, name: &str, content: Option<&str>) -> Vec<Affected> {
+fn edited(files: &ReadOnlyTree, name: &str, content: Option<&str>) -> Vec<AffectedEntrypoint> {
     let base = graph(files);
     let after = files.with(name, content);
-    let head = base.with(&after, &[path(name)]).unwrap();
+    let head = base.with_changes(&after, &[path(name)]).unwrap();
     assert_eq!(head.closures(), graph(&after).closures());
     base.affected(&head)
 }
 
 /// One line for each reason: entry point, what happened to which path, and the chain.
-fn lines(affected: &[Affected]) -> Vec<String> {
+fn lines(affected: &[AffectedEntrypoint]) -> Vec<String> {
     let lines = affected.iter().flat_map(|affected| {
         let entrypoint = &affected.entrypoint;
         affected.reasons.iter().map(move |reason| match reason {
-            Reason::New | Reason::Gone | Reason::Place => format!("{entrypoint}: {reason:?}"),
-            Reason::Path {
+            AffectedReason::New | AffectedReason::Removed | AffectedReason::ProjectRoot => {
+                format!("{entrypoint}: {reason:?}")
+            }
+            AffectedReason::Path {
                 path,
                 real,
                 role,

@@ -3,7 +3,7 @@
 
 use super::graph;
 use crate::model::RepoPath;
-use crate::tanka::testing::{Files, path};
+use crate::tanka::testing::{ReadOnlyTree, path};
 use proptest::prelude::{Strategy, prop};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ fn edits(count: usize) -> impl Strategy<Value = Vec<Edit>> {
 }
 
 /// A tree has no file below a file: the new one takes the place.
-fn apply(files: Files, edits: &[Edit]) -> (Files, BTreeSet<RepoPath>) {
+fn apply(files: ReadOnlyTree, edits: &[Edit]) -> (ReadOnlyTree, BTreeSet<RepoPath>) {
     let mut changed = BTreeSet::new();
     let mut files = files;
     for (name, content) in edits {
@@ -85,12 +85,12 @@ fn what_is_read_again_is_what_a_cold_reading_finds() {
     let mut runner = TestRunner::new_with_rng(config, rng);
     let strategy = (edits(24), prop::collection::vec(edits(4), 1..4));
     let result = runner.run(&strategy, |(start, rounds)| {
-        let (mut files, _) = apply(Files::new(&[]).as_ref().clone(), &start);
+        let (mut files, _) = apply(ReadOnlyTree::new(&[]).as_ref().clone(), &start);
         let mut graph_now = graph(&files);
         for round in rounds {
             let (after, changed) = apply(files, &round);
             let changed: Vec<RepoPath> = changed.into_iter().collect();
-            let head = graph_now.with(&after, &changed).unwrap();
+            let head = graph_now.with_changes(&after, &changed).unwrap();
             let cold = graph(&after);
             proptest::prop_assert_eq!(head.closures(), cold.closures());
             let affected = graph_now.affected(&head);

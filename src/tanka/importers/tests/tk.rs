@@ -1,10 +1,10 @@
 //! The answers of `tk tool importers`, right and wrong ones.
 
 use crate::tanka::importers::{Depth, tk_importers, tk_importers_count};
-use crate::tanka::testing::Files;
+use crate::tanka::testing::ReadOnlyTree;
 
 fn found(files: &[(&str, &str)], asked: &[&str]) -> Vec<String> {
-    let found = tk_importers(Files::new(files).as_ref(), "", "", asked).unwrap();
+    let found = tk_importers(ReadOnlyTree::new(files).as_ref(), "", "", asked).unwrap();
     found.iter().map(|path| path.as_str().to_owned()).collect()
 }
 
@@ -130,7 +130,7 @@ fn files_are_looked_for_under_every_name_they_have() {
 
 #[test]
 fn paths_are_relative_to_where_tanka_is_started() {
-    let files = Files::new(PROJECT);
+    let files = ReadOnlyTree::new(PROJECT);
     let found = |root: &str, here: &str, asked: &str| {
         let found = tk_importers(files.as_ref(), root, here, &[asked]).unwrap();
         found.len()
@@ -144,7 +144,7 @@ fn paths_are_relative_to_where_tanka_is_started() {
 
 #[test]
 fn importers_are_counted_most_first() {
-    let files = Files::new(PROJECT);
+    let files = ReadOnlyTree::new(PROJECT);
     let counts = |depth| {
         let counts = tk_importers_count(files.as_ref(), "", "lib", depth).unwrap();
         let lines = counts.into_iter().map(|(path, count)| format!("{path}: {count}"));
@@ -172,6 +172,11 @@ fn a_chain_without_an_end_is_an_error() {
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
     files.push(("jsonnetfile.json", ""));
-    let refused = tk_importers(Files::new(&files).as_ref(), "", "", &["lib/f299.libsonnet"]);
+    let refused = tk_importers(
+        ReadOnlyTree::new(&files).as_ref(),
+        "",
+        "",
+        &["lib/f299.libsonnet"],
+    );
     assert!(refused.unwrap_err().to_string().contains("more than 200 files"));
 }

@@ -100,7 +100,7 @@ fn forty_ways_to_sign_wrongly_are_refused() {
 
 /// T16
 #[test]
-fn a_replay_is_told_from_a_forgery() {
+fn a_replayed_request_is_distinguished_from_a_forged_one() {
     let body = json!({"type": "url_verification", "challenge": "x"}).to_string();
     for (difference, expected) in [
         (0, Ok(Received::Answer("x".to_owned()))),

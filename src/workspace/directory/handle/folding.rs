@@ -6,7 +6,7 @@ use rustix::fs::{Dir, Mode, OFlags};
 use unicode_normalization::UnicodeNormalization as _;
 
 /// The path that such a file system finds for another one.
-pub(super) fn found(directory: BorrowedFd<'_>, path: &str) -> String {
+pub(super) fn find_folded(directory: BorrowedFd<'_>, path: &str) -> String {
     let mut reached: Option<OwnedFd> = None;
     let mut found: Vec<String> = Vec::new();
     for name in path.split('/') {
@@ -31,7 +31,7 @@ fn in_directory(directory: BorrowedFd<'_>, name: &str) -> String {
         let entry = entry.unwrap();
         entry.file_name().to_string_lossy().into_owned()
     });
-    let mut alike: Vec<String> = names.filter(|other| key(other) == key(name)).collect();
+    let mut alike: Vec<String> = names.filter(|other| fold_key(other) == fold_key(name)).collect();
     match alike.iter().any(|other| other == name) {
         true => name.to_owned(),
         false => alike.pop().unwrap_or_else(|| name.to_owned()),
@@ -39,7 +39,7 @@ fn in_directory(directory: BorrowedFd<'_>, name: &str) -> String {
 }
 
 /// The form by which it keeps names, without a look at what the product makes of them.
-fn key(name: &str) -> String {
+fn fold_key(name: &str) -> String {
     let whole = name.trim_end_matches(['.', ' ']).nfd();
     let seen = whole.filter(|character| !['\u{200b}', '\u{200d}', '\u{feff}'].contains(character));
     let mut key = String::new();

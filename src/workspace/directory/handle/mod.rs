@@ -8,7 +8,7 @@ mod folding;
 mod walk;
 
 use crate::system::{self, PATH_ONLY};
-use crate::workspace::spelling::{Names, below};
+use crate::workspace::spelling::{NameListing, join};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dev, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ const ACCESS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 /// The kind of entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum DiskEntry {
     /// A regular file, its permission bits and its size.
     File {
         permissions: Mode,
@@ -59,12 +59,12 @@ impl std::fmt::Debug for Stamp {
 #[derive(Debug)]
 pub(super) struct Handle {
     root: OwnedFd,
-    way: Way,
+    resolution: PathResolution,
 }
 
 /// The way a path is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PathResolution {
     /// By the kernel, in one step.
     Kernel,
     /// By this program, one component after the other.
@@ -77,52 +77,59 @@ pub(super) enum Way {
 impl Handle {
     /// Opens the directory. The kernel resolves what is below it, where it can.
     pub(super) fn open(path: &Path) -> rustix::io::Result<Self> {
-        let kernel = Self::by(Way::Kernel, path)?;
+        let kernel = Self::open_with(PathResolution::Kernel, path)?;
         match kernel.beneath(".", PATH_ONLY | OFlags::DIRECTORY, Mode::empty()) {
             Ok(_) => Ok(kernel),
             // The kernel has no such call, or what filters its calls knows none.
-            Err(Errno::NOSYS | Errno::PERM) => Self::by(Way::Walk, path),
+            Err(Errno::NOSYS | Errno::PERM) => Self::open_with(PathResolution::Walk, path),
             Err(err) => Err(err),
         }
     }
 
     /// Opens the directory for one way of resolution.
-    pub(super) fn by(way: Way, path: &Path) -> rustix::io::Result<Self> {
+    pub(super) fn open_with(way: PathResolution, path: &Path) -> rustix::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self { root, way })
+        Ok(Self {
+            root,
+            resolution: way,
+        })
     }
 
     /// Returns the kind of entry at `path`, without following it; `None` when there is nothing.
-    pub(super) fn node(&self, path: &str) -> rustix::io::Result<Option<Node>> {
+    pub(super) fn entry(&self, path: &str) -> rustix::io::Result<Option<DiskEntry>> {
         match self.stat(path) {
-            Ok(stat) => Ok(Some(node_of(&stat))),
+            Ok(stat) => Ok(Some(disk_entry(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(err) => Err(err),
         }
     }
 
     fn stat(&self, path: &str) -> rustix::io::Result<Stat> {
-        match self.way {
-            Way::Kernel => self
+        match self.resolution {
+            PathResolution::Kernel => self
                 .beneath(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty())
                 .and_then(rustix::fs::fstat),
-            Way::Walk => walk::stat(self.root.as_fd(), path),
+            PathResolution::Walk => walk::stat(self.root.as_fd(), path),
             #[cfg(test)]
-            Way::Folding => walk::stat(self.root.as_fd(), &folding::found(self.root.as_fd(), path)),
+            PathResolution::Folding => {
+                walk::stat(self.root.as_fd(), &folding::find_folded(self.root.as_fd(), path))
+            }
         }
     }
 
     /// The target of the symlink at `path`.
     pub(super) fn target(&self, path: &str) -> rustix::io::Result<Vec<u8>> {
-        match self.way {
-            Way::Kernel => {
+        match self.resolution {
+            PathResolution::Kernel => {
                 let link = self.beneath(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
                 rustix::fs::readlinkat(&link, "", Vec::new()).map(std::ffi::CString::into_bytes)
             }
-            Way::Walk => walk::read_link(self.root.as_fd(), path),
+            PathResolution::Walk => walk::read_link(self.root.as_fd(), path),
             #[cfg(test)]
-            Way::Folding => walk::read_link(self.root.as_fd(), &folding::found(self.root.as_fd(), path)),
+            PathResolution::Folding => {
+                walk::read_link(self.root.as_fd(), &folding::find_folded(self.root.as_fd(), path))
+            }
         }
     }
 
@@ -158,7 +165,7 @@ impl Handle {
                 && !matches!(name, "." | "..")
             {
                 let is_directory = match entry.file_type() {
-                    FileType::Unknown => self.node(&below(directory, name))? == Some(Node::Directory),
+                    FileType::Unknown => self.entry(&join(directory, name))? == Some(DiskEntry::Directory),
                     kind => kind == FileType::Directory,
                 };
                 entries.push((name.to_owned(), is_directory));
@@ -172,7 +179,7 @@ impl Handle {
     pub(super) fn read(&self, path: &str, bytes_max: u64) -> std::io::Result<Option<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
         let file = File::from(self.beneath(path, flags, Mode::empty())?);
-        let Node::File { bytes, .. } = node_of(&rustix::fs::fstat(&file)?) else {
+        let DiskEntry::File { bytes, .. } = disk_entry(&rustix::fs::fstat(&file)?) else {
             return Ok(None);
         };
         if bytes > bytes_max {
@@ -284,19 +291,21 @@ impl Handle {
         flags: OFlags,
         mode: Mode,
     ) -> rustix::io::Result<OwnedFd> {
-        match self.way {
-            Way::Kernel => system::open_beneath(directory, path, flags, mode),
-            Way::Walk => walk::open(directory, path, flags, mode),
+        match self.resolution {
+            PathResolution::Kernel => system::open_beneath(directory, path, flags, mode),
+            PathResolution::Walk => walk::open(directory, path, flags, mode),
             #[cfg(test)]
-            Way::Folding => walk::open(directory, &folding::found(directory, path), flags, mode),
+            PathResolution::Folding => {
+                walk::open(directory, &folding::find_folded(directory, path), flags, mode)
+            }
         }
     }
 }
 
-impl Names for Handle {
+impl NameListing for Handle {
     fn has(&self, path: &str) -> bool {
         // What cannot be looked at counts as there, which refuses a write.
-        self.node(path).map_or(true, |node| node.is_some())
+        self.entry(path).map_or(true, |node| node.is_some())
     }
 
     fn names(&self, directory: &str) -> Option<Vec<String>> {
@@ -308,14 +317,14 @@ impl Names for Handle {
     }
 }
 
-fn node_of(stat: &Stat) -> Node {
+fn disk_entry(stat: &Stat) -> DiskEntry {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Node::File {
+        FileType::RegularFile => DiskEntry::File {
             permissions: Mode::from_raw_mode(stat.st_mode) & ACCESS,
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
         },
-        FileType::Directory => Node::Directory,
-        FileType::Symlink => Node::Symlink,
-        _ => Node::Other,
+        FileType::Directory => DiskEntry::Directory,
+        FileType::Symlink => DiskEntry::Symlink,
+        _ => DiskEntry::Other,
     }
 }

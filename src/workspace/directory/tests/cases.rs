@@ -1,21 +1,21 @@
 //! The working directory as a tree.
 
 use super::open;
-use crate::model::{FileChange, FileVersion, Mode, RepoPath};
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
 use crate::workspace::fixture::{path, snapshot};
-use crate::workspace::{Directory, Entry, RepositoryError, Tree, TreeError};
+use crate::workspace::{Directory, RepositoryError, Tree, TreeEntry, TreeError};
 use bytes::Bytes;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-struct Work {
+struct WorkTreeFixture {
     // Holds the work tree and, beside it, what must never be reached.
     home: tempfile::TempDir,
 }
 
-impl Work {
+impl WorkTreeFixture {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join("repo/.git/hooks")).unwrap();
@@ -44,7 +44,7 @@ impl Work {
 fn version(content: &str) -> FileVersion {
     FileVersion {
         content: Bytes::copy_from_slice(content.as_bytes()),
-        mode: Mode::Regular,
+        mode: FileMode::Regular,
     }
 }
 
@@ -61,21 +61,21 @@ fn all(_: &str) -> bool {
     true
 }
 
-fn said<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
+fn error_text<T: std::fmt::Debug>(result: Result<T, TreeError>) -> String {
     result.unwrap_err().to_string()
 }
 
 #[test]
 fn what_stands_at_a_path_is_told_without_following_it() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("a/b", "1");
     symlink("a/b", work.at("to")).unwrap();
     symlink("/etc", work.at("out")).unwrap();
     let tree = work.open();
-    let target = |target: &str| Some(Entry::Symlink(bytes(target)));
+    let target = |target: &str| Some(TreeEntry::Symlink(bytes(target)));
     for (name, expected) in [
-        ("a", Some(Entry::Directory)),
-        ("a/b", Some(Entry::File)),
+        ("a", Some(TreeEntry::Directory)),
+        ("a/b", Some(TreeEntry::File)),
         ("a/b/c", None),
         ("to", target("a/b")),
         ("out", target("/etc")),
@@ -89,7 +89,7 @@ fn what_stands_at_a_path_is_told_without_following_it() {
 /// TK-2
 #[test]
 fn paths_start_at_the_root_of_the_repository_wherever_it_is_opened() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("deep/er/file", "content\n");
     let tree = open(&work.at("deep/er")).unwrap();
     assert_eq!(tree.root(), work.at("").canonicalize().unwrap());
@@ -113,7 +113,7 @@ fn outside_a_repository_it_says_so_at_once() {
 }
 
 #[test]
-fn a_bare_repository_is_told_from_none() {
+fn a_bare_repository_is_distinguished_from_no_repository() {
     let home = tempfile::tempdir().unwrap();
     gix::init_bare(home.path()).unwrap();
     for start in [home.path().to_owned(), home.path().join("objects")] {
@@ -126,7 +126,7 @@ fn a_bare_repository_is_told_from_none() {
 
 #[test]
 fn changes_are_those_of_this_session() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("a", "1\n");
     work.put("b", "2\n");
     work.put("run", "#!/bin/sh\n");
@@ -145,7 +145,7 @@ fn changes_are_those_of_this_session() {
         0o755
     );
     let executable = |content| FileVersion {
-        mode: Mode::Executable,
+        mode: FileMode::Executable,
         ..version(content)
     };
     let change = |name: &str, before, after| FileChange {
@@ -180,7 +180,7 @@ fn changes_are_those_of_this_session() {
 
 #[test]
 fn ignored_files_and_git_are_not_listed_and_hidden_ones_are() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put(".gitignore", "target/\n*.log\n");
     work.put(".hidden/file", "needle\n");
     work.put("target/out", "needle\n");
@@ -214,7 +214,7 @@ fn ignored_files_and_git_are_not_listed_and_hidden_ones_are() {
 /// T36
 #[test]
 fn links_lead_nowhere_but_inside() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("real/file", "content\n");
     let absolute = work.home.path().join("outside/secret");
     for (name, target) in [
@@ -244,13 +244,13 @@ fn links_lead_nowhere_but_inside() {
         "proc/Cargo.toml",
     ] {
         assert_eq!(
-            said(tree.read(&path(name))),
+            error_text(tree.read(&path(name))),
             format!("`{name}` is a symlink that leaves the repository")
         );
     }
-    assert!(said(tree.read(&path("dangling"))).starts_with("no file `dangling`"));
+    assert!(error_text(tree.read(&path("dangling"))).starts_with("no file `dangling`"));
     assert_eq!(
-        said(tree.read(&path("loop"))),
+        error_text(tree.read(&path("loop"))),
         "`loop` is a symlink that leads in a circle"
     );
     for name in [
@@ -261,12 +261,12 @@ fn links_lead_nowhere_but_inside() {
         "proc/x",
     ] {
         let error = format!("`{name}`: it lies behind a symlink; use the path the symlink points to");
-        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
-        assert_eq!(said(tree.delete(&path(name))), error);
+        assert_eq!(error_text(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(error_text(tree.delete(&path(name))), error);
     }
     for name in ["inside", "absolute", "dangling", "loop", "git"] {
         assert_eq!(
-            said(tree.write(&path(name), bytes("x"))),
+            error_text(tree.write(&path(name), bytes("x"))),
             format!("`{name}`: it is a symlink; write to the file it points to")
         );
     }
@@ -274,13 +274,13 @@ fn links_lead_nowhere_but_inside() {
     tree.delete(&path("absolute")).unwrap();
     assert!(absolute.exists() && work.at("absolute").symlink_metadata().is_err());
     let change = &tree.changes().unwrap()[0];
-    assert_eq!(change.before.as_ref().unwrap().mode, Mode::Symlink);
+    assert_eq!(change.before.as_ref().unwrap().mode, FileMode::Symlink);
 }
 
 /// T38
 #[test]
 fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     pipe(&work.at("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(work.at("socket")).unwrap();
     std::fs::File::create(work.at("sparse"))
@@ -293,9 +293,9 @@ fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
     let started = Instant::now();
     for name in ["pipe", "socket"] {
         let error = format!("`{name}` is not a regular file");
-        assert_eq!(said(tree.read(&path(name))), error);
-        assert_eq!(said(tree.write(&path(name), bytes("x"))), error);
-        assert_eq!(said(tree.delete(&path(name))), error);
+        assert_eq!(error_text(tree.read(&path(name))), error);
+        assert_eq!(error_text(tree.write(&path(name), bytes("x"))), error);
+        assert_eq!(error_text(tree.delete(&path(name))), error);
     }
     assert!(matches!(
         tree.read(&path("sparse")),
@@ -329,20 +329,20 @@ fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
 /// T39, I4
 #[test]
 fn git_is_unreachable_and_nothing_new_passes_for_it() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     let tree = work.open();
     for name in [".gitattributes", "sub/.gitmodules"] {
         assert_eq!(
-            said(tree.write(&path(name), bytes("x"))),
+            error_text(tree.write(&path(name), bytes("x"))),
             format!("`{name}`: git metadata is read-only")
         );
     }
     for name in [".gitattributes/jsonnetfile.json", "lib/.gitmodules/x"] {
         let file = FileVersion {
             content: bytes("x"),
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         };
-        let error = said(tree.put(&path(name), Some(file)));
+        let error = error_text(tree.put(&path(name), Some(file)));
         assert_eq!(error, format!("`{name}`: git metadata is read-only"));
     }
     assert!(!work.at(".gitattributes").exists() && !work.at("lib").exists());
@@ -352,29 +352,32 @@ fn git_is_unreachable_and_nothing_new_passes_for_it() {
     for name in ["config", "HEAD", "objects/x"] {
         tree.write(&path(&format!("sub/{name}")), bytes("x")).unwrap();
     }
-    assert!(said(tree.write(&path("sub/refs/x"), bytes("x"))).contains("git metadata is read-only"));
+    assert!(error_text(tree.write(&path("sub/refs/x"), bytes("x"))).contains("git metadata is read-only"));
     assert!(!work.at("sub/refs").exists());
 }
 
 #[test]
 fn kinds_do_not_mix() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("file", "f");
     work.put("dir/inner", "i");
     let tree = work.open();
-    assert_eq!(said(tree.write(&path("file/x"), bytes("x"))), "`file` is a file");
+    assert_eq!(
+        error_text(tree.write(&path("file/x"), bytes("x"))),
+        "`file` is a file"
+    );
     for result in [tree.write(&path("dir"), bytes("x")), tree.delete(&path("dir"))] {
-        assert_eq!(said(result), "`dir` is a directory");
+        assert_eq!(error_text(result), "`dir` is a directory");
     }
-    assert_eq!(said(tree.read(&path("dir"))), "`dir` is a directory");
-    assert!(said(tree.read(&path("file/x"))).starts_with("no file `file/x`"));
-    assert!(said(tree.read(&path("dri/inner"))).contains("similar: `dir/inner`"));
+    assert_eq!(error_text(tree.read(&path("dir"))), "`dir` is a directory");
+    assert!(error_text(tree.read(&path("file/x"))).starts_with("no file `file/x`"));
+    assert!(error_text(tree.read(&path("dri/inner"))).contains("similar: `dir/inner`"));
 }
 
 /// T37
 #[test]
 fn a_directory_swapped_for_a_link_while_writing_lets_nothing_out() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     std::fs::create_dir(work.at("d")).unwrap();
     let outside = work.home.path().join("outside");
     let before = snapshot(&outside);
@@ -413,7 +416,7 @@ fn a_directory_swapped_for_a_link_while_writing_lets_nothing_out() {
 
 #[test]
 fn what_was_changed_is_put_back_with_its_bytes_and_permissions() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("run", "#!/bin/sh\n");
     work.put("private", "\0\u{1}bytes");
     let mode = |bits| std::fs::Permissions::from_mode(bits);
@@ -441,7 +444,7 @@ fn what_was_changed_is_put_back_with_its_bytes_and_permissions() {
 
 #[test]
 fn what_somebody_changed_since_is_not_put_back() {
-    let work = Work::new();
+    let work = WorkTreeFixture::new();
     work.put("a", "mine\n");
     let directory = work.open();
     let done = directory.put_back(&path("a"), Some(&version("other\n")), None);

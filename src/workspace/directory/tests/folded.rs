@@ -1,9 +1,9 @@
 //! Another spelling of a name is no way around a rule, where the file system takes it for the same.
 
-use crate::model::{FileVersion, Mode, RepoPath};
-use crate::workspace::directory::handle::{Handle, Way};
+use crate::model::{FileMode, FileVersion, RepoPath};
+use crate::workspace::directory::handle::{Handle, PathResolution};
 use crate::workspace::fixture::path;
-use crate::workspace::{Denied, Directory, Tree};
+use crate::workspace::{DeniedFiles, Directory, Tree};
 use bytes::Bytes;
 
 fn work() -> (tempfile::TempDir, Directory) {
@@ -23,7 +23,11 @@ fn work() -> (tempfile::TempDir, Directory) {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, content).unwrap();
     }
-    let tree = Directory::open_by(|root| Handle::by(Way::Folding, root), home.path()).unwrap();
+    let tree = Directory::open_by(
+        |root| Handle::open_with(PathResolution::Folding, root),
+        home.path(),
+    )
+    .unwrap();
     (home, tree)
 }
 
@@ -54,7 +58,7 @@ fn another_spelling_is_neither_read_nor_written_nor_deleted() {
         let name = RepoPath::parse(name).unwrap();
         for refused in [
             tree.read(&name).map(|_| ()),
-            tree.real(&name).map(|_| ()),
+            tree.real_path(&name).map(|_| ()),
             tree.entry(&name).map(|_| ()),
             tree.write(&name, Bytes::from_static(b"changed")),
             tree.put(&name, None),
@@ -65,9 +69,9 @@ fn another_spelling_is_neither_read_nor_written_nor_deleted() {
             assert!(refused.contains("spelled otherwise"), "{name}: {refused}");
         }
         // It is no file of a commit that is compared.
-        assert_eq!(tree.stored(&name).unwrap(), None, "{name}");
+        assert_eq!(tree.read_stored(&name).unwrap(), None, "{name}");
     }
-    assert!(tree.below("Secrets").is_err());
+    assert!(tree.files_below("Secrets").is_err());
     assert!(tree.changes().unwrap().is_empty());
     assert_eq!(std::fs::read(home.path().join(".env")).unwrap(), b"TOKEN=1\n");
     assert_eq!(
@@ -91,7 +95,7 @@ fn nothing_new_goes_where_another_spelling_is() {
         let content = Bytes::from_static(b"{}");
         let version = FileVersion {
             content: content.clone(),
-            mode: Mode::Regular,
+            mode: FileMode::Regular,
         };
         let name = RepoPath::parse(name).unwrap();
         for refused in [tree.write(&name, content), tree.put(&name, Some(version))] {
@@ -133,8 +137,8 @@ fn ordinary_work_goes_on_and_both_forms_of_a_letter_are_one_name_to_every_rule()
     ] {
         tree.read(&RepoPath::parse(name).unwrap()).unwrap();
     }
-    let denied = Denied::new(["gr\u{f6}\u{df}e/**"]).unwrap();
-    assert!(denied.holds("gro\u{308}\u{df}e/x"));
+    let denied = DeniedFiles::new(["gr\u{f6}\u{df}e/**"]).unwrap();
+    assert!(denied.is_denied("gro\u{308}\u{df}e/x"));
     for name in ["environments/prod/main.jsonnet", "environments/dev/main.jsonnet"] {
         tree.write(&path(name), Bytes::from_static(b"{ a: 1 }\n"))
             .unwrap();

@@ -1,11 +1,11 @@
 //! Paths are walked, component by component.
 
-use crate::workspace::directory::handle::{Handle, Way};
+use crate::workspace::directory::handle::{Handle, PathResolution};
 use crate::workspace::{Directory, RepositoryError};
 use std::path::Path;
 
 fn open(start: &Path) -> Result<Directory, RepositoryError> {
-    Directory::open_by(|root| Handle::by(Way::Walk, root), start)
+    Directory::open_by(|root| Handle::open_with(PathResolution::Walk, root), start)
 }
 
 #[allow(clippy::duplicate_mod, reason = "the same cases, with the other resolution")]

@@ -37,25 +37,25 @@ pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
 }
 
 /// The result of a fetch.
-pub(super) enum Fetched {
+pub(super) enum FetchResult {
     /// The fetch is complete.
-    Whole,
+    Complete,
     /// The remote names its objects in that other format, so nothing was fetched.
     OtherFormat(gix::hash::Kind),
 }
 
-impl Fetched {
+impl FetchResult {
     /// An error if nothing was fetched.
-    pub(super) fn whole(self, mirror: &Mirror) -> Result<(), RepositoryError> {
+    pub(super) fn require_complete(self, mirror: &Mirror) -> Result<(), RepositoryError> {
         match self {
-            Self::Whole => Ok(()),
-            Self::OtherFormat(_) => Err(other_format(mirror)),
+            Self::Complete => Ok(()),
+            Self::OtherFormat(_) => Err(other_format_error(mirror)),
         }
     }
 }
 
 /// Returns the error that nothing was fetched into a copy of the other format.
-pub(super) fn other_format(mirror: &Mirror) -> RepositoryError {
+pub(super) fn other_format_error(mirror: &Mirror) -> RepositoryError {
     could_not(
         mirror,
         "its object format is another one now; configure it under a new name",
@@ -69,7 +69,7 @@ pub(super) fn fetch(
     at: Timestamp,
     progress: &OnFetch,
     stop: &AtomicBool,
-) -> Result<Fetched, RepositoryError> {
+) -> Result<FetchResult, RepositoryError> {
     let url = check_url(&mirror.url)?;
     // The client would panic without one. The shell installs it at start.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
@@ -94,7 +94,7 @@ pub(super) fn fetch(
         .map_err(failed)?;
     let format = prepared.ref_map().object_hash;
     if format != repository.object_hash() {
-        return Ok(Fetched::OtherFormat(format));
+        return Ok(FetchResult::OtherFormat(format));
     }
     let outcome = prepared
         .with_write_packed_refs_only(true)
@@ -111,7 +111,7 @@ pub(super) fn fetch(
     #[allow(clippy::disallowed_methods, reason = "it is noted in the mirror itself")]
     let noted = std::fs::write(repository.git_dir().join(FETCHED), at.to_string());
     noted.map_err(|err| could_not(mirror, &format!("it could not be stored: {}", err.kind())))?;
-    Ok(Fetched::Whole)
+    Ok(FetchResult::Complete)
 }
 
 fn could_not(mirror: &Mirror, why: &str) -> RepositoryError {

@@ -22,20 +22,20 @@ const PIECES_BYTES_MIN: u64 = 256 << 20;
 const ROOM_LEFT_MIN: u64 = 256 << 20;
 
 /// Returns the path where a copy is made before it takes its place.
-pub(super) fn beside(mirror: &Path) -> PathBuf {
+pub(super) fn unfinished_path(mirror: &Path) -> PathBuf {
     let mut name = mirror.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     mirror.with_file_name(name)
 }
 
 /// Returns the path of a copy while it is removed, if two cannot be exchanged in one step.
-fn gone(mirror: &Path) -> PathBuf {
+fn removal_path(mirror: &Path) -> PathBuf {
     mirror.with_extension("gone")
 }
 
 /// Makes room for a copy beside the mirror, and says where.
-pub(super) fn make_room(mirror: &Path) -> std::io::Result<PathBuf> {
-    let fresh = beside(mirror);
+pub(super) fn prepare_unfinished(mirror: &Path) -> std::io::Result<PathBuf> {
+    let fresh = unfinished_path(mirror);
     remove_all(&fresh)?;
     if let Some(parent) = fresh.parent() {
         crate::workspace::make_private(parent)?;
@@ -46,14 +46,14 @@ pub(super) fn make_room(mirror: &Path) -> std::io::Result<PathBuf> {
 /// Puts the copy beside the mirror in its place. There is a mirror at every moment, where the file system can
 /// exchange two directories; elsewhere a kill between two steps leaves none, and it is fetched at the next start.
 pub(super) fn put_in_place(mirror: &Path) -> std::io::Result<()> {
-    let fresh = beside(mirror);
+    let fresh = unfinished_path(mirror);
     if !mirror.exists() {
         return std::fs::rename(&fresh, mirror);
     }
     let old = match renameat_with(CWD, &fresh, CWD, mirror, RenameFlags::EXCHANGE) {
         Ok(()) => fresh,
         Err(_) => {
-            let old = gone(mirror);
+            let old = removal_path(mirror);
             remove_all(&old)?;
             std::fs::rename(mirror, &old)?;
             std::fs::rename(&fresh, mirror)?;
@@ -68,8 +68,8 @@ pub(super) fn put_in_place(mirror: &Path) -> std::io::Result<()> {
 /// Takes away what a fetch left that was killed: locks, packs that are not whole, and a copy that was not put in
 /// its place.
 pub(super) fn clear_leftovers(mirror: &Path) -> std::io::Result<()> {
-    remove_all(&beside(mirror))?;
-    remove_all(&gone(mirror))?;
+    remove_all(&unfinished_path(mirror))?;
+    remove_all(&removal_path(mirror))?;
     if !mirror.exists() {
         return Ok(());
     }
@@ -102,14 +102,14 @@ pub(super) fn clear_leftovers(mirror: &Path) -> std::io::Result<()> {
 
 /// Returns the time the mirror was fetched last with success.
 #[allow(clippy::disallowed_methods, reason = "it is a file of the mirror")]
-pub(super) fn fetched(mirror: &Path) -> Option<Timestamp> {
+pub(super) fn last_fetched(mirror: &Path) -> Option<Timestamp> {
     let text = std::fs::read_to_string(mirror.join(FETCHED)).ok()?;
     text.trim().parse().ok()
 }
 
 /// Returns true if there are so many packs, or so many bytes in them, that the mirror is to be made anew, and there is
 /// room for a second copy: the database lies on the same disk.
-pub(super) fn is_crowded(mirror: &Path) -> bool {
+pub(super) fn needs_renewal(mirror: &Path) -> bool {
     let paths = in_packs(mirror).unwrap_or_default();
     let packs = paths.iter().filter(|path| has_extension(path, "pack"));
     let sizes: Vec<u64> = packs

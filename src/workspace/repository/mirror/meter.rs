@@ -16,7 +16,7 @@ pub(crate) struct Meter {
     name: String,
     watcher: OnFetch,
     step: StepShared,
-    of: Option<Step>,
+    total: Option<Step>,
     bytes: bool,
 }
 
@@ -26,7 +26,7 @@ impl Meter {
             name: String::new(),
             watcher,
             step: Arc::new(AtomicUsize::new(0)),
-            of: None,
+            total: None,
             bytes: false,
         }
     }
@@ -37,11 +37,11 @@ impl Meter {
         } else {
             OBJECTS_PER_REPORT
         };
-        if before / each != after / each || Some(after) == self.of {
+        if before / each != after / each || Some(after) == self.total {
             (self.watcher)(FetchProgress {
                 what: self.name.clone(),
                 done: after,
-                of: self.of,
+                total: self.total,
                 bytes: self.bytes,
             });
         }
@@ -70,7 +70,7 @@ impl Count for Meter {
 
 impl Progress for Meter {
     fn init(&mut self, max: Option<Step>, unit: Option<Unit>) {
-        self.of = max;
+        self.total = max;
         let unit = unit
             .map(|unit| format!("{}", unit.display(1, None, None)))
             .unwrap_or_default();
@@ -79,11 +79,11 @@ impl Progress for Meter {
     }
 
     fn max(&self) -> Option<Step> {
-        self.of
+        self.total
     }
 
     fn set_max(&mut self, max: Option<Step>) -> Option<Step> {
-        std::mem::replace(&mut self.of, max)
+        std::mem::replace(&mut self.total, max)
     }
 
     fn set_name(&mut self, name: String) {

@@ -21,7 +21,7 @@ use super::{Repository, RepositoryError, tree_of, unreadable};
 use crate::model::Secret;
 use crate::planted;
 pub(crate) use fetch::transport;
-use fetch::{Fetched, check_url, fetch};
+use fetch::{FetchResult, check_url, fetch};
 use gix::hash::Kind;
 use jiff::Timestamp;
 pub(crate) use meter::Meter;
@@ -37,7 +37,7 @@ pub struct FetchProgress {
     /// Objects or bytes that are done.
     pub done: usize,
     /// Objects or bytes in all, when that is known.
-    pub of: Option<usize>,
+    pub total: Option<usize>,
     /// True if bytes are counted rather than objects.
     pub bytes: bool,
 }
@@ -106,7 +106,9 @@ impl Repository {
             tracing::warn!(repository = mirror.name, %error, "something is left in a mirror of a fetch that was killed");
         }
         if mirror.directory.exists() {
-            match Self::of_mirror(&mirror).and_then(|repository| repository.look().map(|()| repository)) {
+            match Self::open_mirror(&mirror)
+                .and_then(|repository| repository.check_readable().map(|()| repository))
+            {
                 Ok(repository) => return Ok(Arc::new(repository)),
                 Err(error) => {
                     tracing::error!(repository = mirror.name, %error, "a mirror is damaged; it is fetched anew");
@@ -114,10 +116,10 @@ impl Repository {
             }
         }
         clone(&mirror, at, progress, stop).and_then(|_| put_in_place(&mirror))?;
-        Ok(Arc::new(Self::of_mirror(&mirror)?))
+        Ok(Arc::new(Self::open_mirror(&mirror)?))
     }
 
-    fn of_mirror(mirror: &Mirror) -> Result<Self, RepositoryError> {
+    fn open_mirror(mirror: &Mirror) -> Result<Self, RepositoryError> {
         Self::open(
             &mirror.name,
             &mirror.directory,
@@ -140,33 +142,38 @@ impl Repository {
             return Ok(());
         };
         let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        fetch(&self.objects.here(), &remote.mirror, at, progress, stop)?.whole(&remote.mirror)?;
+        fetch(&self.objects.thread_local(), &remote.mirror, at, progress, stop)?
+            .require_complete(&remote.mirror)?;
         self.objects.reopen()
     }
 
     /// Returns the time it was fetched last with success. A repository on this machine never is.
-    pub fn fetched(&self) -> Option<Timestamp> {
-        files::fetched(&self.remote.as_ref()?.mirror.directory)
+    pub fn last_fetched(&self) -> Option<Timestamp> {
+        files::last_fetched(&self.remote.as_ref()?.mirror.directory)
     }
 
     /// Returns true if so much was fetched piece by piece that the copy is to be made anew.
-    pub fn is_crowded(&self) -> bool {
+    pub fn needs_renewal(&self) -> bool {
         let remote = self.remote.as_ref();
-        remote.is_some_and(|remote| files::is_crowded(&remote.mirror.directory))
+        remote.is_some_and(|remote| files::needs_renewal(&remote.mirror.directory))
     }
 
     /// Returns true if the copy shows what a power failure does to files. Cheap; false for a repository that is not a
     /// mirror.
     pub fn is_torn(&self) -> bool {
-        self.remote.is_some() && self.look().is_err()
+        self.remote.is_some() && self.check_readable().is_err()
     }
 
     /// Returns true if the copy is damaged: every byte of it is looked at. False for a repository that is not a mirror.
     pub fn is_damaged(&self, stop: &AtomicBool) -> bool {
         self.remote.as_ref().is_some_and(|remote| {
-            let is_damaged = self.look().is_err()
-                || files::check_checksums(&remote.mirror.directory, self.objects.here().object_hash(), stop)
-                    .is_err();
+            let is_damaged = self.check_readable().is_err()
+                || files::check_checksums(
+                    &remote.mirror.directory,
+                    self.objects.thread_local().object_hash(),
+                    stop,
+                )
+                .is_err();
             // A check that was cut short says nothing.
             is_damaged && !stop.load(Ordering::SeqCst)
         })
@@ -191,17 +198,20 @@ impl Repository {
         let fresh = clone(&remote.mirror, at, progress, stop)?;
         let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // What was pushed meanwhile is in the old copy, and no head goes back.
-        fetch(&fresh, &remote.mirror, at, progress, stop)?.whole(&remote.mirror)?;
+        fetch(&fresh, &remote.mirror, at, progress, stop)?.require_complete(&remote.mirror)?;
         put_in_place(&remote.mirror)?;
         self.objects.reopen()
     }
 
     /// Looks for what a power failure does to files: a torn pack, branches or a HEAD that cannot be read.
-    fn look(&self) -> Result<(), RepositoryError> {
+    fn check_readable(&self) -> Result<(), RepositoryError> {
         if let Some(remote) = &self.remote {
-            files::check_ends(&remote.mirror.directory, self.objects.here().object_hash())?;
+            files::check_ends(
+                &remote.mirror.directory,
+                self.objects.thread_local().object_hash(),
+            )?;
         }
-        let repository = self.objects.here();
+        let repository = self.objects.thread_local();
         repository.head().map_err(|err| unreadable(&err))?;
         let references = repository.references().map_err(|err| unreadable(&err))?;
         for reference in references.all().map_err(|err| unreadable(&err))? {
@@ -224,17 +234,17 @@ fn clone(
 ) -> Result<gix::Repository, RepositoryError> {
     // The first try finds out which format the remote has.
     match clone_in(Kind::Sha1, mirror, at, progress, stop)? {
-        Cloned::Whole(repository) => Ok(*repository),
-        Cloned::OtherFormat(format) => match clone_in(format, mirror, at, progress, stop)? {
-            Cloned::Whole(repository) => Ok(*repository),
-            Cloned::OtherFormat(_) => Err(fetch::other_format(mirror)),
+        CloneResult::Complete(repository) => Ok(*repository),
+        CloneResult::OtherFormat(format) => match clone_in(format, mirror, at, progress, stop)? {
+            CloneResult::Complete(repository) => Ok(*repository),
+            CloneResult::OtherFormat(_) => Err(fetch::other_format_error(mirror)),
         },
     }
 }
 
 /// The result of one try to clone.
-enum Cloned {
-    Whole(Box<gix::Repository>),
+enum CloneResult {
+    Complete(Box<gix::Repository>),
     OtherFormat(Kind),
 }
 
@@ -244,8 +254,8 @@ fn clone_in(
     at: Timestamp,
     progress: &OnFetch,
     stop: &AtomicBool,
-) -> Result<Cloned, RepositoryError> {
-    let fresh = files::make_room(&mirror.directory).map_err(|err| no_room(&err))?;
+) -> Result<CloneResult, RepositoryError> {
+    let fresh = files::prepare_unfinished(&mirror.directory).map_err(|err| no_room(&err))?;
     let made = gix::ThreadSafeRepository::init_opts(
         &fresh,
         gix::create::Kind::Bare,
@@ -259,13 +269,13 @@ fn clone_in(
         .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
         .into();
     let fetched = fetch(&repository, mirror, at, progress, stop);
-    if !matches!(fetched, Ok(Fetched::Whole)) {
+    if !matches!(fetched, Ok(FetchResult::Complete)) {
         // What is left over is removed by the next try as well.
         let _ = std::fs::remove_dir_all(&fresh);
     }
     Ok(match fetched? {
-        Fetched::Whole => Cloned::Whole(Box::new(repository)),
-        Fetched::OtherFormat(format) => Cloned::OtherFormat(format),
+        FetchResult::Complete => CloneResult::Complete(Box::new(repository)),
+        FetchResult::OtherFormat(format) => CloneResult::OtherFormat(format),
     })
 }
 

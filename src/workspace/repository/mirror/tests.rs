@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-mod years;
+mod long_lived;
 
 /// Serves a repository over smart HTTP on this machine, with git's own backend, to who has the token.
 struct Server {
@@ -171,9 +171,9 @@ fn refused(result: Result<Arc<Repository>, RepositoryError>) -> String {
 fn a_remote_is_copied_once_and_followed_after_that() {
     let fixture = Fixture::new();
     let first = fixture.commit(&[text("a", "1\n")], &[], 1);
-    fixture.point("refs/heads/main", first);
-    fixture.point("refs/heads/old", first);
-    fixture.point("refs/tags/v1", first);
+    fixture.set_reference("refs/heads/main", first);
+    fixture.set_reference("refs/heads/old", first);
+    fixture.set_reference("refs/tags/v1", first);
     // `x-access-token:t0ken`
     let basic = "Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4=";
     let Some(server) = Server::start(fixture.directory.path(), Some(basic)) else {
@@ -187,7 +187,7 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     let repository =
         Repository::mirror(mirror(&fixture, &server.url, Some("t0ken")), at(1), &watch, &go).unwrap();
     assert_eq!(repository.head().unwrap(), Some(first.to_string()));
-    assert_eq!(repository.fetched(), Some(at(1)));
+    assert_eq!(repository.last_fetched(), Some(at(1)));
     assert_eq!(
         repository.resolve("v1", &first.to_string()).unwrap(),
         first.to_string()
@@ -195,7 +195,7 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     assert!(!seen.lock().unwrap().is_empty());
 
     let second = fixture.commit(&[text("a", "2\n")], &[first], 2);
-    fixture.point("refs/heads/main", second);
+    fixture.set_reference("refs/heads/main", second);
     std::fs::remove_file(fixture.git().join("refs/heads/old")).unwrap();
     assert_eq!(repository.head().unwrap(), Some(first.to_string()));
     repository.refresh(at(2), &quiet(), &go).unwrap();
@@ -212,7 +212,7 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     let again =
         Repository::mirror(mirror(&fixture, &server.url, Some("t0ken")), at(3), &quiet(), &go).unwrap();
     assert_eq!(again.head().unwrap(), Some(second.to_string()));
-    assert_eq!(again.fetched(), Some(at(2)));
+    assert_eq!(again.last_fetched(), Some(at(2)));
     assert_eq!(
         server.asked.lock().unwrap().len(),
         requests,

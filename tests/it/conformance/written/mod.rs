@@ -6,8 +6,8 @@ mod objects;
 mod parts;
 mod words;
 
-use super::sources::Random;
-use words::{COLONS, FOREIGN, GAPS, NUMBERS, ODD_NUMBERS, ODD_TEXTS, TEXTS};
+use super::sources::SourceRandom;
+use words::{COLONS, GAPS, NUMBERS, ODD_NUMBERS, ODD_TEXTS, STRAY_TOKENS, TEXTS};
 
 /// The files that the programs import.
 pub(crate) const FILES: [(&str, &str); 3] = [
@@ -21,7 +21,7 @@ pub(crate) const FILES: [(&str, &str); 3] = [
 
 /// The type of value an expression has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProgramType {
     Number,
     Truth,
     Text,
@@ -29,13 +29,19 @@ enum Kind {
     Object,
 }
 
-const KINDS: [Kind; 5] = [Kind::Number, Kind::Truth, Kind::Text, Kind::List, Kind::Object];
+const KINDS: [ProgramType; 5] = [
+    ProgramType::Number,
+    ProgramType::Truth,
+    ProgramType::Text,
+    ProgramType::List,
+    ProgramType::Object,
+];
 
 /// A program.
-pub(crate) fn written(seed: u64) -> String {
-    let mut random = Random::new(seed ^ 0x1E_C5ED);
+pub(crate) fn generate_program(seed: u64) -> String {
+    let mut random = SourceRandom::new(seed ^ 0x1E_C5ED);
     let gap = [3, 6, 15, 80][random.below(4)];
-    let mut writer = Writer {
+    let mut writer = TokenWriter {
         random,
         tokens: Vec::new(),
         names: Vec::new(),
@@ -50,16 +56,16 @@ pub(crate) fn written(seed: u64) -> String {
     writer.text(gap)
 }
 
-struct Writer {
-    random: Random,
+struct TokenWriter {
+    random: SourceRandom,
     tokens: Vec<String>,
     /// Names that mean something here.
-    names: Vec<(String, Kind)>,
+    names: Vec<(String, ProgramType)>,
     /// Objects around what is written.
     inside: usize,
 }
 
-impl Writer {
+impl TokenWriter {
     fn put(&mut self, token: &str) {
         self.tokens.push(token.to_owned());
     }
@@ -69,7 +75,7 @@ impl Writer {
         self.put(token);
     }
 
-    fn kind(&mut self) -> Kind {
+    fn kind(&mut self) -> ProgramType {
         KINDS[self.random.below(KINDS.len())]
     }
 
@@ -80,7 +86,7 @@ impl Writer {
         }
     }
 
-    fn expression(&mut self, kind: Kind, depth: usize) {
+    fn expression(&mut self, kind: ProgramType, depth: usize) {
         if depth == 0 {
             return self.simple(kind);
         }
@@ -100,7 +106,7 @@ impl Writer {
         }
     }
 
-    fn simple(&mut self, kind: Kind) {
+    fn simple(&mut self, kind: ProgramType) {
         let known: Vec<String> = self
             .names
             .iter()
@@ -113,12 +119,12 @@ impl Writer {
         }
         let odd = self.random.one_in(40);
         match kind {
-            Kind::Number if odd => self.pick(ODD_NUMBERS),
-            Kind::Number => self.pick(NUMBERS),
-            Kind::Truth => self.pick(&["true", "false"]),
-            Kind::Text if self.random.one_in(12) => self.pick(ODD_TEXTS),
-            Kind::Text => self.pick(TEXTS),
-            Kind::List => {
+            ProgramType::Number if odd => self.pick(ODD_NUMBERS),
+            ProgramType::Number => self.pick(NUMBERS),
+            ProgramType::Truth => self.pick(&["true", "false"]),
+            ProgramType::Text if self.random.one_in(12) => self.pick(ODD_TEXTS),
+            ProgramType::Text => self.pick(TEXTS),
+            ProgramType::List => {
                 self.put("[");
                 let count = self.random.below(4);
                 for index in 0..count {
@@ -132,7 +138,7 @@ impl Writer {
                 }
                 self.put("]");
             }
-            Kind::Object => {
+            ProgramType::Object => {
                 if self.random.one_in(6) {
                     self.put("(");
                     self.put("import");
@@ -156,13 +162,13 @@ impl Writer {
         }
     }
 
-    fn of_kind(&mut self, kind: Kind, depth: usize) {
+    fn of_kind(&mut self, kind: ProgramType, depth: usize) {
         match kind {
-            Kind::Number => self.number(depth),
-            Kind::Truth => self.truth(depth),
-            Kind::Text => self.written_text(depth),
-            Kind::List => self.list(depth),
-            Kind::Object => self.object_like(depth),
+            ProgramType::Number => self.number(depth),
+            ProgramType::Truth => self.truth(depth),
+            ProgramType::Text => self.written_text(depth),
+            ProgramType::List => self.list(depth),
+            ProgramType::Object => self.object_like(depth),
         }
     }
 
@@ -182,7 +188,7 @@ impl Writer {
                 self.tokens.swap(at, other);
             }
             3 => {
-                let token = self.random.pick(FOREIGN);
+                let token = self.random.pick(STRAY_TOKENS);
                 self.tokens[at] = token.to_owned();
             }
             4 => {
@@ -192,7 +198,7 @@ impl Writer {
                 self.tokens[at] = kept.map(|(_, char)| *char).collect();
             }
             _ => {
-                let token = self.random.pick(FOREIGN);
+                let token = self.random.pick(STRAY_TOKENS);
                 self.tokens.insert(at, token.to_owned());
             }
         }

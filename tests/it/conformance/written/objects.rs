@@ -1,8 +1,8 @@
 //! Objects: fields of every kind, locals, assertions, comprehensions, what extends another.
 
-use super::{Kind, Writer};
+use super::{ProgramType, TokenWriter};
 
-impl Writer {
+impl TokenWriter {
     pub(super) fn object_like(&mut self, depth: usize) {
         match self.random.below(6) {
             0 => {
@@ -21,8 +21,8 @@ impl Writer {
                 self.put(&name);
                 self.put("]");
                 self.pick(&[":", ":", "::", ":::", "+:"]);
-                self.names.push((name.clone(), Kind::Number));
-                self.expression(Kind::Number, depth);
+                self.names.push((name.clone(), ProgramType::Number));
+                self.expression(ProgramType::Number, depth);
                 self.names.pop();
                 self.last_comma();
                 if self.random.one_in(6) {
@@ -34,7 +34,7 @@ impl Writer {
                 self.put("for");
                 self.put(&name);
                 self.put("in");
-                self.simple(Kind::List);
+                self.simple(ProgramType::List);
                 self.put("}");
             }
             _ => self.object(depth),
@@ -76,13 +76,13 @@ impl Writer {
                 self.put("true");
                 if self.random.one_in(2) {
                     self.put(":");
-                    self.simple(Kind::Text);
+                    self.simple(ProgramType::Text);
                 }
                 return;
             }
             2 => {
                 self.put("[");
-                self.simple(Kind::Text);
+                self.simple(ProgramType::Text);
                 self.put("]");
             }
             3 => {

@@ -1,9 +1,9 @@
 //! Expressions of every kind but objects.
 
 use super::words::{COLONS, COMPARISONS, OPERATORS};
-use super::{Kind, Writer};
+use super::{ProgramType, TokenWriter};
 
-impl Writer {
+impl TokenWriter {
     /// Operands without parentheses around them.
     pub(super) fn number(&mut self, depth: usize) {
         if self.random.one_in(4) {
@@ -11,7 +11,7 @@ impl Writer {
             self.put(".");
             self.put("length");
             self.put("(");
-            let kind = [Kind::Text, Kind::List, Kind::Object][self.random.below(3)];
+            let kind = [ProgramType::Text, ProgramType::List, ProgramType::Object][self.random.below(3)];
             self.expression(kind, depth);
             self.last_comma();
             return self.put(")");
@@ -26,11 +26,11 @@ impl Writer {
             match self.random.below(3) {
                 0 if depth > 0 => {
                     self.put("(");
-                    self.expression(Kind::Number, depth - 1);
+                    self.expression(ProgramType::Number, depth - 1);
                     self.put(")");
                 }
-                1 if depth > 0 => self.picked(Kind::Number, depth - 1),
-                _ => self.simple(Kind::Number),
+                1 if depth > 0 => self.picked(ProgramType::Number, depth - 1),
+                _ => self.simple(ProgramType::Number),
             }
         }
     }
@@ -42,21 +42,21 @@ impl Writer {
                 while self.random.one_in(3) {
                     self.put("!");
                 }
-                self.simple(Kind::Truth);
+                self.simple(ProgramType::Truth);
                 self.pick(&["&&", "||", "==", "!="]);
-                self.expression(Kind::Truth, depth);
+                self.expression(ProgramType::Truth, depth);
             }
             1 => {
-                self.expression(Kind::Truth, depth);
+                self.expression(ProgramType::Truth, depth);
                 self.pick(&["&&", "||"]);
-                self.simple(Kind::Truth);
+                self.simple(ProgramType::Truth);
                 self.pick(&["&&", "||"]);
-                self.simple(Kind::Truth);
+                self.simple(ProgramType::Truth);
             }
             2 => {
                 self.pick(&["'a'", "\"b\"", "'b c'"]);
                 self.put("in");
-                self.expression(Kind::Object, depth);
+                self.expression(ProgramType::Object, depth);
             }
             3 => {
                 self.number(0);
@@ -64,13 +64,13 @@ impl Writer {
                 self.number(0);
                 if self.random.one_in(3) {
                     self.pick(&["==", "!=", "&&", "||"]);
-                    self.simple(Kind::Truth);
+                    self.simple(ProgramType::Truth);
                 }
             }
             _ => {
-                self.expression(Kind::Text, depth);
+                self.expression(ProgramType::Text, depth);
                 self.pick(COMPARISONS);
-                self.expression(Kind::Text, depth);
+                self.expression(ProgramType::Text, depth);
             }
         }
     }
@@ -78,9 +78,9 @@ impl Writer {
     pub(super) fn written_text(&mut self, depth: usize) {
         match self.random.below(8) {
             0 | 1 => {
-                self.simple(Kind::Text);
+                self.simple(ProgramType::Text);
                 self.put("+");
-                self.expression(Kind::Text, depth);
+                self.expression(ProgramType::Text, depth);
             }
             2 => {
                 self.pick(&["'%d'", "\"%s\"", "|||\n  %s\n|||", "@'%s'"]);
@@ -88,25 +88,25 @@ impl Writer {
                 self.pick(&["1", "2", "[3]", "~4", "-5"]);
                 if self.random.one_in(2) {
                     self.put("+");
-                    self.simple(Kind::Text);
+                    self.simple(ProgramType::Text);
                 }
             }
-            3 => self.sliced(Kind::Text, depth),
+            3 => self.sliced(ProgramType::Text, depth),
             4 => {
                 self.put("importstr");
                 self.pick(&["'three.txt'", "\"two.json\"", "'one.libsonnet'"]);
             }
             5 => {
-                self.simple(Kind::Text);
+                self.simple(ProgramType::Text);
                 self.put("[");
                 self.pick(&["0", "1", "~-1", "1-1"]);
                 self.put("]");
             }
-            _ => self.simple(Kind::Text),
+            _ => self.simple(ProgramType::Text),
         }
     }
 
-    pub(super) fn sliced(&mut self, kind: Kind, depth: usize) {
+    pub(super) fn sliced(&mut self, kind: ProgramType, depth: usize) {
         self.put("(");
         self.expression(kind, depth);
         self.put(")");
@@ -135,11 +135,11 @@ impl Writer {
 
     pub(super) fn list(&mut self, depth: usize) {
         match self.random.below(6) {
-            0 => self.sliced(Kind::List, depth),
+            0 => self.sliced(ProgramType::List, depth),
             1 => {
-                self.expression(Kind::List, depth);
+                self.expression(ProgramType::List, depth);
                 self.put("+");
-                self.simple(Kind::List);
+                self.simple(ProgramType::List);
             }
             2 | 3 => self.comprehension(depth),
             4 => {
@@ -171,7 +171,11 @@ impl Writer {
         let lists = [1, 1, 2, 3][self.random.below(4)];
         let known = self.names.len();
         let named = |at: usize, name: String| {
-            let kind = if at + 1 == lists { Kind::Number } else { Kind::List };
+            let kind = if at + 1 == lists {
+                ProgramType::Number
+            } else {
+                ProgramType::List
+            };
             (format!("{name}{at}"), kind)
         };
         let names: Vec<_> = (0..lists).map(|at| named(at, self.name())).collect();
@@ -194,23 +198,23 @@ impl Writer {
             self.put(&name.0);
             self.put("in");
             match (at, lists) {
-                (0, 1) => self.simple(Kind::List),
+                (0, 1) => self.simple(ProgramType::List),
                 (0, 2) => self.pick(&["[[1, 2], [3]]", "[[0.5], []]"]),
                 (0, _) => self.pick(&["[[[1, 2], [3]], [[4]]]", "[[[]], [[0.1]]]"]),
-                _ if self.random.one_in(6) => self.simple(Kind::List),
+                _ if self.random.one_in(6) => self.simple(ProgramType::List),
                 _ => self.put(&names[at - 1].0),
             }
             self.names.push(name.clone());
             while self.random.one_in(3) {
                 self.put("if");
-                self.simple(Kind::Truth);
+                self.simple(ProgramType::Truth);
             }
         }
         self.names.truncate(known);
         self.put("]");
     }
 
-    pub(super) fn with_local(&mut self, kind: Kind, depth: usize) {
+    pub(super) fn with_local(&mut self, kind: ProgramType, depth: usize) {
         self.put("local");
         let known = self.names.len();
         for index in 0..1 + self.random.below(2) {
@@ -228,27 +232,27 @@ impl Writer {
         self.names.truncate(known);
     }
 
-    pub(super) fn conditional(&mut self, kind: Kind, depth: usize) {
+    pub(super) fn conditional(&mut self, kind: ProgramType, depth: usize) {
         self.put("if");
-        self.expression(Kind::Truth, depth);
+        self.expression(ProgramType::Truth, depth);
         self.put("then");
         self.expression(kind, depth);
         self.put("else");
         self.expression(kind, depth);
     }
 
-    pub(super) fn with_assert(&mut self, kind: Kind, depth: usize) {
+    pub(super) fn with_assert(&mut self, kind: ProgramType, depth: usize) {
         self.put("assert");
         self.put("true");
         if self.random.one_in(2) {
             self.put(":");
-            self.simple(Kind::Text);
+            self.simple(ProgramType::Text);
         }
         self.put(";");
         self.expression(kind, depth);
     }
 
-    pub(super) fn call(&mut self, kind: Kind, depth: usize) {
+    pub(super) fn call(&mut self, kind: ProgramType, depth: usize) {
         let of = self.kind();
         self.put("(");
         self.put("function");
@@ -285,7 +289,7 @@ impl Writer {
     }
 
     /// An element or field.
-    pub(super) fn picked(&mut self, kind: Kind, depth: usize) {
+    pub(super) fn picked(&mut self, kind: ProgramType, depth: usize) {
         match self.random.below(4) {
             0 => {
                 self.put("[");

@@ -126,7 +126,7 @@ pub(super) const ODD_TEXTS: &[&str] = &[
 pub(super) const OPERATORS: &[&str] = &["*", "/", "%", "+", "-", "<<", ">>", "&", "^", "|"];
 pub(super) const COMPARISONS: &[&str] = &["<", "<=", ">", ">=", "==", "!="];
 pub(super) const COLONS: &[&str] = &[":", ":", ":", "::", ":::"];
-pub(super) const FOREIGN: &[&str] = &[
+pub(super) const STRAY_TOKENS: &[&str] = &[
     ":",
     "::",
     ":::",

@@ -4,23 +4,23 @@
 //! `setMyCommands`, `setMessageReaction` and `sendDocument`; and the secret token of a webhook
 //! (<https://core.telegram.org/bots/api#setwebhook>). Everything else is the emulator's own answer.
 
-mod supplied;
+mod missing_methods;
 
 use super::app::BOUND;
-use super::stranger::Stranger;
+use super::third_party_emulator::ThirdPartyEmulator;
 use bytes::Bytes;
-use drydock::demo::stage::TELEGRAM_BOT_TOKEN as TOKEN;
+use drydock::demo::environment::TELEGRAM_BOT_TOKEN as TOKEN;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use missing_methods::{PUSH_PATH, set_commands};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex};
-use supplied::{PUSHED, commands};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ const WRITTEN_AT: i64 = 1_795_262_400;
 
 /// The fate of a call instead of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum ProxyFailure {
     /// A gateway in front of the platform says no; the call had no effect.
     Unavailable,
     /// The platform asks to wait so many seconds.
@@ -47,7 +47,7 @@ pub(crate) enum Failure {
 
 /// A message of the bot as the emulator shows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct BotMessage {
     pub(crate) id: i64,
     pub(crate) text: String,
     /// Labels and data of its buttons.
@@ -56,7 +56,7 @@ pub(crate) struct Shown {
 
 /// A file the bot sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
+pub(crate) struct SentDocument {
     pub(crate) chat: i64,
     pub(crate) name: String,
     pub(crate) content: String,
@@ -66,16 +66,16 @@ pub(crate) struct Document {
 pub(crate) struct TelegramProxy {
     /// The address for `api_base_url`.
     pub(crate) address: String,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
     accepting: tokio::task::JoinHandle<()>,
-    _emulator: Stranger,
+    _emulator: ThirdPartyEmulator,
 }
 
-struct Shared {
+struct ProxyShared {
     address: String,
     emulator: String,
     http: reqwest::Client,
-    state: Mutex<State>,
+    state: Mutex<ProxyState>,
     /// Moves when a call was answered.
     answered: watch::Sender<u64>,
     /// Moves when a person did something.
@@ -83,21 +83,21 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct ProxyState {
     /// Methods with their parameters, in order.
     calls: Vec<(String, Value)>,
-    failures: BTreeMap<String, VecDeque<Failure>>,
+    failures: BTreeMap<String, VecDeque<ProxyFailure>>,
     /// Updates that were taken from the emulator and not confirmed yet.
     updates: Vec<Value>,
-    documents: Vec<Document>,
-    webhook: Option<Webhook>,
+    documents: Vec<SentDocument>,
+    webhook: Option<WebhookTarget>,
     /// The gateway's address, and what it answered to each update that was pushed.
     gateway: String,
     pushes: Vec<u16>,
 }
 
 #[derive(Clone)]
-struct Webhook {
+struct WebhookTarget {
     path: String,
     secret: String,
 }
@@ -105,10 +105,10 @@ struct Webhook {
 impl TelegramProxy {
     /// Starts the emulator and the proxy; `None`, said aloud, where the emulator is not installed.
     pub(crate) async fn start() -> Option<Self> {
-        let emulator = Stranger::start("telegram-test-api", "")?;
+        let emulator = ThirdPartyEmulator::start("telegram-test-api", "")?;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyShared {
             address: address.clone(),
             emulator: emulator.address.clone(),
             http: drydock::provider::http_client().unwrap(),
@@ -119,7 +119,7 @@ impl TelegramProxy {
         let serving = Arc::clone(&shared);
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, Arc::clone(&serving)));
+                tokio::spawn(serve_connection(stream, Arc::clone(&serving)));
             }
         });
         Some(Self {
@@ -131,7 +131,7 @@ impl TelegramProxy {
     }
 
     /// The next call of a method ends like this; several are played in order.
-    pub(crate) fn fail_next(&self, method: &str, failure: Failure) {
+    pub(crate) fn fail_next(&self, method: &str, failure: ProxyFailure) {
         let mut state = self.shared.state.lock().unwrap();
         state
             .failures
@@ -141,12 +141,12 @@ impl TelegramProxy {
     }
 
     /// Waits until every failure was met.
-    pub(crate) async fn all_failed(&self, chat: i64) {
-        let is_none_left = |_: &[Shown]| {
+    pub(crate) async fn wait_for_all_failures(&self, chat: i64) {
+        let is_none_left = |_: &[BotMessage]| {
             let state = self.shared.state.lock().unwrap();
             state.failures.values().all(VecDeque::is_empty).then_some(())
         };
-        self.until("every failure", chat, is_none_left).await;
+        self.wait_for("every failure", chat, is_none_left).await;
     }
 
     /// The address for updates of a webhook.
@@ -160,7 +160,7 @@ impl TelegramProxy {
     }
 
     /// The parameters of every call of a method, in order.
-    pub(crate) fn called(&self, method: &str) -> Vec<Value> {
+    pub(crate) fn calls_of(&self, method: &str) -> Vec<Value> {
         let state = self.shared.state.lock().unwrap();
         let calls = state.calls.iter().filter(|(called, _)| called == method);
         calls.map(|(_, parameters)| parameters.clone()).collect()
@@ -173,7 +173,7 @@ impl TelegramProxy {
         methods.into_iter().cloned().collect()
     }
 
-    pub(crate) fn documents(&self) -> Vec<Document> {
+    pub(crate) fn documents(&self) -> Vec<SentDocument> {
         self.shared.state.lock().unwrap().documents.clone()
     }
 
@@ -186,7 +186,7 @@ impl TelegramProxy {
     }
 
     /// Presses a button as somebody. The emulator's own client leaves out the id of the message; Telegram does not.
-    pub(crate) async fn press(&self, user: i64, shown: &Shown, label: &str) {
+    pub(crate) async fn press(&self, user: i64, shown: &BotMessage, label: &str) {
         let button = shown.buttons.iter().find(|(text, _)| text == label);
         let (_, data) = button.unwrap_or_else(|| panic!("no button {label} in {shown:?}"));
         let mut message = message_of(user);
@@ -197,17 +197,21 @@ impl TelegramProxy {
     }
 
     async fn act(&self, what: &str, body: Value) {
-        self.shared.emulated(what, &body).await.unwrap();
+        self.shared.ask_emulator(what, &body).await.unwrap();
         self.shared.done.send_modify(|count| *count += 1);
     }
 
     /// The bot's messages in a chat, edits included.
-    pub(crate) async fn messages(&self, chat: i64) -> Vec<Shown> {
+    pub(crate) async fn messages(&self, chat: i64) -> Vec<BotMessage> {
         let asked = json!({"token": TOKEN});
-        let history = self.shared.emulated("getUpdatesHistory", &asked).await.unwrap();
+        let history = self
+            .shared
+            .ask_emulator("getUpdatesHistory", &asked)
+            .await
+            .unwrap();
         let history = history["result"].as_array().cloned().unwrap_or_default();
         let bots = history.iter().filter(|entry| entry["message"]["chat_id"] == chat);
-        bots.map(shown).collect()
+        bots.map(bot_message).collect()
     }
 
     /// The number of messages of the bot in a chat that contain a text.
@@ -217,7 +221,12 @@ impl TelegramProxy {
     }
 
     /// Waits until something can be seen; looks again after each call of the gateway.
-    pub(crate) async fn until<T>(&self, what: &str, chat: i64, look: impl Fn(&[Shown]) -> Option<T>) -> T {
+    pub(crate) async fn wait_for<T>(
+        &self,
+        what: &str,
+        chat: i64,
+        look: impl Fn(&[BotMessage]) -> Option<T>,
+    ) -> T {
         let mut answered = self.shared.answered.subscribe();
         let deadline = Instant::now() + BOUND;
         loop {
@@ -235,8 +244,8 @@ impl TelegramProxy {
     }
 
     /// Waits for a message with a text.
-    pub(crate) async fn message(&self, chat: i64, text: &str) -> Shown {
-        self.until(text, chat, |messages| {
+    pub(crate) async fn wait_for_message(&self, chat: i64, text: &str) -> BotMessage {
+        self.wait_for(text, chat, |messages| {
             messages.iter().find(|shown| shown.text.contains(text)).cloned()
         })
         .await
@@ -250,11 +259,11 @@ impl Drop for TelegramProxy {
 }
 
 /// The record of a message of the bot in the emulator.
-fn shown(entry: &Value) -> Shown {
+fn bot_message(entry: &Value) -> BotMessage {
     let rows = entry["message"]["reply_markup"]["inline_keyboard"].as_array();
     let buttons = rows.into_iter().flatten().filter_map(Value::as_array).flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Shown {
+    BotMessage {
         id: entry["messageId"].as_i64().unwrap(),
         text: text(&entry["message"]["text"]),
         buttons: buttons
@@ -268,9 +277,9 @@ fn message_of(user: i64) -> Value {
         "from": {"id": user, "is_bot": false, "first_name": "Test"}})
 }
 
-type Answer = Response<Full<Bytes>>;
+type ProxyResponse = Response<Full<Bytes>>;
 
-async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve_connection(stream: TcpStream, shared: Arc<ProxyShared>) {
     let answer = service_fn(move |request| handle(request, Arc::clone(&shared)));
     // A connection that ends in an error is one that was cut on purpose, or a gateway that stopped.
     let _ = http1::Builder::new()
@@ -279,17 +288,17 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 /// Answers a call, or ends its connection.
-async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, Error> {
+async fn handle(request: Request<Incoming>, shared: Arc<ProxyShared>) -> Result<ProxyResponse, Error> {
     let (head, body) = request.into_parts();
     let content_type = head.headers.get(http::header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_owned();
     let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await;
     let body = body.map_err(Error::other)?.to_bytes();
-    if head.uri.path() == PUSHED {
-        shared.pushed(body).await;
+    if head.uri.path() == PUSH_PATH {
+        shared.forward_push(body).await;
         // The emulator ends itself when it is told anything else.
-        return Ok(sent(200, "{}".to_owned()));
+        return Ok(json_response(200, "{}".to_owned()));
     }
     let method = head
         .uri
@@ -297,35 +306,35 @@ async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
         .strip_prefix(&format!("/bot{TOKEN}/"))
         .map(str::to_owned);
     let Some(method) = method else {
-        return Ok(refused(401, "Unauthorized"));
+        return Ok(error_response(401, "Unauthorized"));
     };
-    let call = Call {
+    let call = ProxyCall {
         parameters: serde_json::from_slice(&body).unwrap_or_default(),
         method,
         content_type,
         body,
     };
-    let answer = shared.play(&call).await;
+    let answer = shared.answer_or_fail(&call).await;
     shared.answered.send_modify(|count| *count += 1);
     answer
 }
 
-struct Call {
+struct ProxyCall {
     method: String,
     parameters: Value,
     content_type: String,
     body: Bytes,
 }
 
-impl Shared {
+impl ProxyShared {
     /// Returns the answer of the emulator, as JSON.
-    async fn emulated(&self, path: &str, body: &Value) -> Result<Value, Error> {
+    async fn ask_emulator(&self, path: &str, body: &Value) -> Result<Value, Error> {
         let request = self.http.post(format!("{}/{path}", self.emulator)).json(body);
         let answer = request.send().await.map_err(Error::other)?;
         answer.json().await.map_err(Error::other)
     }
 
-    async fn play(&self, call: &Call) -> Result<Answer, Error> {
+    async fn answer_or_fail(&self, call: &ProxyCall) -> Result<ProxyResponse, Error> {
         let failure = {
             let mut state = self.state.lock().unwrap();
             state.calls.push((call.method.clone(), call.parameters.clone()));
@@ -335,32 +344,32 @@ impl Shared {
         let cut = Err(Error::from(ErrorKind::ConnectionReset));
         match failure {
             None => self.answer(call).await,
-            Some(Failure::Unavailable) => Ok(sent(502, "<html>Bad Gateway</html>".to_owned())),
-            Some(Failure::TooMany(seconds)) => {
+            Some(ProxyFailure::Unavailable) => Ok(json_response(502, "<html>Bad Gateway</html>".to_owned())),
+            Some(ProxyFailure::TooMany(seconds)) => {
                 let why = format!("Too Many Requests: retry after {seconds}");
                 let body = json!({"ok": false, "error_code": 429, "description": why,
                     "parameters": {"retry_after": seconds}});
-                Ok(sent(429, body.to_string()))
+                Ok(json_response(429, body.to_string()))
             }
-            Some(Failure::Malformed) => {
+            Some(ProxyFailure::Malformed) => {
                 self.answer(call).await?;
-                Ok(sent(200, r#"{"ok":true,"resul"#.to_owned()))
+                Ok(json_response(200, r#"{"ok":true,"resul"#.to_owned()))
             }
-            Some(Failure::CutBefore) => cut,
-            Some(Failure::CutAfter) => {
+            Some(ProxyFailure::CutBefore) => cut,
+            Some(ProxyFailure::CutAfter) => {
                 self.answer(call).await?;
                 cut
             }
         }
     }
 
-    async fn answer(&self, call: &Call) -> Result<Answer, Error> {
+    async fn answer(&self, call: &ProxyCall) -> Result<ProxyResponse, Error> {
         let supplied = match call.method.as_str() {
-            "getUpdates" => self.updates(&call.parameters).await?,
-            "setMyCommands" => commands(&call.parameters),
-            "setMessageReaction" => self.reaction(&call.parameters).await?,
-            "sendDocument" => self.document(call),
-            "setWebhook" => self.webhook(&call.parameters).await?,
+            "getUpdates" => self.get_updates(&call.parameters).await?,
+            "setMyCommands" => set_commands(&call.parameters),
+            "setMessageReaction" => self.set_reaction(&call.parameters).await?,
+            "sendDocument" => self.send_document(call),
+            "setWebhook" => self.set_webhook(&call.parameters).await?,
             _ => {
                 let request = self
                     .http
@@ -368,22 +377,22 @@ impl Shared {
                 let request = request.json(&call.parameters);
                 let answer = request.send().await.map_err(Error::other)?;
                 let status = answer.status().as_u16();
-                return Ok(sent(status, answer.text().await.map_err(Error::other)?));
+                return Ok(json_response(status, answer.text().await.map_err(Error::other)?));
             }
         };
         Ok(match supplied {
-            Ok(result) => sent(200, json!({"ok": true, "result": result}).to_string()),
-            Err(why) => refused(400, &why),
+            Ok(result) => json_response(200, json!({"ok": true, "result": result}).to_string()),
+            Err(why) => error_response(400, &why),
         })
     }
 }
 
-fn refused(code: u16, why: &str) -> Answer {
+fn error_response(code: u16, why: &str) -> ProxyResponse {
     let body = json!({"ok": false, "error_code": code, "description": why});
-    sent(code, body.to_string())
+    json_response(code, body.to_string())
 }
 
-fn sent(status: u16, body: String) -> Answer {
+fn json_response(status: u16, body: String) -> ProxyResponse {
     let mut answer = Response::new(Full::new(Bytes::from(body)));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap();
     answer

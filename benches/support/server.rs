@@ -1,0 +1,185 @@
+//! The real release binary, `drydock serve`, as a child process.
+
+use super::slack;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const READY_MAX: Duration = Duration::from_secs(20);
+
+/// The directory, the address and the configuration of a child process.
+pub(crate) struct Settings {
+    pub(crate) directory: PathBuf,
+    pub(crate) address: SocketAddr,
+    /// The emulated Slack.
+    pub(crate) slack: SocketAddr,
+    /// The emulated model.
+    pub(crate) model: String,
+    /// Lines of `[limits]`.
+    pub(crate) limits: &'static str,
+}
+
+impl Settings {
+    /// A free port and a configuration in `directory`, with the repository `infra.git` in it.
+    pub(crate) fn write(directory: &Path, slack: SocketAddr, model: &str, limits: &'static str) -> Self {
+        let settings = Self {
+            directory: directory.to_owned(),
+            address: free_address(),
+            slack,
+            model: model.to_owned(),
+            limits,
+        };
+        std::fs::write(settings.file(), settings.toml()).unwrap();
+        settings
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join("drydock.toml")
+    }
+
+    fn toml(&self) -> String {
+        format!(
+            r#"
+[server]
+listen = "{address}"
+connections_per_ip_max = 1024
+[data]
+directory = "{data}"
+[model]
+default = "anthropic/bench"
+[providers.anthropic]
+api_key = {{ env = "BENCH_MODEL_KEY" }}
+base_url = "{model}"
+[repositories.infra]
+path = "{repository}"
+[channels.slack]
+kind = "slack"
+bot_token = {{ env = "BENCH_SLACK_TOKEN" }}
+signing_secret = {{ env = "BENCH_SLACK_SECRET" }}
+api_base_url = "http://{slack}/api"
+paced = false
+[limits]
+{limits}
+"#,
+            address = self.address,
+            data = self.directory.join("data").display(),
+            model = self.model,
+            repository = self.directory.join("infra.git").display(),
+            slack = self.slack,
+            limits = self.limits,
+        )
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(super::program());
+        command
+            .arg("--config")
+            .arg(self.file())
+            .env("BENCH_MODEL_KEY", "sk-ant-bench-0000000000000000000000")
+            .env("BENCH_SLACK_TOKEN", slack::BOT_TOKEN)
+            .env("BENCH_SLACK_SECRET", slack::SIGNING_SECRET)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Starts a server and does not wait for it.
+    pub(crate) fn start(&self) -> BenchServer {
+        let log = std::fs::File::create(self.directory.join("log")).unwrap();
+        let mut command = self.command();
+        command.args(["--log", "warn", "serve"]).stderr(log);
+        BenchServer {
+            child: command.spawn().unwrap(),
+            address: self.address,
+            log: self.directory.join("log"),
+        }
+    }
+
+    /// An invite token, made as an operator makes it.
+    pub(crate) fn invite(&self, name: &str) -> String {
+        let mut command = self.command();
+        command.args(["--json", "invite", name, "--role", "editor"]);
+        let output = command.stdout(Stdio::piped()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["token"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A running server; it ends when it is dropped.
+pub(crate) struct BenchServer {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    log: PathBuf,
+}
+
+impl BenchServer {
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the first 200 of a path.
+    pub(crate) fn wait_for(&mut self, path: &str) -> Instant {
+        let deadline = Instant::now() + READY_MAX;
+        loop {
+            if get(self.address, path) == Some(200) {
+                return Instant::now();
+            }
+            assert!(Instant::now() < deadline, "no 200 for {path}");
+            if let Some(ended) = self.child.try_wait().unwrap() {
+                let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+                panic!("the server ended: {ended}; {said}");
+            }
+            std::thread::sleep(Duration::from_micros(250));
+        }
+    }
+
+    /// CPU time it has used: what a busy machine cannot distort.
+    pub(crate) fn cpu(&self) -> Duration {
+        super::cpu(&format!("/proc/{}/stat", self.process()))
+    }
+
+    pub(crate) fn rss_kib(&self) -> u64 {
+        super::kib(&format!("/proc/{}/status", self.process()), "VmRSS")
+    }
+
+    /// The most that was ever resident.
+    pub(crate) fn highest_kib(&self) -> u64 {
+        super::kib(&format!("/proc/{}/status", self.process()), "VmHWM")
+    }
+
+    pub(crate) fn pss_kib(&self) -> u64 {
+        super::kib(&format!("/proc/{}/smaps_rollup", self.process()), "Pss")
+    }
+
+    pub(crate) fn anonymous_kib(&self) -> u64 {
+        super::kib(&format!("/proc/{}/status", self.process()), "RssAnon")
+    }
+}
+
+impl Drop for BenchServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// The status of a GET, if anybody answers.
+fn get(address: SocketAddr, path: &str) -> Option<u16> {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n"
+    )
+    .ok()?;
+    let mut answer = Vec::new();
+    stream.take(1_024).read_to_end(&mut answer).ok()?;
+    String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()
+}

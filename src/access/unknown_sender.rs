@@ -1,0 +1,173 @@
+//! Strangers: told once a day, remembered in a bounded table, and nothing else. A flood of them costs
+//! a look into memory each.
+
+use super::{Access, AccessError};
+use crate::model::Sender;
+use crate::store::unknown_sender::{NOTICE_MS, NoticeDecision};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+/// Milliseconds between two searches for old entries while memory is full.
+const PURGE_MS: i64 = 60_000;
+
+/// The answer to a sender without an identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DenialNotice {
+    /// True if the notice is due: at most once a day.
+    pub notify: bool,
+}
+
+/// The senders that were sent a notice within a day, as far as memory goes.
+pub(super) struct UnknownSenders {
+    notified_at: HashMap<Sender, i64>,
+    senders_max: usize,
+    purged_at: i64,
+    denials: u64,
+}
+
+impl UnknownSenders {
+    pub(super) fn new(told_max: usize) -> Self {
+        Self {
+            notified_at: HashMap::new(),
+            senders_max: told_max,
+            purged_at: i64::MIN,
+            denials: 0,
+        }
+    }
+
+    /// True if this one may have to be told. Counts every call.
+    fn may_need_notice(&mut self, sender: &Sender, at: i64) -> bool {
+        self.denials = self.denials.saturating_add(1);
+        let is_recent = |told_at: i64| told_at > at.saturating_sub(NOTICE_MS);
+        if let Some(told_at) = self.notified_at.get_mut(sender) {
+            if is_recent(*told_at) {
+                return false;
+            }
+            *told_at = at;
+            return true;
+        }
+        if self.notified_at.len() >= self.senders_max && at.saturating_sub(self.purged_at) >= PURGE_MS {
+            self.purged_at = at;
+            self.notified_at.retain(|_, told_at| is_recent(*told_at));
+        }
+        if self.notified_at.len() >= self.senders_max {
+            return false;
+        }
+        self.notified_at.insert(sender.clone(), at);
+        true
+    }
+}
+
+impl Access {
+    /// Counts a message of a stranger, and says whether to tell them. The first of a day is noted and
+    /// audited; all others cost neither a write nor a notice, and neither does anybody once as many
+    /// strangers as we remember were told within a day.
+    pub async fn record_denial(&self, sender: &Sender, at: Timestamp) -> Result<DenialNotice, AccessError> {
+        let remembered_max = {
+            let mut strangers = self
+                .unknown_senders
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if !strangers.may_need_notice(sender, at.as_millisecond()) {
+                return Ok(DenialNotice { notify: false });
+            }
+            strangers.senders_max
+        };
+        match self.store.notice(sender, remembered_max, at).await {
+            Ok(NoticeDecision::Now) => Ok(DenialNotice { notify: true }),
+            Ok(NoticeDecision::Before | NoticeDecision::Full) => Ok(DenialNotice { notify: false }),
+            Err(err) => {
+                let mut strangers = self
+                    .unknown_senders
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                strangers.notified_at.remove(sender);
+                Err(err.into())
+            }
+        }
+    }
+
+    /// Messages of strangers since the start.
+    pub fn denials(&self) -> u64 {
+        let strangers = self
+            .unknown_senders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        strangers.denials
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::access::Access;
+    use crate::access::fixture::{at, limits, telegram};
+    use crate::store::Store;
+
+    const DAY: i64 = 24 * 60 * 60;
+
+    async fn is_notified(access: &Access, id: &str, second: i64) -> bool {
+        access
+            .record_denial(&telegram(id), at(second))
+            .await
+            .unwrap()
+            .notify
+    }
+
+    /// T01, T02
+    #[tokio::test]
+    async fn an_unknown_sender_gets_one_notice_a_day() {
+        let directory = tempfile::tempdir().unwrap();
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10))
+            .await
+            .unwrap();
+        assert!(is_notified(&access, "666", 0).await);
+        for second in 1..100 {
+            assert!(!is_notified(&access, "666", second * 800).await);
+        }
+        assert_eq!(access.denials(), 100);
+        drop(access);
+        // A restart does not make it a new day.
+        let store = Store::open(directory.path()).unwrap();
+        let access = Access::load(store.clone(), &limits(10)).await.unwrap();
+        assert!(!is_notified(&access, "666", DAY - 1).await);
+        assert_eq!(store.audit_lines(10).await.unwrap().len(), 1);
+        drop((access, store));
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10))
+            .await
+            .unwrap();
+        assert!(is_notified(&access, "666", DAY).await);
+        assert!(!is_notified(&access, "666", DAY + 1).await);
+    }
+
+    /// T02, a tenth of its size.
+    #[tokio::test]
+    async fn a_flood_of_unknown_senders_gets_bounded_notices_and_stores_bounded_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let access = Access::load(store.clone(), &limits(1_000)).await.unwrap();
+        let mut notices = 0;
+        for round in 0..10 {
+            let strangers = (0..1_500).map(|number| {
+                let access = access.clone();
+                async move { is_notified(&access, &number.to_string(), round).await }
+            });
+            let told = futures_util::future::join_all(strangers).await;
+            notices += told.into_iter().filter(|told| *told).count();
+        }
+        assert_eq!(notices, 1_000);
+        assert_eq!(access.denials(), 15_000);
+        assert_eq!(store.audit_lines(5_000).await.unwrap().len(), 1_000);
+        drop((access, store));
+        let bytes = std::fs::metadata(directory.path().join("drydock.db"))
+            .unwrap()
+            .len();
+        assert!(bytes <= 2 << 20, "{bytes}");
+        // Yesterday's make room.
+        let access = Access::load(Store::open(directory.path()).unwrap(), &limits(1_000))
+            .await
+            .unwrap();
+        assert!(is_notified(&access, "new", DAY + 10).await);
+    }
+}

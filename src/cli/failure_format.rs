@@ -1,0 +1,200 @@
+//! An error of a program as a terminal shows it: the message, the line of the source with a mark below it, and the calls
+//! that led there.
+
+use super::CliError;
+use crate::compare::BrokenEnvironment;
+use crate::jsonnet::TraceFrame;
+use crate::model::{RepoPath, one_line, quoted};
+use crate::redact::Redactor;
+use crate::tanka::TankaError;
+use crate::workspace::Tree;
+
+/// Different failures that are shown, and environments that are named with each.
+const FAILURES_MAX: usize = 10;
+const NAMES_MAX: usize = 5;
+/// Calls that are shown.
+const FRAMES_MAX: usize = 12;
+/// Characters of a line of source.
+const LINE_CHARS_MAX: usize = 160;
+
+/// The sources that failures are about. Every failure of a program is shown by them, whichever command came to it.
+#[derive(Clone, Copy)]
+pub(super) struct FailureFormatter<'a> {
+    pub(super) tree: &'a dyn Tree,
+    /// Hides secrets: what a terminal shows is pasted elsewhere.
+    pub(super) redactor: &'a Redactor,
+}
+
+impl FailureFormatter<'_> {
+    /// The failure of a rendering.
+    pub(super) fn to_error(self, error: &TankaError) -> CliError {
+        CliError::failed(self.format_error(error))
+    }
+
+    /// Returns the failure with its places as one text.
+    pub(super) fn format_error(self, error: &TankaError) -> String {
+        let details = match error {
+            TankaError::Evaluation(error) => self.format_trace(&error.places()),
+            _ => String::new(),
+        };
+        format!("{error}{details}")
+    }
+
+    /// The calls, after the line of the innermost one.
+    pub(super) fn format_trace(self, trace: &[TraceFrame]) -> String {
+        let innermost = trace.iter().find(|frame| !frame.at.is_empty());
+        let source = innermost.and_then(|frame| self.source_excerpt(&frame.at));
+        let calls = trace
+            .iter()
+            .take(FRAMES_MAX)
+            .map(|frame| match frame.at.as_str() {
+                "" => format!("\n  {}", one_line(&frame.what)),
+                at => format!("\n  {at}: {}", one_line(&frame.what)),
+            });
+        let calls: String = calls.collect();
+        let more = match trace.len().saturating_sub(FRAMES_MAX) {
+            0 => String::new(),
+            more => format!("\n  and {more} more"),
+        };
+        format!("{}{calls}{more}", source.unwrap_or_default())
+    }
+
+    /// The place at which each environment fails; those that fail in the same way are told together.
+    pub(super) fn format_failures(self, broken: &[BrokenEnvironment]) -> Vec<String> {
+        let mut ways: Vec<(&[TraceFrame], Vec<String>)> = Vec::new();
+        for BrokenEnvironment { name, trace } in broken {
+            let known = ways.iter_mut().find(|(known, _)| *known == trace.as_slice());
+            if let Some((_, names)) = known {
+                names.push(quoted(name));
+                continue;
+            }
+            if ways.len() < FAILURES_MAX {
+                ways.push((trace, vec![quoted(name)]));
+            }
+        }
+        let told = ways.into_iter().map(|(trace, names)| {
+            let named = names.iter().take(NAMES_MAX).map(String::as_str);
+            let named = named.collect::<Vec<_>>().join(", ");
+            let (more, verb) = match names.len() {
+                1 => (String::new(), "fails"),
+                all if all <= NAMES_MAX => (String::new(), "fail"),
+                all => (format!(" and {} more", all - NAMES_MAX), "fail"),
+            };
+            format!("{named}{more} {verb} here:{}", self.format_trace(trace))
+        });
+        told.collect()
+    }
+
+    /// The line of a place, and a mark below the column.
+    fn source_excerpt(self, at: &str) -> Option<String> {
+        let (rest, column) = at.rsplit_once(':')?;
+        let (path, line) = rest.rsplit_once(':')?;
+        let (line, column): (usize, usize) = (line.parse().ok()?, column.parse().ok()?);
+        let version = self.tree.read(&RepoPath::parse(path).ok()?).ok()?;
+        let text = String::from_utf8_lossy(&version.content).into_owned();
+        let source = text.lines().nth(line.checked_sub(1)?)?;
+        let redacted = redact_line(source, line, &text)?;
+        let redacted = self.redactor.redact(&redacted);
+        let is_there = redacted == source && column <= source.chars().count() + 1;
+        let redacted: String = redacted
+            .chars()
+            .map(|char| if char.is_control() { ' ' } else { char })
+            .collect();
+        let (shown, skipped) = line_window(&redacted, if is_there { column } else { 1 });
+        let number = line.to_string();
+        let margin = " ".repeat(number.len());
+        let mark = match is_there {
+            true => format!(
+                "\n  {margin} | {}^",
+                " ".repeat(column.saturating_sub(1 + skipped))
+            ),
+            false => String::new(),
+        };
+        Some(format!("\n  {number} | {shown}{mark}"))
+    }
+}
+
+/// A line without the secrets that its whole file shows to be some: what a terminal shows is pasted elsewhere. Nothing
+/// for a line that is only a part of one.
+fn redact_line(source: &str, line: usize, text: &str) -> Option<String> {
+    let redactor = Redactor::new([]);
+    redactor.learn_file(None, text.as_bytes());
+    let redacted = redactor.redact(source).into_owned();
+    let is_hidden = redacted != source;
+    (is_hidden || !redactor.lines(text).contains(&line)).then_some(redacted)
+}
+
+/// The part of a line around a column, and how many columns further left it begins than it is shown.
+fn line_window(line: &str, column: usize) -> (String, usize) {
+    let length = line.chars().count();
+    let skipped = match column > LINE_CHARS_MAX {
+        true => column - LINE_CHARS_MAX / 2,
+        false => 0,
+    };
+    let part: String = line.chars().skip(skipped).take(LINE_CHARS_MAX).collect();
+    let before = if skipped > 0 { "…" } else { "" };
+    let after = if length > skipped + LINE_CHARS_MAX {
+        "…"
+    } else {
+        ""
+    };
+    (
+        format!("{before}{part}{after}"),
+        skipped - before.chars().count().min(skipped),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{line_window, redact_line};
+
+    /// T87
+    #[test]
+    fn a_line_is_shown_without_what_its_file_shows_to_be_a_secret() {
+        let label = "PRIVATE KEY";
+        let key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        for (text, line, shown) in [
+            ("{ a: 1, b: error 'no' }", 1, Some("{ a: 1, b: error 'no' }")),
+            (
+                "{ password: 'blue moon 42', x: error self.password }",
+                1,
+                Some("{ password: '⟦secret:1⟧', x: error self.password }"),
+            ),
+            ("{ password: |||\n  blue moon 42\n||| }", 2, Some("  ⟦secret:1⟧")),
+            (
+                "- name: DB_PASSWORD\n  value: 'blue moon 42'",
+                2,
+                Some("  value: '⟦secret:1⟧'"),
+            ),
+            (
+                "{ kind: 'Secret', stringData: {\n  opens: 'brass-kettle-41' } }",
+                2,
+                Some("  opens: '⟦secret:1⟧' } }"),
+            ),
+            (
+                &format!(
+                    "{{ k: |||\n  -----BEGIN {label}-----\n  {key}\n  {key}\n  -----END {label}-----\n||| }}"
+                ),
+                2,
+                None,
+            ),
+        ] {
+            assert_eq!(
+                redact_line(text.lines().nth(line - 1).unwrap_or_default(), line, text).as_deref(),
+                shown
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_column() {
+        let line = format!("{}X{}", "a".repeat(300), "b".repeat(300));
+        let (shown, skipped) = line_window(&line, 301);
+        assert_eq!(shown.chars().nth(301 - 1 - skipped), Some('X'), "{shown}");
+        assert!(shown.starts_with('…') && shown.ends_with('…'));
+        let (shown, skipped) = line_window("short", 3);
+        assert_eq!((shown.as_str(), skipped), ("short", 0));
+        let (shown, skipped) = line_window(&line, 160);
+        assert!(shown.starts_with('a') && shown.ends_with('…') && skipped == 0);
+    }
+}

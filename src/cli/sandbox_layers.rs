@@ -1,0 +1,106 @@
+//! The first thing that is said on a system that cannot confine as much as is required: which layer of the jail is missing,
+//! what that means, and the ways out. A command that evaluates asks here before it does anything else.
+
+use super::CliError;
+use crate::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError};
+
+/// The layers this system has, and those it may do without. A failure with code 78 where another one is missing.
+pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError> {
+    match sandbox::layer_status(&ProgramPath::current(), may_lack) {
+        Ok(standing) => Ok(standing),
+        Err(SandboxError::MissingLayers(missing)) => {
+            Err(CliError::config(missing_layers_message(&missing, may_lack)))
+        }
+        Err(error @ SandboxError::NotStarted(_)) => Err(CliError::failed(error)),
+    }
+}
+
+/// A line for a system that does without layers because somebody said so; none where it has all.
+pub(super) fn absent_layers_note(standing: &LayerStatus) -> Option<String> {
+    let absent = standing.absent.as_slice();
+    (!absent.is_empty()).then(|| {
+        let losses: Vec<&str> = absent.iter().map(|layer| layer.loss()).collect();
+        format!(
+            "this system lacks {}, and does without, as configured. {}",
+            format_layers(absent),
+            losses.join(" ")
+        )
+    })
+}
+
+/// Layers as people call them.
+pub(super) fn format_layers(layers: &[LayerName]) -> String {
+    let names: Vec<String> = layers.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+fn missing_layers_message(missing: &[LayerName], may_lack: &[String]) -> String {
+    let losses: Vec<String> = missing
+        .iter()
+        .map(|layer| format!("  {layer}: {}", layer.loss()))
+        .collect();
+    let origins: Vec<String> = missing
+        .iter()
+        .map(|layer| format!("{layer} needs {}", layer.origin()))
+        .collect();
+    // What is listed already stays listed.
+    let names = may_lack
+        .iter()
+        .map(String::as_str)
+        .chain(missing.iter().map(|layer| layer.name()));
+    let names: Vec<&str> = names.collect();
+    format!(
+        "This system lacks {} of the jail that programs of a repository are evaluated in.\n{}\n\
+         Nothing was started. There are two ways out:\n  \
+         a newer kernel, or a runtime that lets it through: {}.\n  \
+         doing without, if you trust what is evaluated: `sandbox.layers_missing = [\"{}\"]` in the configuration,\n    \
+         DRYDOCK_SANDBOX__LAYERS_MISSING={} in the environment, or `--layers-missing {}` of the demo.\n\
+         SECURITY.md says which systems have which layers.",
+        format_layers(missing),
+        losses.join("\n"),
+        origins.join("; "),
+        names.join("\", \""),
+        names.join(","),
+        names.join(","),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{absent_layers_note, missing_layers_message};
+    use crate::sandbox::{LayerName, LayerStatus};
+
+    #[test]
+    fn a_missing_layer_is_named_with_what_it_means_and_both_ways_out() {
+        let [listed, missing, ..] = LayerName::ALL;
+        let text = missing_layers_message(&[missing], &[listed.name().to_owned()]);
+        let (listed, name) = (listed.name(), missing.name());
+        for said in [
+            format!(
+                "This system lacks {missing} of the jail that programs of a repository are evaluated in.\n"
+            ),
+            format!("\n  {missing}: {}\n", missing.loss()),
+            format!("through: {missing} needs {}.\n", missing.origin()),
+            format!("`sandbox.layers_missing = [\"{listed}\", \"{name}\"]` in the configuration"),
+            format!("DRYDOCK_SANDBOX__LAYERS_MISSING={listed},{name} in the environment"),
+            format!("`--layers-missing {listed},{name}` of the demo"),
+        ] {
+            assert!(text.contains(&said), "{said}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_tolerated_missing_layer_gives_one_warning_and_a_full_sandbox_none() {
+        let with = |absent: Vec<LayerName>| LayerStatus {
+            present: Vec::new(),
+            absent,
+        };
+        assert_eq!(absent_layers_note(&with(Vec::new())), None);
+        let [missing, ..] = LayerName::ALL;
+        let expected = format!(
+            "this system lacks {missing}, and does without, as configured. {}",
+            missing.loss()
+        );
+        assert_eq!(absent_layers_note(&with(vec![missing])), Some(expected));
+    }
+}

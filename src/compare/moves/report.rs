@@ -1,0 +1,192 @@
+//! The words about environments that move, and the grants they take. Two sides count: who changes where an
+//! environment lives writes to what lives there, too.
+
+use super::{EnvironmentMove, EnvironmentMoves};
+use crate::compare::{CompareError, render_result};
+use crate::model::{RequiredGrant, one_line, quoted};
+use crate::redact::Redactor;
+use crate::review::{SettingChange, SettingsChange, SettingsChangeKind};
+use crate::tanka::{Destination, DestinationIndex, Environment, ReachedOwners, settings};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Characters of a reason that stands among other words.
+const WHY_CHARS_MAX: usize = 200;
+/// Grants that a change takes one by one; one that takes more takes a grant for all.
+const NEEDS_MAX: usize = 1_000;
+/// The name of all environments, where it is not known which are reached or too many are: the glob of a grant for all.
+const ANYONE: &str = "**";
+
+/// The words about them, and the grants they take.
+#[derive(Clone, Debug, Default)]
+pub(in crate::compare) struct MoveReport {
+    pub(in crate::compare) changes: Vec<SettingsChange>,
+    /// The grants that are needed: one for each environment at most, sorted.
+    pub(in crate::compare) needs: Vec<RequiredGrant>,
+}
+
+impl MoveReport {
+    /// Returns the grant for all, where it could not be found out which are needed.
+    pub(in crate::compare) fn unknown() -> Self {
+        let unknown = EnvironmentMoves::unknown("the change was not compared");
+        Self::or_all_grants(unknown.report(&Redactor::new(Vec::new()), &|| false))
+    }
+
+    /// Returns what was found out; a grant for all on an error.
+    fn or_all_grants(said: Result<Self, CompareError>) -> Self {
+        said.unwrap_or_else(|error| Self {
+            changes: Vec::new(),
+            needs: vec![RequiredGrant {
+                environment: None,
+                because: format!("nobody knows which environments move ({error})"),
+            }],
+        })
+    }
+}
+
+/// The grants that were found to be needed, each with the first reason for it.
+#[derive(Default)]
+struct Needs(BTreeMap<Option<String>, String>);
+
+impl Needs {
+    fn add(&mut self, environment: &Option<String>, because: impl FnOnce() -> String) {
+        if !self.0.contains_key(environment) {
+            self.0.insert(environment.clone(), because());
+        }
+    }
+
+    fn into_list(mut self) -> Vec<RequiredGrant> {
+        let count = self.0.len();
+        if count > NEEDS_MAX {
+            let because = format!("{count} environments get other settings or are where others go");
+            let because = self.0.remove(&None).unwrap_or(because);
+            self.0 = BTreeMap::from([(None, because)]);
+        }
+        let need = |(environment, because)| RequiredGrant { environment, because };
+        self.0.into_iter().map(need).collect()
+    }
+}
+
+impl EnvironmentMoves {
+    /// Returns the words about them, without secrets, and the grants they take, of which nothing is hidden.
+    pub(in crate::compare) fn report(
+        &self,
+        redactor: &Redactor,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<MoveReport, CompareError> {
+        let going: Vec<Option<Destination>> =
+            self.moved.iter().map(EnvironmentMove::new_destination).collect();
+        let neighbourhood = DestinationIndex::new(&self.existing, going.iter().flatten(), stopped);
+        let neighbourhood = neighbourhood.ok_or(CompareError::Cancelled)?;
+        let (mut changes, mut needs) = (Vec::new(), Needs::default());
+        for (moved, to) in self.moved.iter().zip(&going) {
+            if stopped() {
+                return Err(CompareError::Cancelled);
+            }
+            let reached = to
+                .as_ref()
+                .map(|to| neighbourhood.owners_reached(&moved.owner, to));
+            moved.needs(reached.as_ref(), redactor, &mut needs);
+            changes.push(moved.settings_change(names(reached), redactor));
+        }
+        changes.sort_by(|one, other| one.environment.cmp(&other.environment));
+        Ok(MoveReport {
+            changes,
+            needs: needs.into_list(),
+        })
+    }
+}
+
+/// The directories of those that are reached, sorted.
+fn names(reached: Option<ReachedOwners<'_>>) -> Vec<String> {
+    match reached {
+        None => Vec::new(),
+        Some(ReachedOwners::All) => vec![ANYONE.to_owned()],
+        Some(ReachedOwners::Owners(owners)) => {
+            let owners = owners.into_iter();
+            let mut names: Vec<String> = owners
+                .map(|owner| owner.clone().unwrap_or_else(|| ".".to_owned()))
+                .collect();
+            names.sort_unstable();
+            names
+        }
+    }
+}
+
+impl EnvironmentMove {
+    fn needs(&self, reached: Option<&ReachedOwners<'_>>, redactor: &Redactor, needs: &mut Needs) {
+        let name = quoted(&redactor.redact(&self.name));
+        needs.add(&self.owner, || format!("the settings of {name} change"));
+        if let Err(why) = &self.after {
+            needs.add(&None, || {
+                let why: String = one_line(&redactor.redact(why))
+                    .chars()
+                    .take(WHY_CHARS_MAX)
+                    .collect();
+                format!("nobody knows where {name} goes ({why})")
+            });
+        }
+        match reached {
+            None => {}
+            Some(ReachedOwners::All) => {
+                needs.add(&None, || format!("{name} goes to where any environment may live"))
+            }
+            Some(ReachedOwners::Owners(owners)) => owners.iter().for_each(|owner| {
+                needs.add(owner, || {
+                    let there = quoted(owner.as_deref().unwrap_or("."));
+                    format!("{name} goes to where {there} lives")
+                });
+            }),
+        }
+    }
+
+    fn settings_change(&self, reaches: Vec<String>, redactor: &Redactor) -> SettingsChange {
+        let settings = |after: Option<&Environment>| {
+            let differing = settings::changed_settings(self.before.as_ref(), after).into_iter();
+            let redacted = |value: Option<Value>| {
+                value.map(|mut value| {
+                    render_result::redact(&mut value, redactor);
+                    value
+                })
+            };
+            let settings = differing.map(|(path, before, after)| SettingChange {
+                path: redactor.redact(&path).into_owned(),
+                before: redacted(before),
+                after: redacted(after),
+            });
+            settings.collect()
+        };
+        let happens = match (&self.before, &self.after) {
+            (_, Err(why)) => SettingsChangeKind::NotCompared {
+                why: redactor.redact(why).into_owned(),
+            },
+            (Some(_), Ok(Some(after))) => SettingsChangeKind::Changed {
+                settings: settings(Some(after)),
+            },
+            (None, Ok(Some(after))) => SettingsChangeKind::Added {
+                settings: settings(Some(after)),
+            },
+            (_, Ok(None)) => SettingsChangeKind::Removed {
+                settings: settings(None),
+            },
+        };
+        SettingsChange {
+            environment: redactor.redact(&self.name).into_owned(),
+            kind: happens,
+            reaches,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MoveReport;
+    use crate::compare::CompareError;
+
+    #[test]
+    fn an_undetermined_move_requires_a_grant_for_all_environments() {
+        let takes_all = |said: MoveReport| said.needs.len() == 1 && said.needs[0].environment.is_none();
+        assert!(takes_all(MoveReport::unknown()));
+        assert!(takes_all(MoveReport::or_all_grants(Err(CompareError::Cancelled))));
+    }
+}

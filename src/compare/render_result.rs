@@ -1,0 +1,213 @@
+//! The result of rendering an entry point: the objects of each environment without secrets, as they are kept
+//! and as they are reviewed.
+
+use super::cross_check::verdict;
+use super::failure::{failure, nesting_failure};
+use super::render_cache::{CachedEnvironment, CachedRender};
+use super::rendering::{RenderJob, RenderOutcome};
+use super::secrets::{self, EntrypointSecrets};
+use crate::jsonnet::Import;
+use crate::model::RepoPath;
+use crate::redact::{KnownSecret, Redactor};
+use crate::review::RenderFailure;
+use crate::spool::Spool;
+use crate::tanka::importers::{Closure, ImportGraph};
+use crate::tanka::{Object, RenderedEntrypoint, TankaError};
+use crate::workspace::Tree;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The objects of each environment of an entry point, redacted. They are at hand for once, and not kept:
+/// their texts are.
+pub(super) type RedactedObjects = Vec<Vec<Value>>;
+
+/// The result of rendering one entry point.
+pub(super) struct RenderResult {
+    pub(super) entrypoint: RepoPath,
+    pub(super) outcome: RenderOutcome,
+    /// The key to keep it by, if it may be kept.
+    pub(super) key: Option<String>,
+    pub(super) values: RedactedObjects,
+    /// The secrets that the entry point knows.
+    pub(super) secrets: Arc<[KnownSecret]>,
+}
+
+/// The sources that secrets are found with.
+#[derive(Clone, Copy)]
+pub(super) struct RedactionContext<'a> {
+    pub(super) redactor: &'a Arc<Redactor>,
+    /// The place of large texts.
+    pub(super) spool: &'a Spool,
+    pub(super) tree: &'a dyn Tree,
+    pub(super) graph: &'a ImportGraph,
+    /// The secrets of the entry points that others are built on.
+    pub(super) inner_secrets: &'a EntrypointSecrets,
+}
+
+/// Returns the result for an entry point. A failure is not kept: it may be chance. Neither is a value that depends on
+/// more than its key was made from, nor one whose secrets are not all known.
+pub(super) fn render_result(
+    (job, answer): (RenderJob, Result<RenderedEntrypoint, TankaError>),
+    eyes: RedactionContext<'_>,
+) -> RenderResult {
+    let mut known = secrets::secrets_of_files(&job.closure, eyes.tree, eyes.redactor);
+    let mut are_all_known = true;
+    for inner in secrets::inner_entrypoints(&job, eyes.graph) {
+        match eyes.inner_secrets.get(inner) {
+            Some(Some(held)) => known.extend_from_slice(held),
+            Some(None) | None => are_all_known = false,
+        }
+    }
+    if let Ok(whole) = &answer {
+        known.extend(secrets::secrets_of_rendered(whole, eyes.redactor));
+    }
+    let known: Arc<[KnownSecret]> = known.into();
+    let redactor = secrets::with_secrets(eyes.redactor, &known);
+    let secrets = Arc::clone(&known);
+    match answer {
+        Ok(whole) => {
+            let may_be_kept = are_all_known && covers_imports(&job.closure, &whole.imports);
+            let (rendered, values) = cached_render(whole, &redactor, known, eyes.spool);
+            RenderResult {
+                entrypoint: job.entrypoint,
+                outcome: Ok(Arc::new(rendered)),
+                key: may_be_kept.then_some(job.key),
+                values,
+                secrets,
+            }
+        }
+        Err(error) => RenderResult {
+            entrypoint: job.entrypoint,
+            outcome: Err(failure(&error, &redactor)),
+            key: None,
+            values: RedactedObjects::new(),
+            secrets,
+        },
+    }
+}
+
+pub(super) fn covers_imports(closure: &Closure, imports: &[Import]) -> bool {
+    imports.iter().all(|import| match import {
+        Import::Read { path, .. } | Import::Absent { path } => closure.dependencies.contains_key(path),
+    })
+}
+
+fn cached_render(
+    whole: RenderedEntrypoint,
+    redactor: &Redactor,
+    secrets: Arc<[KnownSecret]>,
+    spool: &Spool,
+) -> (CachedRender, RedactedObjects) {
+    let members = whole.members.into_iter().map(|member| {
+        let written = match member.objects {
+            Ok(objects) => write_objects(objects, redactor, spool),
+            Err(error) => Err(failure(&error, redactor)),
+        };
+        let (objects, values) = match written {
+            Ok((texts, values)) => (Ok(texts), values),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        let member = CachedEnvironment {
+            name: member.name,
+            namespace: member.namespace,
+            settings: member.settings.map(Arc::new),
+            objects,
+        };
+        (member, values)
+    });
+    let (members, values): (Vec<CachedEnvironment>, RedactedObjects) = members.unzip();
+    let rendered = CachedRender {
+        members: members.into(),
+        value: whole.value,
+        cross_check: verdict(whole.cross_check, redactor),
+        secrets,
+    };
+    (rendered, values)
+}
+
+/// Returns each object without secrets, and its place in one text of them all.
+fn write_objects(
+    objects: Vec<Object>,
+    redactor: &Redactor,
+    spool: &Spool,
+) -> Result<(Vec<Bytes>, Vec<Value>), RenderFailure> {
+    let mut values: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
+    let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(values.len()));
+    for value in &mut values {
+        redact(value, redactor);
+        serde_json::to_writer(&mut text, value).map_err(|error| nesting_failure(&error))?;
+        ends.push(text.len());
+    }
+    let (text, mut start) = (spool.keep(text), 0);
+    let place = |end| text.slice(std::mem::replace(&mut start, end)..end);
+    Ok((ends.into_iter().map(place).collect(), values))
+}
+
+/// Takes secrets out of every text of an object. Different secrets stay different. Depth is that of a
+/// value that was read, which the reader bounds.
+pub(super) fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = redactor.redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(fields) => {
+            // What a `Secret` holds is masked where it is reviewed, so that a change of it is seen.
+            let is_secret = fields.get("kind").and_then(Value::as_str) == Some("Secret");
+            for (name, field) in fields.iter_mut() {
+                match field {
+                    Value::Object(entries) if is_secret && is_data(name) => redact_names(entries, redactor),
+                    _ if is_secret && is_data(name) => {}
+                    _ => redact(field, redactor),
+                }
+            }
+            redact_names(fields, redactor);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// True for the fields of a `Secret` that hold its values.
+fn is_data(name: &str) -> bool {
+    ["data", "stringData"].contains(&name)
+}
+
+/// Takes what was learnt out of the names of fields, which a program may make of anything.
+fn redact_names(fields: &mut Map<String, Value>, redactor: &Redactor) {
+    const NAME_BYTES_MIN: usize = 8;
+    let may_hide = fields.keys().any(|name| name.len() >= NAME_BYTES_MIN) && redactor.has_learned_secrets();
+    if !may_hide
+        || !fields
+            .keys()
+            .any(|name| matches!(redactor.redact(name), Cow::Owned(_)))
+    {
+        return;
+    }
+    let all = std::mem::take(fields);
+    let all = all
+        .into_iter()
+        .map(|(name, field)| (redactor.redact(&name).into_owned(), field));
+    fields.extend(all);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact;
+    use crate::redact::Redactor;
+    use serde_json::json;
+
+    /// The values of a `Secret` are masked where it is reviewed; a name is a name there as anywhere.
+    #[test]
+    fn names_in_a_secret_show_no_other_secret() {
+        let redactor = Redactor::new([]);
+        redactor.learn(&redactor.secrets_in_entry("opens", "kept-to-ourselves-4711"));
+        let mut object = json!({ "kind": "Secret", "data": { "kept-to-ourselves-4711": "eA==", "b": "kept-to-ourselves-4711" } });
+        redact(&mut object, &redactor);
+        let expected = json!({ "kind": "Secret", "data": { "\u{27e6}secret:1\u{27e7}": "eA==", "b": "kept-to-ourselves-4711" } });
+        assert_eq!(object, expected);
+    }
+}

@@ -1,0 +1,209 @@
+//! The request for a comparison: two sides, what differs between them, and what the person asked for.
+
+use super::CompareError;
+use crate::jsonnet::CrossCheckMode;
+use crate::model::FileChange;
+use crate::review::{ChangedFile, ReviewInput, ReviewedEnvironment, SettingsChange};
+use crate::tanka::Target;
+use crate::workspace::{
+    Base, Overlay, Repository, RevertedTree, SecretGuard, Tree, Workspace, WorkspaceEdits, patch,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The request for a comparison.
+#[derive(Clone, Debug)]
+pub struct CompareRequest {
+    /// The two trees.
+    pub sides: Sides,
+    /// The words of the person, to tell what was not asked for; empty when nobody asked.
+    pub request: String,
+    /// Only this environment; all otherwise.
+    pub only: Option<EnvironmentSelection>,
+    /// The variables the programs are given.
+    pub variables: Variables,
+    /// The time at which the second engine has to agree about the workspace.
+    pub cross_check: CrossCheckWanted,
+}
+
+/// The times at which the second engine is asked. Without it the difference is there sooner, and not to be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrossCheckWanted {
+    /// Together with the first engine.
+    Now,
+    /// Later, as the change is looked at again.
+    Later,
+    /// Never.
+    Never,
+}
+
+/// The progress of a comparison: every environment is rendered as it was and as it would be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompareProgress {
+    /// Renderings done, or known from before.
+    pub done: usize,
+    /// Renderings in all; 0 while that is not known.
+    pub total: usize,
+}
+
+/// The one environment that is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvironmentSelection {
+    /// The directory of the environment, a file in it, or its name.
+    pub path: String,
+    /// The name of the environment, where one file holds several.
+    pub name: Option<String>,
+}
+
+/// The variables programs are given on both sides, as Jsonnet code by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// External variables.
+    pub ext_code: BTreeMap<String, String>,
+    /// Top-level arguments.
+    pub tla_code: BTreeMap<String, String>,
+}
+
+/// Two trees and what differs between them.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// The base.
+    pub base: Arc<dyn Tree>,
+    /// The lasting identity of the base, such as repository and commit; `None` when it may be another the next
+    /// time.
+    pub base_id: Option<String>,
+    /// The base with the change.
+    pub workspace: Arc<dyn Tree>,
+    /// Every file that differs.
+    pub changes: Vec<FileChange>,
+    /// The guard that keeps files and secrets from whoever looks at the sides; `None` when nobody in particular does.
+    pub guard: Option<SecretGuard>,
+}
+
+impl Sides {
+    /// A workspace against its base. Reads files and may block.
+    pub fn from_workspace(workspace: &Workspace) -> Result<Self, CompareError> {
+        let repository = &workspace.repository;
+        let base = workspace
+            .base
+            .as_deref()
+            .and_then(|base| repository.cached_base(base));
+        let changes = workspace.tree.changes()?;
+        let guard = Some(workspace.guard.clone());
+        let Some(base) = base else {
+            return Ok(Self {
+                guard,
+                ..Self::from_changes(Arc::clone(&workspace.tree), changes)?
+            });
+        };
+        Ok(Self {
+            workspace: Arc::clone(&workspace.tree),
+            changes,
+            guard,
+            ..Self::unchanged_base(repository, base)
+        })
+    }
+
+    /// A base against itself.
+    pub fn unchanged_base(repository: &Repository, base: Arc<Base>) -> Self {
+        let base_id = Some(format!("{} {}", repository.name(), base.commit()));
+        let base: Arc<dyn Tree> = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
+        Self {
+            base_id,
+            workspace: Arc::clone(&base),
+            base,
+            changes: Vec::new(),
+            guard: None,
+        }
+    }
+
+    /// A tree against itself.
+    pub fn unchanged_tree(workspace: Arc<dyn Tree>) -> Self {
+        Self {
+            base: Arc::clone(&workspace),
+            base_id: None,
+            workspace,
+            changes: Vec::new(),
+            guard: None,
+        }
+    }
+
+    /// A tree against what it was before these changes.
+    pub fn from_changes(workspace: Arc<dyn Tree>, changes: Vec<FileChange>) -> Result<Self, CompareError> {
+        Ok(Self {
+            base: Arc::new(RevertedTree::new(Arc::clone(&workspace), &changes)?),
+            base_id: None,
+            workspace,
+            changes,
+            guard: None,
+        })
+    }
+}
+
+impl CompareRequest {
+    /// Asks for a comparison of all environments, without variables.
+    pub fn all(sides: Sides, request: impl Into<String>) -> Self {
+        Self {
+            sides,
+            request: request.into(),
+            only: None,
+            variables: Variables::default(),
+            cross_check: CrossCheckWanted::Now,
+        }
+    }
+
+    /// Asks for the comparison as soon as one engine has rendered it; the other is asked when it is looked at again.
+    #[must_use]
+    pub fn defer_cross_check(self) -> Self {
+        Self {
+            cross_check: CrossCheckWanted::Later,
+            ..self
+        }
+    }
+
+    /// Asks for a comparison of one environment, by its directory, a file in it, or its name.
+    pub fn environment(sides: Sides, path: impl Into<String>) -> Self {
+        let path = path.into();
+        Self {
+            only: Some(EnvironmentSelection { path, name: None }),
+            ..Self::all(sides, "")
+        }
+    }
+
+    pub(super) fn input(
+        &self,
+        environments: Vec<ReviewedEnvironment>,
+        settings: Vec<SettingsChange>,
+    ) -> ReviewInput {
+        let stats = patch::write(&self.sides.changes).stats;
+        let files = stats.into_iter().map(|stats| ChangedFile {
+            path: stats.path.to_string(),
+            added: stats.added,
+            removed: stats.removed,
+        });
+        ReviewInput {
+            environments,
+            settings,
+            files: files.collect(),
+            request: self.request.clone(),
+        }
+    }
+}
+
+impl Variables {
+    pub(super) fn target(&self, path: &str, name: Option<String>) -> Target {
+        Target {
+            name,
+            ext_code: self.ext_code.clone(),
+            tla_code: self.tla_code.clone(),
+            ..Target::from_path(path)
+        }
+    }
+
+    pub(super) fn entrypoint(&self, path: &str, cross_check: CrossCheckMode) -> Target {
+        Target {
+            cross_check,
+            ..self.target(path, None)
+        }
+    }
+}

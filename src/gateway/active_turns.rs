@@ -1,0 +1,137 @@
+//! The work in progress of this process: how it is stopped, and the card that shows it.
+
+use super::status_card::StatusCard;
+use crate::model::{ConversationId, InboxId, TurnId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The conversations somebody works on. Locked for moments only, never across an await.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ActiveTurns {
+    turns: Arc<Mutex<HashMap<ConversationId, ActiveTurn>>>,
+}
+
+#[derive(Debug)]
+struct ActiveTurn {
+    message: Option<InboxId>,
+    turn: Option<TurnId>,
+    stop: CancellationToken,
+    card: watch::Sender<StatusCard>,
+}
+
+/// A place at the desk, from the moment a message is taken up. Dropping it gives the place back.
+#[derive(Debug)]
+pub(super) struct TurnHandle {
+    active_turns: ActiveTurns,
+    conversation: ConversationId,
+    /// Fires when the person says stop.
+    pub(super) stop: CancellationToken,
+    /// The content of the card.
+    pub(super) card: watch::Sender<StatusCard>,
+}
+
+impl TurnHandle {
+    /// Says which message is answered.
+    pub(super) fn set_message(&self, message: InboxId) {
+        if let Some(working) = self.active_turns.lock().get_mut(&self.conversation) {
+            working.message = Some(message);
+        }
+    }
+
+    /// The model is about to be asked.
+    pub(super) fn set_turn(&self, turn: TurnId) {
+        if let Some(working) = self.active_turns.lock().get_mut(&self.conversation) {
+            working.turn = Some(turn);
+        }
+    }
+}
+
+impl Drop for TurnHandle {
+    fn drop(&mut self) {
+        self.active_turns.lock().remove(&self.conversation);
+    }
+}
+
+impl ActiveTurns {
+    /// Takes the place of a conversation, which is free: it is claimed.
+    pub(super) fn register(&self, conversation: ConversationId) -> TurnHandle {
+        let (stop, card) = (
+            CancellationToken::new(),
+            watch::Sender::new(StatusCard::default()),
+        );
+        let working = ActiveTurn {
+            message: None,
+            turn: None,
+            stop: stop.clone(),
+            card: card.clone(),
+        };
+        self.lock().insert(conversation, working);
+        TurnHandle {
+            active_turns: self.clone(),
+            conversation,
+            stop,
+            card,
+        }
+    }
+
+    /// True while a message of the conversation is worked on.
+    pub(super) fn is_busy(&self, conversation: ConversationId) -> bool {
+        self.lock().contains_key(&conversation)
+    }
+
+    /// Conversations that are worked on.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// The running turn, once it has begun.
+    pub(super) fn turn(&self, conversation: ConversationId) -> Option<TurnId> {
+        self.lock().get(&conversation)?.turn
+    }
+
+    /// Stops a message of a conversation, if that is what is answered there. A stop that is on record before the turn
+    /// of the message begins is found by the turn.
+    pub(super) fn stop(&self, conversation: ConversationId, message: InboxId) {
+        if let Some(working) = self.lock().get(&conversation)
+            && working.message == Some(message)
+        {
+            working.stop.cancel();
+        }
+    }
+
+    /// Shows on the running card how many messages wait behind it.
+    pub(super) fn set_waiting(&self, conversation: ConversationId, waiting: usize) {
+        if let Some(working) = self.lock().get(&conversation) {
+            working.card.send_modify(|card| card.set_waiting(waiting));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, ActiveTurn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ActiveTurns;
+    use crate::model::{ConversationId, InboxId, TurnId};
+
+    #[test]
+    fn a_stop_cancels_only_the_message_it_names_in_its_conversation() {
+        let (desk, alice) = (ActiveTurns::default(), ConversationId(1));
+        let seat = desk.register(alice);
+        assert!(desk.is_busy(alice) && desk.turn(alice).is_none());
+        seat.set_message(InboxId(4));
+        seat.set_turn(TurnId(7));
+        assert_eq!(desk.turn(alice), Some(TurnId(7)));
+        desk.stop(alice, InboxId(3));
+        desk.stop(ConversationId(2), InboxId(4));
+        assert!(!seat.stop.is_cancelled());
+        desk.stop(alice, InboxId(4));
+        assert!(seat.stop.is_cancelled());
+        drop(seat);
+        assert!(!desk.is_busy(alice));
+    }
+}

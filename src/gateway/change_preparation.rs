@@ -1,0 +1,117 @@
+//! The change of a workspace against its base: the patch, what it does to environments, and the checks. All of it is made by us.
+
+use super::{Gateway, compose};
+use crate::agent::CheckOutcome;
+use crate::compare::{ChangeReport, CompareError, CompareProgress, CompareRequest, Comparison, Sides};
+use crate::store::NewChange;
+use crate::tanka::required_grants;
+use crate::verify::{self, BranchState};
+use crate::workspace::{Workspace, patch};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The longest time the environments of one change may take to be rendered.
+const COMPARE_MAX: Duration = Duration::from_secs(120);
+/// Characters of an answer that say what a change does to environments.
+const EFFECTS_CHARS_MAX: usize = 1_500;
+
+/// The commit and branch a change is prepared for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChangeTarget<'a> {
+    /// The branch's newest commit.
+    pub(super) head: &'a str,
+    /// The branch.
+    pub(super) branch: &'a str,
+}
+
+/// A change, and whether it holds.
+#[derive(Clone, Debug)]
+pub(super) struct PreparedChange {
+    pub(super) change: NewChange,
+    pub(super) outcome: CheckOutcome,
+}
+
+impl Gateway {
+    /// Prepares the change of the workspace against its base, checked by us; returns `None` when there is none. `request` is what the
+    /// person asked for, to tell what they did not ask for. Environments are not waited for after `stop`; the rest is. `progress` is told
+    /// how far it is.
+    pub(super) async fn prepare_change(
+        &self,
+        workspace: &Workspace,
+        onto: ChangeTarget<'_>,
+        request: &str,
+        progress: &mut (dyn FnMut(CompareProgress) + Send),
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Option<PreparedChange>> {
+        let (seen, redactor) = (workspace.clone(), Arc::clone(&workspace.guard.redactor));
+        let (head, branch) = (onto.head.to_owned(), onto.branch.to_owned());
+        let stopped = stop.clone();
+        let read = move || -> anyhow::Result<_> {
+            let sides = Sides::from_workspace(&seen)?;
+            // The patch shows all of it.
+            let is_stopped = || stopped.is_cancelled();
+            seen.guard
+                .learn_all(&sides.changes, seen.tree.as_ref(), &is_stopped);
+            let standing = BranchState {
+                base: seen.base.as_deref().unwrap_or_default(),
+                head: &head,
+                branch: &branch,
+            };
+            let checks = verify::checks(&sides.changes, standing, &redactor);
+            let patch = patch::write_onto(standing.base, &sides.changes);
+            let changed = sides.changes.iter().map(|change| &change.path);
+            let needs = required_grants(changed, &sides.base.files()?);
+            Ok((sides, checks, patch, needs))
+        };
+        let (sides, mut checks, patch, needs) = tokio::task::spawn_blocking(read).await??;
+        if sides.changes.is_empty() {
+            return Ok(None);
+        }
+        let asked = CompareRequest::all(sides.clone(), request);
+        let compared = match self.compare_environments(asked, progress, stop).await {
+            Ok(compared) => Ok(compared),
+            Err(error) => Err(self.parts.comparer.report_uncompared(sides, error).await),
+        };
+        let redactor = &workspace.guard.redactor;
+        let told = ChangeReport::new(compared, EFFECTS_CHARS_MAX, redactor);
+        let finding = verify::check_outcome(&checks, &told);
+        checks.extend(told.checks);
+        let change = NewChange {
+            repository: workspace.repository.name().to_owned(),
+            base: workspace.base.clone().unwrap_or_default(),
+            content: Sha256::digest(&patch.text).into(),
+            patch: compose::masked(&patch.text, redactor),
+            stats: patch.stats,
+            checks,
+            effects: told.effects,
+            needs: [needs, told.needs].concat(),
+        };
+        Ok(Some(PreparedChange {
+            change,
+            outcome: finding,
+        }))
+    }
+
+    async fn compare_environments(
+        &self,
+        asked: CompareRequest,
+        progress: &mut (dyn FnMut(CompareProgress) + Send),
+        stop: &CancellationToken,
+    ) -> Result<Comparison, CompareError> {
+        let enough = stop.child_token();
+        let _ended = enough.clone().drop_guard();
+        let comparing = self
+            .parts
+            .comparer
+            .compare_with_progress(asked, progress, &enough);
+        tokio::select! {
+            compared = comparing => compared,
+            () = tokio::time::sleep(COMPARE_MAX) => {
+                let seconds = COMPARE_MAX.as_secs();
+                Err(CompareError::Internal(format!("it took more than {seconds} s")))
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The operations of one chat and thread, delivered in order and tried again with patience. What may have been
+//! sent and must not show twice is looked for before it is sent again.
+
+use super::failure::{ATTEMPTS_MAX, attempt_weight, retry_wait};
+use super::fallback::{NonDelivery, Split, fallback_ops};
+use super::gate::DeliveryGate;
+use super::outcome::store_outcome;
+use crate::channel::{CallPurpose, Channel, DeliveryLookup, SendError};
+use crate::model::{Action, MessageRef, Op};
+use crate::store::{AttemptWeight, DueOperation, POSTPONED_MAX, Postponement, RetryMode, Store};
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
+
+/// Delivers what waits in one lane, one after another, for as long as it goes well.
+pub(super) struct DeliveryThread {
+    pub(super) store: Store,
+    pub(super) name: String,
+    pub(super) channel: Arc<dyn Channel>,
+    pub(super) gate: Arc<DeliveryGate>,
+    pub(super) split: Split,
+    pub(super) now: fn() -> Timestamp,
+    pub(super) wake_signal: Arc<Notify>,
+    pub(super) delivered: watch::Sender<u64>,
+    pub(super) cancel: CancellationToken,
+}
+
+/// The outcome of an operation.
+enum OperationOutcome {
+    Delivered(Option<MessageRef>),
+    /// The operation will never be delivered.
+    Failed(String),
+    /// The operation may have been delivered, and nobody can tell.
+    Ambiguous(String),
+    /// The operation is a line that may show already: its fill says everything.
+    Replaced,
+    /// The operation is tried again.
+    Postponed(Postponement),
+    /// The operation was not tried.
+    Untried,
+}
+
+/// Operations in hand. If whoever has them ends without a report, they are due again.
+struct InFlightGuard<'a> {
+    thread: &'a DeliveryThread,
+    ops: Vec<String>,
+}
+
+impl Drop for InFlightGuard<'_> {
+    fn drop(&mut self) {
+        self.thread.store.abandon_leases(&self.ops);
+        self.thread.wake_signal.notify_one();
+    }
+}
+
+impl DeliveryThread {
+    /// The first was admitted by whoever took it.
+    pub(super) async fn run(self, first: DueOperation) {
+        let mut in_hand = InFlightGuard {
+            thread: &self,
+            ops: Vec::new(),
+        };
+        let mut due = vec![first];
+        let mut is_admitted = true;
+        while !due.is_empty() {
+            in_hand.ops = due.iter().map(|due| due.op.id.clone()).collect();
+            due = self.deliver_all(due, is_admitted).await;
+            is_admitted = false;
+            self.delivered.send_modify(|count| *count += 1);
+        }
+        in_hand.ops.clear();
+    }
+
+    /// Delivers operations one after another and answers what comes after them, if that is due at once.
+    async fn deliver_all(&self, due: Vec<DueOperation>, mut is_admitted: bool) -> Vec<DueOperation> {
+        let mut sent = Vec::with_capacity(due.len());
+        let mut due = due.into_iter();
+        while let Some(next) = due.next() {
+            let fate = match std::mem::take(&mut is_admitted) || self.admit(&next) {
+                true => self.attempt(&next).await,
+                false => OperationOutcome::Untried,
+            };
+            match fate {
+                OperationOutcome::Delivered(message) => sent.push((next.op, message)),
+                fate => {
+                    // Each is reported on: else nobody is handed it again.
+                    self.store_delivered(&sent).await;
+                    self.record_outcome(&next, fate).await;
+                    for due in due {
+                        self.record_outcome(&due, OperationOutcome::Untried).await;
+                    }
+                    return Vec::new();
+                }
+            }
+        }
+        if !self.cancel.is_cancelled() {
+            match self
+                .store
+                .record_delivered_and_lease(sent.clone(), (self.now)())
+                .await
+            {
+                Ok(next) => return next,
+                Err(error) => debug!(%error, "what became of a delivery is stored alone"),
+            }
+        }
+        self.store_delivered(&sent).await;
+        Vec::new()
+    }
+
+    fn admit(&self, due: &DueOperation) -> bool {
+        let call = super::call(due.ambiguous_since.is_some());
+        self.gate.admit(&self.channel.limits(&due.op, call))
+    }
+
+    async fn attempt(&self, due: &DueOperation) -> OperationOutcome {
+        if due.attempts >= ATTEMPTS_MAX {
+            return OperationOutcome::Ambiguous(
+                "it was tried eight times, and the process ended during the last".to_owned(),
+            );
+        }
+        if matches!(due.op.action, Action::Upload { .. }) {
+            // It has left its thread: somebody else may go on there.
+            self.wake_signal.notify_one();
+        }
+        // While the channel is closed, or the process stops, nothing is tried.
+        let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
+            return OperationOutcome::Untried;
+        };
+        match AssertUnwindSafe(self.deliver(due)).catch_unwind().await {
+            Ok(fate) => fate,
+            Err(_) => self.broken(due),
+        }
+    }
+
+    /// Delivers one operation; what may have been delivered before is looked for first.
+    async fn deliver(&self, due: &DueOperation) -> OperationOutcome {
+        let op = due.op.without_expired_url((self.now)());
+        let op = &*op;
+        let mut again = RetryMode::Send;
+        if let Some(since) = due.ambiguous_since {
+            // A clock that was ahead says nothing about when it was sent.
+            let since = since.min((self.now)());
+            again = match self.channel.find(op, since).await {
+                Ok(DeliveryLookup::Message(message)) => {
+                    self.gate.answered();
+                    return OperationOutcome::Delivered(Some(message));
+                }
+                Ok(DeliveryLookup::CannotTell) if op.action.is_placeholder() => {
+                    return OperationOutcome::Replaced;
+                }
+                Ok(DeliveryLookup::CannotTell) if !due.is_forced => {
+                    return OperationOutcome::Ambiguous("nobody can tell whether it was sent".to_owned());
+                }
+                Ok(DeliveryLookup::CannotTell) => RetryMode::Forced,
+                Ok(DeliveryLookup::Nothing) => RetryMode::Send,
+                Err(error) if due.is_forced => {
+                    return self.failed(due, error, CallPurpose::Find, RetryMode::Forced);
+                }
+                Err(error) => return self.failed(due, error, CallPurpose::Find, RetryMode::LookUp),
+            };
+            // Looked for again no sooner than it can be sent.
+            if let Err(wait) = self
+                .gate
+                .admit_or_wait(&self.channel.limits(op, CallPurpose::Deliver))
+            {
+                let why = "it was looked for, and waits for a limit of the platform".to_owned();
+                return self.postponed(due, again, wait, why, AttemptWeight::NotCounted);
+            }
+        }
+        match self.channel.deliver(op).await {
+            Ok(delivered) => {
+                self.gate.answered();
+                OperationOutcome::Delivered(delivered.message)
+            }
+            Err(error) => self.failed(due, error, CallPurpose::Deliver, again),
+        }
+    }
+
+    /// Returns the outcome of a call that failed. `unsent` is how the operation is tried again if the call had no effect.
+    fn failed(
+        &self,
+        due: &DueOperation,
+        error: SendError,
+        call: CallPurpose,
+        unsent: RetryMode,
+    ) -> OperationOutcome {
+        let may_be_sent = call == CallPurpose::Deliver && due.op.action.may_show_twice();
+        let before = self.gate.failed(&error, &self.channel.limits(&due.op, call));
+        let age = (self.now)().duration_since(due.enqueued);
+        let attempt = attempt_weight(&error, before, age);
+        let attempts = due.attempts + u32::from(attempt == AttemptWeight::Counted);
+        let after = retry_wait(attempts) + self.gate.pause();
+        let (why, wait, again) = match error {
+            SendError::Refused(why) if call == CallPurpose::Deliver => return OperationOutcome::Failed(why),
+            SendError::Refused(why) => (why, after, unsent),
+            // The channel, or what is limited of it, is closed: it is due as soon as that is open.
+            SendError::Unauthorised(why) | SendError::Limited { why, .. } => (why, Duration::ZERO, unsent),
+            // Later than the next probe, so that another operation is tried after that one.
+            SendError::Unreachable(why) => (why, after, unsent),
+            SendError::NotSent { why, retry_after } | SendError::OtherHost { why, retry_after } => {
+                (why, after.max(retry_after.unwrap_or_default()), unsent)
+            }
+            SendError::Ambiguous(why) if may_be_sent => (why, after, RetryMode::LookUp),
+            SendError::Ambiguous(why) => (why, after, unsent),
+        };
+        self.postponed(due, again, wait, why, attempt)
+    }
+
+    /// Returns the outcome of an operation that made its channel panic. That it did is held against it.
+    fn broken(&self, due: &DueOperation) -> OperationOutcome {
+        error!(op.id = due.op.id, "an operation broke its delivery");
+        let again = match due.op.action.may_show_twice() {
+            true => RetryMode::LookUp,
+            false => RetryMode::Send,
+        };
+        let why = "it cannot be delivered: something of ours broke".to_owned();
+        self.postponed(
+            due,
+            again,
+            retry_wait(due.attempts + 1),
+            why,
+            AttemptWeight::Counted,
+        )
+    }
+
+    /// Tried again after a wait, unless that was often enough.
+    fn postponed(
+        &self,
+        due: &DueOperation,
+        again: RetryMode,
+        wait: Duration,
+        why: String,
+        attempt: AttemptWeight,
+    ) -> OperationOutcome {
+        if attempt == AttemptWeight::Counted && due.attempts + 1 >= ATTEMPTS_MAX {
+            return match again {
+                RetryMode::Send => OperationOutcome::Failed(why),
+                RetryMode::LookUp | RetryMode::Forced => OperationOutcome::Ambiguous(why),
+            };
+        }
+        let at = (self.now)();
+        let due_at = at.checked_add(wait.min(POSTPONED_MAX)).unwrap_or(at);
+        OperationOutcome::Postponed(Postponement {
+            retry_mode: again,
+            due_at,
+            why,
+            attempt,
+        })
+    }
+
+    /// Stores what became of an operation that was not delivered.
+    async fn record_outcome(&self, due: &DueOperation, fate: OperationOutcome) {
+        let (op, store) = (&due.op, &self.store);
+        let outcome = format!("what became of `{}`", op.id);
+        let cancel = &self.cancel;
+        match fate {
+            OperationOutcome::Delivered(message) => self.store_delivered(&[(op.clone(), message)]).await,
+            OperationOutcome::Failed(why) => {
+                error!(
+                    channel = self.name,
+                    op.id = op.id,
+                    why,
+                    "given up: it was not delivered"
+                );
+                let instead = fallback_ops(op, NonDelivery::Certain, &self.split);
+                store_outcome(&outcome, cancel, || {
+                    store.record_failed(&op.id, &why, instead.clone(), (self.now)())
+                })
+                .await;
+            }
+            OperationOutcome::Ambiguous(why) => {
+                error!(
+                    channel = self.name,
+                    op.id = op.id,
+                    why,
+                    "given up: nobody knows whether it was delivered"
+                );
+                let instead = fallback_ops(op, NonDelivery::Possible, &self.split);
+                store_outcome(&outcome, cancel, || {
+                    store.record_ambiguous(&op.id, &why, instead.clone(), (self.now)())
+                })
+                .await;
+            }
+            OperationOutcome::Replaced => {
+                let why = "it may show already; what it stands for is posted whole";
+                store_outcome(&outcome, cancel, || {
+                    store.record_replaced(&op.id, why, (self.now)())
+                })
+                .await;
+            }
+            OperationOutcome::Postponed(postponed) => {
+                self.log_postponed(due, &postponed);
+                store_outcome(&outcome, cancel, || store.postpone(&op.id, postponed.clone())).await;
+            }
+            OperationOutcome::Untried => {
+                store_outcome(&outcome, cancel, || store.release_operation(due)).await;
+            }
+        }
+    }
+
+    /// An operator hears once of what fails by itself; what fails with all others is told of the channel.
+    fn log_postponed(&self, due: &DueOperation, postponed: &Postponement) {
+        let (op, why) = (&due.op.id, &postponed.why);
+        if due.attempts == 0 && postponed.attempt == AttemptWeight::Counted {
+            warn!(
+                channel = self.name,
+                op.id = op,
+                why,
+                "not delivered; it is tried again, {ATTEMPTS_MAX} times in all"
+            );
+        } else {
+            debug!(op.id = op, why, "an operation is tried again later");
+        }
+    }
+
+    async fn store_delivered(&self, sent: &[(Op, Option<MessageRef>)]) {
+        for (op, message) in sent {
+            let outcome = format!("that `{}` was delivered", op.id);
+            store_outcome(&outcome, &self.cancel, || {
+                self.store.record_delivered(&op.id, message.clone(), (self.now)())
+            })
+            .await;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Keeps calls below the limits of a platform. A limit is one moment: the time by which all calls so far would
+//! have been made at an even pace. No I/O; time is an argument.
+
+use crate::channel::{Channel, Limit, Scope};
+use crate::model::Op;
+use crate::store::Admission;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Scopes that are remembered before those are forgotten that have rested.
+const SCOPES_MAX: usize = 4_096;
+
+/// The remaining quota of each limit.
+#[derive(Clone, Debug)]
+pub(super) struct RateLimiter {
+    buckets: HashMap<Scope, Bucket>,
+    /// True if calls are counted. What a platform asked to wait is waited for in any case.
+    is_counted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// The time at which all calls so far would be over at an even pace.
+    theoretical_arrival: Instant,
+    /// The longest time by which a burst may be ahead of that.
+    burst_max: Duration,
+}
+
+impl Bucket {
+    fn new(limit: &Limit, now: Instant) -> Self {
+        Self {
+            theoretical_arrival: now,
+            burst_max: limit.every.saturating_mul(limit.burst.saturating_sub(1)),
+        }
+    }
+
+    /// Returns the time from which on one more call is allowed.
+    fn free_at(&self, now: Instant) -> Instant {
+        self.theoretical_arrival
+            .checked_sub(self.burst_max)
+            .unwrap_or(now)
+            .max(now)
+    }
+}
+
+impl RateLimiter {
+    pub(super) fn new(is_counted: bool) -> Self {
+        Self {
+            buckets: HashMap::new(),
+            is_counted,
+        }
+    }
+
+    /// Counts a call, or says when it is allowed.
+    pub(super) fn take(&mut self, limits: &[Limit], now: Instant) -> Result<(), Instant> {
+        let free_at = self.free_at(limits, now);
+        if free_at > now {
+            return Err(free_at);
+        }
+        if self.is_counted {
+            self.drop_idle(now);
+            for limit in limits {
+                let bucket = self.bucket(limit, now);
+                bucket.theoretical_arrival = bucket.theoretical_arrival.max(now) + limit.every;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a call that nobody waits for, and leaves half of each burst for those somebody does.
+    pub(super) fn take_spare(&mut self, limits: &[Limit], now: Instant) -> Result<(), Instant> {
+        let spare: Vec<Limit> = limits
+            .iter()
+            .map(|limit| Limit {
+                burst: limit.burst.div_ceil(2),
+                ..limit.clone()
+            })
+            .collect();
+        for limit in &spare {
+            let full = self.buckets.get(&limit.scope).map(|bucket| Bucket {
+                burst_max: Bucket::new(limit, now).burst_max,
+                ..*bucket
+            });
+            let free_at = full.map_or(now, |bucket| bucket.free_at(now));
+            if free_at > now {
+                return Err(free_at);
+            }
+        }
+        self.take(limits, now)
+    }
+
+    /// Closes this scope until then, and allows no burst after it.
+    pub(super) fn close(&mut self, limit: &Limit, until: Instant, now: Instant) {
+        let bucket = self.bucket(limit, now);
+        bucket.theoretical_arrival = bucket.theoretical_arrival.max(until + bucket.burst_max);
+    }
+
+    fn free_at(&self, limits: &[Limit], now: Instant) -> Instant {
+        let waits = limits.iter().filter_map(|limit| self.buckets.get(&limit.scope));
+        waits.map(|bucket| bucket.free_at(now)).max().unwrap_or(now)
+    }
+
+    fn bucket(&mut self, limit: &Limit, now: Instant) -> &mut Bucket {
+        let bucket = self.buckets.entry(limit.scope.clone());
+        bucket.or_insert_with(|| Bucket::new(limit, now))
+    }
+
+    fn drop_idle(&mut self, now: Instant) {
+        if self.buckets.len() >= SCOPES_MAX {
+            self.buckets.retain(|_, bucket| bucket.theoretical_arrival > now);
+        }
+    }
+}
+
+/// A copy of the remaining quotas at a moment, used up as operations are chosen from the outbox.
+#[derive(Clone)]
+pub(super) struct QuotaSnapshot {
+    pub(super) limiter: RateLimiter,
+    pub(super) channel: Arc<dyn Channel>,
+    pub(super) now: Instant,
+    /// The time from which on something that was not admitted may be.
+    pub(super) next: Option<Instant>,
+}
+
+impl QuotaSnapshot {
+    fn later(&mut self, at: Instant) -> bool {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        false
+    }
+}
+
+impl Admission for QuotaSnapshot {
+    fn admits_chat(&mut self, chat: &str) -> bool {
+        let bucket = self.limiter.buckets.get(&Scope::Chat(chat.to_owned()));
+        let free_at = bucket.map_or(self.now, |bucket| bucket.free_at(self.now));
+        free_at <= self.now || self.later(free_at)
+    }
+
+    fn admits(&mut self, op: &Op, is_doubtful: bool) -> bool {
+        let limits = self.channel.limits(op, super::call(is_doubtful));
+        match self.limiter.take(&limits, self.now) {
+            Ok(()) => true,
+            Err(free_at) => self.later(free_at),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::RateLimiter;
+    use crate::channel::{Limit, Scope};
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn of_chat(burst: u32) -> Vec<Limit> {
+        vec![Limit {
+            scope: Scope::Chat("C1".to_owned()),
+            burst,
+            every: SECOND,
+        }]
+    }
+
+    /// R17
+    #[test]
+    fn a_burst_goes_at_once_and_what_follows_at_an_even_pace() {
+        let mut pace = RateLimiter::new(true);
+        let now = Instant::now();
+        let limits = of_chat(3);
+        for _ in 0..3 {
+            assert_eq!(pace.take(&limits, now), Ok(()));
+        }
+        assert_eq!(pace.take(&limits, now), Err(now + SECOND));
+        assert_eq!(pace.take(&limits, now + SECOND), Ok(()));
+        assert_eq!(pace.take(&limits, now + SECOND), Err(now + 2 * SECOND));
+        // A minute later there is a whole burst again, and no more than one.
+        let later = now + 60 * SECOND;
+        let sent = (0..10).filter(|_| pace.take(&limits, later).is_ok()).count();
+        assert_eq!(sent, 3);
+    }
+
+    /// R17
+    #[test]
+    fn a_retry_after_is_obeyed_even_without_rate_limits() {
+        for is_counted in [true, false] {
+            let mut pace = RateLimiter::new(is_counted);
+            let now = Instant::now();
+            let limits = of_chat(3);
+            let until = now + 7 * SECOND;
+            pace.close(&limits[0], until, now);
+            assert_eq!(pace.take(&limits, now), Err(until));
+            assert_eq!(pace.take(&limits, until), Ok(()));
+            let next = pace.take(&limits, until);
+            assert_eq!(next.is_err(), is_counted, "no burst after it");
+        }
+    }
+
+    #[test]
+    fn background_operations_leave_half_of_a_burst_free() {
+        let mut pace = RateLimiter::new(true);
+        let now = Instant::now();
+        let limits = of_chat(4);
+        let spare = (0..4).filter(|_| pace.take_spare(&limits, now).is_ok()).count();
+        let rest = (0..4).filter(|_| pace.take(&limits, now).is_ok()).count();
+        assert_eq!((spare, rest), (2, 2));
+    }
+}

@@ -1,0 +1,193 @@
+//! The newest commit of a repository is rendered as soon as a turn begins on it: its model thinks for
+//! seconds, and the comparison at the end finds the base done. Once for each commit, one at a time, and
+//! for as long as no newer one is known.
+
+use super::Gateway;
+use crate::compare::{Comparer, Sides};
+use crate::workspace::{Base, Repository};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::debug;
+
+/// The environments that are rendered ahead of need, at the newest commit of each repository.
+#[derive(Debug)]
+pub(super) struct Prerenderer {
+    /// The newest commit of each repository, by name. Locked for moments only, never across an await.
+    newest: Mutex<HashMap<String, NewestCommit>>,
+    one_at_a_time: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+/// The newest commit that a turn began on.
+#[derive(Debug)]
+struct NewestCommit {
+    commit: String,
+    superseded: CancellationToken,
+}
+
+impl Default for Prerenderer {
+    fn default() -> Self {
+        Self {
+            newest: Mutex::default(),
+            one_at_a_time: Arc::new(Semaphore::new(1)),
+            tasks: TaskTracker::new(),
+        }
+    }
+}
+
+impl Prerenderer {
+    /// Begins to render a commit, unless that was begun before; one that came before it is not rendered
+    /// any further. All of it ends with `shutdown`.
+    fn begin(
+        &self,
+        (repository, commit): (&str, &str),
+        sides: Sides,
+        comparer: &Arc<Comparer>,
+        leaving: &CancellationToken,
+    ) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.get(repository).is_some_and(|known| known.commit == commit) {
+            return;
+        }
+        let superseded = leaving.child_token();
+        let known = NewestCommit {
+            commit: commit.to_owned(),
+            superseded: superseded.clone(),
+        };
+        if let Some(older) = newest.insert(repository.to_owned(), known) {
+            older.superseded.cancel();
+        }
+        drop(newest);
+        let (one_at_a_time, comparer) = (Arc::clone(&self.one_at_a_time), Arc::clone(comparer));
+        let (repository, commit) = (repository.to_owned(), commit.to_owned());
+        self.tasks.spawn(async move {
+            let rendering = async {
+                let _place = one_at_a_time.acquire().await;
+                comparer.prerender(sides).await
+            };
+            let ahead = tokio::select! {
+                biased;
+                () = superseded.cancelled() => return debug!("{repository} at {commit} is not rendered further"),
+                ahead = rendering => ahead,
+            };
+            match ahead {
+                Ok(ahead) => debug!(?ahead, "{repository} at {commit} was rendered ahead"),
+                Err(error) => debug!(%error, "{repository} at {commit} could not be rendered ahead"),
+            }
+        });
+    }
+
+    /// Returns when nothing is rendered ahead any more.
+    pub(super) async fn wait_idle(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Gateway {
+    /// Begins to render the newest commit of a repository, unless an operator does not want it.
+    pub(super) fn prerender(&self, repository: &Repository, head: &Arc<Base>) {
+        if !self.parts.config.sandbox.renders_ahead {
+            return;
+        }
+        let sides = Sides::unchanged_base(repository, Arc::clone(head));
+        let commit = (repository.name(), head.commit());
+        self.prerenderer
+            .begin(commit, sides, &self.parts.comparer, &self.shutdown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::Prerenderer;
+    use crate::compare::{Comparer, Sides};
+    use crate::jsonnet::{EvalError, EvalRequest, Evaluation};
+    use crate::redact::Redactor;
+    use crate::tanka::Evaluate;
+    use crate::tanka::testing::ReadOnlyTree;
+    use async_trait::async_trait;
+    use std::sync::Arc;
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    /// Says what it is asked for, and never has an answer.
+    struct Endless(mpsc::UnboundedSender<String>);
+
+    /// Says when nobody waits for it any more.
+    struct Dropped<'a>(&'a mpsc::UnboundedSender<String>);
+
+    impl Drop for Dropped<'_> {
+        fn drop(&mut self) {
+            self.0.send("dropped".to_owned()).unwrap();
+        }
+    }
+
+    #[async_trait]
+    impl Evaluate for Endless {
+        async fn evaluate(
+            &self,
+            request: EvalRequest,
+            _: &CancellationToken,
+        ) -> Result<Evaluation, EvalError> {
+            let _dropped = Dropped(&self.0);
+            let names = request.tree.files().unwrap();
+            let name = names
+                .iter()
+                .find(|name| name.as_str().starts_with("environments"));
+            self.0.send(name.unwrap().to_string()).unwrap();
+            std::future::pending().await
+        }
+    }
+
+    fn comparer() -> (Arc<Comparer>, mpsc::UnboundedReceiver<String>) {
+        let (asked, seen) = mpsc::unbounded_channel();
+        let redactor = Arc::new(Redactor::new([]));
+        let comparer = Comparer::new(Arc::new(Endless(asked)), redactor, b"key".to_vec());
+        (Arc::new(comparer), seen)
+    }
+
+    fn sides(environment: &str) -> Sides {
+        let main = format!("environments/{environment}/main.jsonnet");
+        let spec = format!("environments/{environment}/spec.json");
+        let tree = ReadOnlyTree::new(&[("jsonnetfile.json", "{}"), (&main, "{}"), (&spec, "{}")]);
+        Sides::from_changes(tree, Vec::new()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_prerendered_once_and_until_there_is_a_newer_one() {
+        let (comparer, mut seen) = comparer();
+        let (ahead, leaving) = (Prerenderer::default(), CancellationToken::new());
+        let begin =
+            |commit, environment| ahead.begin(("infra", commit), sides(environment), &comparer, &leaving);
+        begin("a", "one");
+        begin("a", "again");
+        assert_eq!(seen.recv().await.unwrap(), "environments/one/main.jsonnet");
+        begin("b", "two");
+        assert_eq!(seen.recv().await.unwrap(), "dropped");
+        assert_eq!(seen.recv().await.unwrap(), "environments/two/main.jsonnet");
+        assert_eq!(ahead.tasks.len(), 1);
+        leaving.cancel();
+        ahead.wait_idle().await;
+    }
+
+    #[tokio::test]
+    async fn prerendering_ends_at_shutdown_and_runs_one_repository_at_a_time() {
+        let (comparer, mut seen) = comparer();
+        let (ahead, leaving) = (Prerenderer::default(), CancellationToken::new());
+        ahead.begin(("one", "a"), sides("one"), &comparer, &leaving);
+        ahead.begin(("two", "a"), sides("two"), &comparer, &leaving);
+        assert_eq!(seen.recv().await.unwrap(), "environments/one/main.jsonnet");
+        leaving.cancel();
+        ahead.wait_idle().await;
+        assert_eq!(seen.recv().await.unwrap(), "dropped");
+        assert!(seen.try_recv().is_err());
+        // Nothing begins after it.
+        ahead.begin(("one", "b"), sides("three"), &comparer, &leaving);
+        ahead.wait_idle().await;
+        assert!(seen.try_recv().is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! The notes of requests that were turned down: in the audit log up to a bound, in counters beyond it. A flood of forgeries must not fill
+//! the disk.
+
+use super::Gateway;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rows a minute for one name and reason.
+const ROWS_PER_MINUTE_MAX: u32 = 10;
+/// Pairs of name and reason that are told apart.
+const KINDS_MAX: usize = 256;
+
+/// Counts what was noted in the current minute.
+#[derive(Debug, Default)]
+pub(super) struct Rejections {
+    counted: Mutex<BTreeMap<(String, &'static str), RejectionCount>>,
+}
+
+#[derive(Debug, Default)]
+struct RejectionCount {
+    minute: i64,
+    rows: u32,
+    all: u64,
+}
+
+impl Rejections {
+    /// Counts one; answers how many there were in all if this one is to be written down.
+    fn count(&self, name: &str, reason: &'static str, at: Timestamp) -> Option<u64> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (name.to_owned(), reason);
+        if counted.len() >= KINDS_MAX && !counted.contains_key(&key) {
+            return None;
+        }
+        let entry = counted.entry(key).or_default();
+        let minute = at.as_second() / 60;
+        if entry.minute != minute {
+            (entry.minute, entry.rows) = (minute, 0);
+        }
+        entry.all += 1;
+        entry.rows += 1;
+        (entry.rows <= ROWS_PER_MINUTE_MAX).then_some(entry.all)
+    }
+}
+
+impl Gateway {
+    /// Notes a request that was refused. The reason goes here and nowhere else.
+    pub fn rejected(self: &Arc<Self>, name: &str, reason: &'static str, at: Timestamp) {
+        self.note("ingress.rejected", name, reason, at);
+    }
+
+    /// Notes a verified event that is not for us.
+    pub fn ignored(self: &Arc<Self>, name: &str, reason: &'static str, at: Timestamp) {
+        self.note("ingress.ignored", name, reason, at);
+    }
+
+    pub(super) fn note(
+        self: &Arc<Self>,
+        event: &'static str,
+        name: &str,
+        reason: &'static str,
+        at: Timestamp,
+    ) {
+        let Some(count) = self.rejections.count(name, reason, at) else {
+            return;
+        };
+        let data = serde_json::json!({ "name": name, "reason": reason, "count": count });
+        let gateway = Arc::clone(self);
+        self.background.spawn(async move {
+            if let Err(error) = gateway.parts.store.audit(event, data, at).await {
+                tracing::error!(%error, "an audit row could not be written");
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ROWS_PER_MINUTE_MAX, Rejections};
+    use jiff::Timestamp;
+
+    #[test]
+    fn a_flood_of_forgeries_writes_a_bounded_number_of_rows() {
+        let notes = Rejections::default();
+        let at = Timestamp::UNIX_EPOCH;
+        let rows = (0..10_000)
+            .filter(|_| notes.count("slack", "hook.forged", at).is_some())
+            .count();
+        assert_eq!(rows, ROWS_PER_MINUTE_MAX as usize);
+        let later = Timestamp::from_second(61).unwrap_or_default();
+        assert_eq!(notes.count("slack", "hook.forged", later), Some(10_001));
+    }
+}

@@ -1,0 +1,320 @@
+//! The turn scheduler: a message that arrives while there is a free slot is taken up at once; what could not be is looked for when a slot
+//! comes free. One turn of a conversation at a time.
+
+use super::turn::ClaimedMessage;
+use super::{Gateway, hex};
+use crate::config::LimitSettings;
+use crate::crash_point;
+use crate::jsonnet::Budget;
+use crate::store::{Claim, Claimable, ClaimedWork, DirectClaim, StoreError, TurnWorker};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+/// The interval at which the gateway looks for work nobody woke it for.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// The time a message rests after an attempt to answer it broke off.
+const RETRY_WAIT: Duration = Duration::from_secs(5);
+
+/// The turns of this process.
+pub(super) struct TurnScheduler {
+    worker: TurnWorker,
+    slots: Arc<Semaphore>,
+    /// The slots that events of hooks may take: half of all, so that people find the others.
+    hooks: Arc<Semaphore>,
+    /// One message at a time of those that were in work when the process ended more than once.
+    suspects: Arc<Semaphore>,
+    /// The running turns; none once no more shall begin.
+    turns: Mutex<Option<JoinSet<()>>>,
+    wake: Notify,
+    /// The shutdown token: there once turns may begin; fires when no more shall.
+    shutdown: OnceLock<CancellationToken>,
+}
+
+/// The place of one turn.
+pub(super) struct Slot {
+    permits: Vec<OwnedSemaphorePermit>,
+    shutdown: CancellationToken,
+}
+
+/// Ends the turns that are left when nobody waits for them any more.
+struct EndTurnsOnDrop<'a>(&'a TurnScheduler);
+
+impl Drop for EndTurnsOnDrop<'_> {
+    fn drop(&mut self) {
+        // Ends those that are in it.
+        *self.0.turns() = None;
+    }
+}
+
+/// The end of the work on a conversation.
+enum WorkOutcome {
+    /// The message was answered, or is left for the next start.
+    Done,
+    /// The message is tried again later.
+    Retry,
+    /// The message is tried again later, and the failure counts as something the message may have caused.
+    RetryAndBlame,
+}
+
+impl TurnScheduler {
+    /// Creates the scheduler, which runs at most `limits.turns_at_once_max` turns at a time. `random` makes up the name of the worker.
+    pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
+        let worker = TurnWorker {
+            name: hex(&random[..8]),
+            turns_max: limits.turn.history_turns_max,
+            bytes_max: limits.turn.history_bytes_max,
+            of_person_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
+        };
+        Self {
+            worker,
+            slots: Arc::new(Semaphore::new(limits.turns_at_once_max)),
+            hooks: Arc::new(Semaphore::new(limits.turns_at_once_max.div_ceil(2))),
+            suspects: Arc::new(Semaphore::new(1)),
+            turns: Mutex::new(Some(JoinSet::new())),
+            wake: Notify::new(),
+            shutdown: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn worker(&self) -> &TurnWorker {
+        &self.worker
+    }
+
+    /// A slot for a person's message that arrives now, if turns run and one is free.
+    pub(super) fn free_slot(&self) -> Option<Slot> {
+        self.slot(&[&self.slots])
+    }
+
+    /// A slot for an event of a hook that arrives now, if turns run and one is free.
+    pub(super) fn free_hook_slot(&self) -> Option<Slot> {
+        self.slot(&[&self.slots, &self.hooks])
+    }
+
+    fn slot(&self, places: &[&Arc<Semaphore>]) -> Option<Slot> {
+        let shutdown = self.shutdown.get().filter(|shutdown| !shutdown.is_cancelled())?;
+        let permits = places.iter().map(|places| permit(places));
+        Some(Slot {
+            permits: permits.collect::<Option<_>>()?,
+            shutdown: shutdown.child_token(),
+        })
+    }
+
+    /// Wakes the scheduler: somebody may find work now.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn wait_for_work(&self, cancel: &CancellationToken) {
+        tokio::select! {
+            () = self.wake.notified() => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = cancel.cancelled() => {}
+        }
+    }
+}
+
+fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(places).try_acquire_owned().ok()
+}
+
+impl Gateway {
+    /// Runs turns until `cancel`; turns that run then get a moment to reach the end of a step.
+    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        let shift = &self.scheduler;
+        let _abandoned = EndTurnsOnDrop(shift);
+        while !cancel.is_cancelled() {
+            let begun = tokio::select! {
+                begun = self.begin_work() => begun,
+                () = cancel.cancelled() => break,
+            };
+            match begun {
+                Ok(()) => break,
+                Err(error) => {
+                    error!(%error, "no work can be begun; it is tried again");
+                    shift.wait_for_work(&cancel).await;
+                }
+            }
+        }
+        let shutdown = shift.shutdown.get_or_init(|| cancel.clone());
+        while !cancel.is_cancelled() {
+            let slot = tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                slot = Arc::clone(&shift.slots).acquire_owned() => slot,
+            };
+            let Ok(slot) = slot else { break };
+            match self.claim_next(slot, shutdown).await {
+                Ok(Some((taken_up, slot))) => self.start_claimed(taken_up, slot),
+                Ok(None) => shift.wait_for_work(&cancel).await,
+                Err(error) => {
+                    error!(%error, "no work can be claimed");
+                    shift.wait_for_work(&cancel).await;
+                }
+            }
+        }
+        self.parts.repositories.stop();
+        self.shutdown.cancel();
+        // Nothing is taken up from here on, also not by a message that comes in at this moment.
+        let turns = shift.turns().take();
+        if let Some(mut turns) = turns {
+            while turns.join_next().await.is_some() {}
+        }
+        self.prerenderer.wait_idle().await;
+        self.background.close();
+        self.background.wait().await;
+        self.parts.repositories.ended().await;
+    }
+
+    /// Puts on record that this process works, and begins what the last one left. Before that no turn begins: a crash
+    /// would not be counted, and a command that nobody carries out holds up its conversation.
+    async fn begin_work(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.parts.store.begin_work().await?;
+        self.resume_commands().await
+    }
+
+    /// Gives back what this process works on: what is unfinished is taken up at the next start, and not blamed for
+    /// the end of this one.
+    pub async fn end_work(&self) {
+        if let Err(error) = self.parts.store.end_work().await {
+            warn!(%error, "the next start takes this stop for a crash");
+        }
+    }
+
+    /// Claims the conversation that has waited longest and may take a slot.
+    async fn claim_next(
+        &self,
+        slot: OwnedSemaphorePermit,
+        shutdown: &CancellationToken,
+    ) -> Result<Option<(DirectClaim, Slot)>, StoreError> {
+        let shift = &self.scheduler;
+        let (hook, suspect) = (permit(&shift.hooks), permit(&shift.suspects));
+        let claimable = Claimable {
+            hooks: hook.is_some(),
+            suspects: suspect.is_some(),
+        };
+        let Some(claimed) = self.parts.store.claim(&shift.worker, claimable).await? else {
+            return Ok(None);
+        };
+        let mut permits = vec![slot];
+        permits.extend(hook.filter(|_| claimed.is_hook));
+        permits.extend(suspect.filter(|_| claimed.is_suspect));
+        let taken_up = DirectClaim {
+            claim: claimed.claim,
+            work: None,
+        };
+        let shutdown = shutdown.child_token();
+        Ok(Some((taken_up, Slot { permits, shutdown })))
+    }
+
+    /// Begins the turn of a claimed conversation, unless the process stops: then the claim is given back with all
+    /// others.
+    pub(super) fn start_claimed(self: &Arc<Self>, DirectClaim { claim, work }: DirectClaim, slot: Slot) {
+        crash_point::before("B6");
+        let gateway = Arc::clone(self);
+        let mut turns = self.scheduler.turns();
+        let Some(turns) = turns.as_mut().filter(|_| !slot.shutdown.is_cancelled()) else {
+            return;
+        };
+        while turns.try_join_next().is_some() {}
+        turns.spawn(async move { gateway.run_claimed(claim, work, slot).await });
+    }
+
+    /// Runs the oldest waiting message of a claimed conversation, then gives the claim back.
+    async fn run_claimed(self: &Arc<Self>, claim: Claim, work: Option<Box<ClaimedWork>>, slot: Slot) {
+        let Slot { permits, shutdown } = slot;
+        // A turn that panics must neither keep its claim nor take the others with it.
+        let answering = AssertUnwindSafe(self.answer_next(claim, work, &shutdown)).catch_unwind();
+        let served = match answering.await {
+            Ok(Ok(())) => WorkOutcome::Done,
+            Ok(Err(error)) => {
+                error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
+                match error.downcast_ref() {
+                    // What a shutdown breaks is nobody's fault.
+                    _ if shutdown.is_cancelled() => WorkOutcome::Retry,
+                    Some(StoreError::Fenced) => WorkOutcome::Retry,
+                    Some(error) if error.may_pass() => WorkOutcome::Retry,
+                    Some(_) | None => WorkOutcome::RetryAndBlame,
+                }
+            }
+            Err(_) => {
+                error!(conversation.id = %claim.conversation, "a turn panicked");
+                WorkOutcome::RetryAndBlame
+            }
+        };
+        drop(permits);
+        if matches!(served, WorkOutcome::RetryAndBlame)
+            && let Err(error) = self.parts.store.blame(&claim).await
+        {
+            warn!(%error, "the failure of a turn could not be counted");
+        }
+        if !matches!(served, WorkOutcome::Done) {
+            tokio::select! {
+                () = tokio::time::sleep(RETRY_WAIT) => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+        crash_point::before("B22");
+        self.release_claim(claim, &shutdown).await;
+        crash_point::after("B22");
+        self.scheduler.wake();
+    }
+
+    /// Gives a claim back. Nobody else could answer the conversation, so this is tried until it is done; a stop of
+    /// the process gives back all claims.
+    async fn release_claim(&self, claim: Claim, shutdown: &CancellationToken) {
+        loop {
+            match self.parts.store.release(&claim).await {
+                Ok(()) | Err(StoreError::Fenced) => return,
+                Err(error) => warn!(%error, "a claim could not be given back; it is tried again"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(RETRY_WAIT) => {}
+                () = shutdown.cancelled() => return,
+            }
+        }
+    }
+
+    async fn answer_next(
+        &self,
+        claim: Claim,
+        work: Option<Box<ClaimedWork>>,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let seat = self.active_turns.register(claim.conversation);
+        let worker = self.scheduler.worker();
+        let work = match work {
+            Some(work) => *work,
+            None => match self
+                .parts
+                .store
+                .work(&claim, worker.turns_max, worker.bytes_max)
+                .await
+            {
+                Ok(Some(work)) => work,
+                Ok(None) => return Ok(()),
+                Err(error @ StoreError::Unreadable { .. }) => return self.end_unreadable(claim, error).await,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        crash_point::after("B6");
+        seat.set_message(work.inbox);
+        seat.card
+            .send_modify(|card| card.add_waiting(work.behind as usize));
+        let person = self.identity(&work.inbound).map(|identity| identity.user());
+        let turn = self.run_message_turn(ClaimedMessage { claim, work }, &seat, shutdown);
+        match person {
+            Some(person) => Box::pin(Budget::for_person(person).charge(turn)).await,
+            None => Box::pin(turn).await,
+        }
+    }
+}

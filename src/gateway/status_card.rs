@@ -1,0 +1,272 @@
+//! The content of the card of a running turn: its newest state, and no more than a few lines.
+
+use crate::agent::TurnEvent;
+use crate::model::{Button, ButtonStyle, Reply, ReplyPart, one_line};
+
+/// Lines of work the card shows; older ones are counted.
+const LINES_SHOWN_MAX: usize = 6;
+/// Characters of what a line says of a call.
+const LINE_CHARS_MAX: usize = 120;
+/// Characters of what it says of how far the call is.
+const PROGRESS_CHARS_MAX: usize = 60;
+
+/// The content of a card.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StatusCard {
+    step: u32,
+    lines: Vec<CardLine>,
+    note: Option<String>,
+    waiting: usize,
+    is_resumed: bool,
+    stop_token: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CardLine {
+    /// The id of the call it is about; empty when it is about none.
+    call: String,
+    text: String,
+    /// The progress of the call; empty until it tells.
+    progress: String,
+    state: CallState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallState {
+    Running,
+    Done,
+    Failed,
+}
+
+impl StatusCard {
+    /// The model is asked for the first time.
+    pub(super) fn set_started(&mut self) {
+        self.step = 1;
+    }
+
+    /// Puts a button on it.
+    pub(super) fn set_stop(&mut self, token: String) {
+        self.stop_token = Some(token);
+    }
+
+    /// Says that a restart cut the message short before.
+    pub(super) fn set_resumed(&mut self) {
+        self.is_resumed = true;
+    }
+
+    /// Takes in what happened.
+    pub(super) fn observe(&mut self, event: &TurnEvent) {
+        match event {
+            TurnEvent::StepStarted { step } => {
+                self.step = *step;
+                self.note = None;
+            }
+            TurnEvent::Waiting { why, wait } => {
+                self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
+            }
+            TurnEvent::Checking(progress) => {
+                self.note = Some(match progress.total {
+                    0 => "Checking the change".to_owned(),
+                    total => format!("Checking the change: {} of {total} renderings", progress.done),
+                });
+            }
+            TurnEvent::SentBack { .. } => {
+                self.note = None;
+                self.lines.push(CardLine {
+                    call: String::new(),
+                    text: "checks; the model mends what fails".to_owned(),
+                    progress: String::new(),
+                    state: CallState::Failed,
+                });
+            }
+            TurnEvent::ToolStarted {
+                call,
+                name,
+                arguments,
+            } => {
+                self.lines.push(CardLine {
+                    call: call.clone(),
+                    text: summary(name, arguments),
+                    progress: String::new(),
+                    state: CallState::Running,
+                });
+            }
+            TurnEvent::ToolProgress { call, text, .. } => {
+                if let Some(line) = self.running(call) {
+                    line.progress = on_one_line(text, PROGRESS_CHARS_MAX);
+                }
+            }
+            TurnEvent::ToolFinished { call, is_error, .. } => {
+                if let Some(line) = self.running(call) {
+                    line.state = if *is_error {
+                        CallState::Failed
+                    } else {
+                        CallState::Done
+                    };
+                    line.progress.clear();
+                }
+            }
+            TurnEvent::Text(_) => {}
+        }
+    }
+
+    fn running(&mut self, call: &str) -> Option<&mut CardLine> {
+        let mut lines = self.lines.iter_mut();
+        lines.find(|line| line.state == CallState::Running && line.call == call)
+    }
+
+    /// Notes that so many messages of this conversation waited at least when the turn was taken up.
+    pub(super) fn add_waiting(&mut self, waiting: usize) {
+        self.waiting = self.waiting.max(waiting);
+    }
+
+    /// Messages of this conversation that wait behind this turn.
+    pub(super) fn set_waiting(&mut self, waiting: usize) {
+        self.waiting = waiting;
+    }
+
+    pub(super) fn reply(&self) -> Reply {
+        let mut lines = Vec::new();
+        if self.is_resumed {
+            lines.push("I was restarted and picked this up again.".to_owned());
+        }
+        let hidden = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
+        if hidden > 0 {
+            lines.push(format!("… {hidden} earlier"));
+        }
+        for line in self.lines.iter().skip(hidden) {
+            let sign = match line.state {
+                CallState::Running => '…',
+                CallState::Done => '✓',
+                CallState::Failed => '✗',
+            };
+            let colon = if line.progress.is_empty() { "" } else { ": " };
+            lines.push(format!("{sign} {}{colon}{}", line.text, line.progress));
+        }
+        lines.extend(self.note.clone());
+        if self.waiting > 0 {
+            let plural = if self.waiting == 1 { "message" } else { "messages" };
+            lines.push(format!("{} {plural} waiting", self.waiting));
+        }
+        let heading = if self.step == 0 {
+            "Working".to_owned()
+        } else {
+            format!("Working, step {}", self.step)
+        };
+        let mut reply = Reply {
+            parts: vec![ReplyPart::Heading { text: heading }],
+        };
+        if !lines.is_empty() {
+            reply.parts.push(ReplyPart::Text {
+                text: lines.join("\n"),
+            });
+        }
+        if let Some(token) = &self.stop_token {
+            let stop = Button {
+                label: "Stop".to_owned(),
+                token: token.clone(),
+                style: ButtonStyle::Danger,
+            };
+            reply.parts.push(ReplyPart::Buttons { buttons: vec![stop] });
+        }
+        reply
+    }
+}
+
+/// `file_read environments/dev/main.jsonnet`: the name and the first argument that is a text.
+fn summary(name: &str, arguments: &str) -> String {
+    let values: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let first = ["path", "glob_pattern", "text_query", "ref"]
+        .iter()
+        .find_map(|key| values.get(key)?.as_str());
+    let text = first.map_or_else(|| name.to_owned(), |first| format!("{name} {first}"));
+    on_one_line(&text, LINE_CHARS_MAX)
+}
+
+fn on_one_line(text: &str, chars_max: usize) -> String {
+    // Backticks would open code in our own text.
+    let plain = text.replace('`', "'").replace(['\n', '\t'], " ");
+    one_line(&plain).chars().take(chars_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StatusCard;
+    use crate::agent::TurnEvent;
+    use crate::model::ReplyPart;
+
+    fn text(card: &StatusCard) -> String {
+        card.reply()
+            .parts
+            .iter()
+            .map(|part| match part {
+                ReplyPart::Heading { text } | ReplyPart::Text { text } => text.clone(),
+                _ => String::new(),
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn a_card_shows_the_newest_work_and_who_waits() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 2 });
+        for number in 0..8 {
+            let arguments = format!("{{\"path\":\"f{number}\"}}");
+            card.observe(&TurnEvent::ToolStarted {
+                call: number.to_string(),
+                name: "file_read".into(),
+                arguments,
+            });
+            let is_error = number == 6;
+            card.observe(&TurnEvent::ToolFinished {
+                call: number.to_string(),
+                name: "file_read".into(),
+                content: String::new(),
+                is_error,
+            });
+        }
+        card.set_waiting(1);
+        let expected = "Working, step 2\n… 2 earlier\n✓ file_read f2\n✓ file_read f3\n✓ file_read f4\n\
+                        ✓ file_read f5\n✗ file_read f6\n✓ file_read f7\n1 message waiting";
+        assert_eq!(text(&card), expected);
+    }
+
+    #[test]
+    fn a_card_shows_how_far_each_running_call_is_and_no_longer_than_it_runs() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        let started = |call: &str, path: &str| TurnEvent::ToolStarted {
+            call: call.to_owned(),
+            name: "jb_plan".to_owned(),
+            arguments: format!("{{\"path\":\"{path}\"}}"),
+        };
+        let is_at = |call: &str, text: &str| TurnEvent::ToolProgress {
+            call: call.to_owned(),
+            name: "jb_plan".to_owned(),
+            text: text.to_owned(),
+        };
+        card.observe(&started("1", "a"));
+        card.observe(&started("2", "b"));
+        card.observe(&is_at("2", "archive 8 of 40 MiB"));
+        card.observe(&is_at("1", "archive 4 MiB"));
+        card.observe(&is_at("2", "archive 12 of 40 MiB"));
+        let expected = "Working, step 1\n… jb_plan a: archive 4 MiB\n… jb_plan b: archive 12 of 40 MiB";
+        assert_eq!(text(&card), expected);
+        card.observe(&TurnEvent::ToolFinished {
+            call: "2".to_owned(),
+            name: "jb_plan".to_owned(),
+            content: String::new(),
+            is_error: false,
+        });
+        // What comes late, or of a call nobody knows, changes nothing.
+        card.observe(&is_at("2", "archive 16 of 40 MiB"));
+        card.observe(&is_at("3", "archive 16 of 40 MiB"));
+        card.observe(&is_at("1", &format!("`code`\n{}", "x".repeat(100))));
+        let expected = format!(
+            "Working, step 1\n… jb_plan a: 'code' {}\n✓ jb_plan b",
+            "x".repeat(53)
+        );
+        assert_eq!(text(&card), expected);
+    }
+}

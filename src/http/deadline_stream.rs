@@ -1,0 +1,142 @@
+//! A socket that must make progress. Reading headers, waiting for the next request and taking an
+//! answer each have a deadline; hyper's own header timer cannot tell the first two apart.
+
+use super::bounds::ListenerBounds;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+/// The phase that a connection waits in. Shared by the socket and the handler of the same connection.
+pub(super) struct Phase(AtomicU8);
+
+const HEADERS: u8 = 0;
+const SERVING: u8 = 1;
+const IDLE: u8 = 2;
+
+impl Phase {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicU8::new(HEADERS)))
+    }
+
+    /// Enters the phase after the headers; the handler has its own deadlines.
+    pub(super) fn serving(&self) {
+        self.0.store(SERVING, Ordering::Relaxed);
+    }
+
+    /// Enters the phase after the answer is made; it has to be taken, and then the next request has to begin.
+    pub(super) fn idle(&self) {
+        self.0.store(IDLE, Ordering::Relaxed);
+    }
+}
+
+/// A socket with deadlines. A missed one is an [`io::ErrorKind::TimedOut`], which ends the connection.
+pub(super) struct DeadlineStream {
+    stream: TcpStream,
+    phase: Arc<Phase>,
+    header_time_max: Duration,
+    idle_time_max: Duration,
+    watched: u8,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl DeadlineStream {
+    /// Starts the header deadline of the first request: it counts from accept.
+    pub(super) fn new(stream: TcpStream, phase: Arc<Phase>, bounds: &ListenerBounds) -> Self {
+        Self {
+            stream,
+            phase,
+            header_time_max: bounds.header_time_max,
+            idle_time_max: bounds.idle_time_max,
+            watched: HEADERS,
+            deadline: Box::pin(tokio::time::sleep(bounds.header_time_max)),
+        }
+    }
+
+    /// Returns true if the current wait took too long; registers for the wake-up if not.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> bool {
+        let phase = self.phase.0.load(Ordering::Relaxed);
+        if phase != self.watched {
+            self.watched = phase;
+            let time_max = if phase == HEADERS {
+                self.header_time_max
+            } else {
+                self.idle_time_max
+            };
+            self.deadline.as_mut().reset(Instant::now() + time_max);
+        }
+        phase != SERVING && self.deadline.as_mut().poll(cx).is_ready()
+    }
+
+    /// Keeps waiting, unless the deadline has passed.
+    fn wait<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if self.poll_deadline(cx) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncRead for DeadlineStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let paced = self.get_mut();
+        if paced.phase.0.load(Ordering::Relaxed) != SERVING && paced.poll_deadline(cx) {
+            // Checked before reading too: a sender that drips bytes is always readable.
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let before = buf.filled().len();
+        match Pin::new(&mut paced.stream).poll_read(cx, buf) {
+            Poll::Pending => paced.wait(cx),
+            Poll::Ready(done) => {
+                let began = buf.filled().len() > before;
+                // The next request begins with its first byte, and so does its header deadline.
+                if began && paced.phase.0.load(Ordering::Relaxed) == IDLE {
+                    paced.phase.0.store(HEADERS, Ordering::Relaxed);
+                    let _on_time = paced.poll_deadline(cx);
+                }
+                Poll::Ready(done)
+            }
+        }
+    }
+}
+
+impl AsyncWrite for DeadlineStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let paced = self.get_mut();
+        match Pin::new(&mut paced.stream).poll_write(cx, buf) {
+            Poll::Pending => paced.wait(cx),
+            Poll::Ready(done) => Poll::Ready(done),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let paced = self.get_mut();
+        match Pin::new(&mut paced.stream).poll_write_vectored(cx, bufs) {
+            Poll::Pending => paced.wait(cx),
+            Poll::Ready(done) => Poll::Ready(done),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let paced = self.get_mut();
+        ready!(Pin::new(&mut paced.stream).poll_flush(cx))?;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

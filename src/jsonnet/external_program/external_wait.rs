@@ -1,0 +1,67 @@
+//! The time an evaluation spends outside of its jail, waiting for a program that is not ours. It has a
+//! bound of its own and does not count as the evaluation's.
+
+use crate::jsonnet::budget::Tenant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time that one evaluation waits for external programs, and the signal that nobody waits for it any more.
+#[derive(Debug)]
+pub(in crate::jsonnet) struct ExternalWait {
+    tenant: Tenant,
+    stopped: AtomicBool,
+    spent: Mutex<ElapsedTime>,
+}
+
+#[derive(Debug, Default)]
+struct ElapsedTime {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl ExternalWait {
+    /// Creates the state of an evaluation on behalf of `tenant`, which has waited for nothing yet.
+    pub(in crate::jsonnet) fn new(whose: Tenant) -> Self {
+        Self {
+            tenant: whose,
+            stopped: AtomicBool::new(false),
+            spent: Mutex::default(),
+        }
+    }
+
+    /// Returns the key the evaluation is counted for.
+    pub(super) fn tenant(&self) -> Tenant {
+        self.tenant
+    }
+
+    /// Runs what is waited for, and counts how long it takes.
+    pub(super) fn while_running<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.spent().since = Some(Instant::now());
+        let result = run();
+        let mut spent = self.spent();
+        if let Some(since) = spent.since.take() {
+            spent.before += since.elapsed();
+        }
+        result
+    }
+
+    /// Returns the time waited so far.
+    pub(in crate::jsonnet) fn total(&self) -> Duration {
+        let spent = self.spent();
+        spent.before + spent.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Marks the evaluation as one that nobody waits for any more.
+    pub(in crate::jsonnet) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn spent(&self) -> MutexGuard<'_, ElapsedTime> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

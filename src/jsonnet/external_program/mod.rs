@@ -1,0 +1,282 @@
+//! Programs that are not ours, helm and kustomize, for `std.native('helmTemplate')` and
+//! `std.native('kustomizeBuild')`. A call travels like an import: the jailed evaluation asks, and this
+//! side answers, from the tree. Each run is an external program run of the sandbox on copies of the files it is about.
+//! What came of it is kept by everything it was made from, so both engines, and both sides of a
+//! comparison, are told the same.
+
+mod call;
+mod copies;
+mod output_cache;
+mod external_wait;
+
+pub(super) use call::{CallRefusal, HelmTemplate, ProgramCall};
+pub use copies::{Copies, CopySource, chart};
+pub(super) use external_wait::ExternalWait;
+
+use super::budget::{Budget, Tenant as Whose};
+use super::fair_slots::{FairSlots, Urgency};
+use crate::config::ProgramSettings;
+use crate::sandbox::{CommandError, CommandOutput, ProgramPath, SandboxedCommand, Scratch, ScratchError};
+use crate::spool::Spool;
+use output_cache::{OutputCache, OutputKey};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Runs at the same time; more take turns by person.
+const RUNS_MAX: usize = 2;
+/// Bytes of a file that a run may write, where it may write any.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Characters of what a program says that went wrong.
+const ERRORS_CHARS_MAX: usize = 4_000;
+
+/// The programs an operator named.
+#[derive(Debug)]
+pub struct ExternalPrograms {
+    launcher: ProgramPath,
+    settings: ProgramSettings,
+    slots: FairSlots,
+    cache: Mutex<OutputCache>,
+}
+
+/// The permission of a run to write in the directory of its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyAccess {
+    /// Read only.
+    ReadOnly,
+    /// Files may be written there.
+    ReadWrite,
+}
+
+/// One run on copies.
+#[derive(Debug)]
+pub struct ProgramRun<'a> {
+    /// The arguments of the program. Its working directory is that of the copies.
+    pub arguments: Vec<String>,
+    /// The standard input.
+    pub input: &'a [u8],
+    /// The files it sees.
+    pub copies: &'a Copies,
+    /// The access to the copies.
+    pub access: CopyAccess,
+    /// The time limit of the run.
+    pub time_max: Duration,
+}
+
+/// The reason why a program has no output.
+#[derive(Debug, thiserror::Error)]
+pub enum ExternalProgramError {
+    /// The operator has not named it.
+    #[error("{0} is not enabled here; an operator names the program with `[{0}] program`")]
+    Off(&'static str),
+    /// The run failed or did not end by itself.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The scratch directory cannot be used.
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+impl ExternalPrograms {
+    /// The programs of a configuration. `launcher` is started to become them: this one.
+    pub fn new(launcher: ProgramPath, settings: &ProgramSettings) -> Self {
+        Self {
+            launcher,
+            settings: settings.clone(),
+            slots: FairSlots::new(RUNS_MAX),
+            cache: Mutex::default(),
+        }
+    }
+
+    /// The place of large values that wait to be read.
+    pub(super) fn spool(&self) -> Spool {
+        Spool::in_directory(&self.settings.scratch)
+    }
+
+    /// Returns true if charts can be rendered: the operator has named a helm.
+    pub fn has_helm(&self) -> bool {
+        self.settings.helm.is_some()
+    }
+
+    /// Returns the time limit of one call of a tool.
+    pub fn time_max(&self) -> Duration {
+        self.settings.time_max
+    }
+
+    /// Runs helm for whoever the work of this thread is charged to. Blocks; `stopped` is asked all the time.
+    pub fn helm(
+        &self,
+        order: ProgramRun<'_>,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(CommandOutput, Scratch), ExternalProgramError> {
+        let program = self
+            .settings
+            .helm
+            .as_ref()
+            .ok_or(ExternalProgramError::Off("helm"))?;
+        self.run(program, order, Budget::current().tenant(), stopped)
+    }
+
+    /// Answers what an evaluation asks for.
+    pub(super) fn answer(
+        &self,
+        call: &ProgramCall,
+        source: &mut dyn CopySource,
+        outside: &ExternalWait,
+    ) -> Result<String, CallRefusal> {
+        let (name, program) = match call {
+            ProgramCall::Helm(_) => ("helm", &self.settings.helm),
+            ProgramCall::Kustomize { .. } => ("kustomize", &self.settings.kustomize),
+        };
+        let program = program.as_ref().ok_or(CallRefusal::Off)?;
+        let arguments = call.arguments(call.directory())?;
+        let copies = match call {
+            ProgramCall::Helm(_) => copies::chart(source, call.directory()),
+            ProgramCall::Kustomize { .. } => copies::kustomization(source, call.directory()),
+        };
+        let copies = copies.map_err(CallRefusal::Said)?;
+        let key = OutputKey::new(program, &arguments, call.input(), &copies);
+        if let Some(output) = self.lock_cache().get(&key) {
+            return Ok(output);
+        }
+        let time_max = self.settings.time_max.saturating_sub(outside.total());
+        if time_max.is_zero() {
+            let seconds = self.settings.time_max.as_secs();
+            let why = format_args!("all calls of helm and kustomize together took more than {seconds} s");
+            return Err(CallRefusal::from_reason(why));
+        }
+        let order = ProgramRun {
+            arguments,
+            input: call.input(),
+            copies: &copies,
+            access: CopyAccess::ReadOnly,
+            time_max,
+        };
+        let ran =
+            outside.while_running(|| self.run(program, order, outside.tenant(), &|| outside.is_stopped()));
+        let (ran, scratch) =
+            ran.map_err(|error| CallRefusal::from_reason(format_args!("{name}: {error}")))?;
+        if !ran.succeeded {
+            return Err(CallRefusal::Said(error_output(&ran, &scratch)));
+        }
+        let output = String::from_utf8(ran.output);
+        let output =
+            output.map_err(|_| CallRefusal::from_reason(format_args!("{name} wrote what is not UTF-8")))?;
+        self.lock_cache().insert(key, &output);
+        Ok(output)
+    }
+
+    fn run(
+        &self,
+        program: &Path,
+        order: ProgramRun<'_>,
+        whose: Whose,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(CommandOutput, Scratch), ExternalProgramError> {
+        let place = self.slots.wait(whose, Urgency::Single, &|| stopped());
+        let _place = place.ok_or(CommandError::Stopped)?;
+        let scratch = Scratch::new(&self.settings.scratch)?;
+        for (path, content) in order.copies {
+            scratch.put(path, content)?;
+        }
+        let errand = SandboxedCommand {
+            program: program.to_owned(),
+            arguments: order.arguments,
+            environment: environment(&scratch.home(), self.settings.memory_bytes_max),
+            input: order.input.to_vec(),
+            time_max: order.time_max,
+            memory_bytes_max: self.settings.memory_bytes_max,
+            output_bytes_max: self.settings.output_bytes_max,
+            file_bytes_max: match order.access {
+                CopyAccess::ReadOnly => 0,
+                CopyAccess::ReadWrite => FILE_BYTES_MAX,
+            },
+        };
+        let ran = errand.run(&self.launcher, &scratch, stopped)?;
+        Ok((ran, scratch))
+    }
+
+    fn lock_cache(&self) -> std::sync::MutexGuard<'_, OutputCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the error output of a program, with the paths of the repository in place of those of the copies.
+pub fn error_output(ran: &CommandOutput, scratch: &Scratch) -> String {
+    let files = format!("{}/", scratch.files().display());
+    let errors = ran.errors.replace(&files, "").replace(" ./", " ");
+    let errors = errors.trim();
+    match errors.char_indices().nth(ERRORS_CHARS_MAX) {
+        None => errors.to_owned(),
+        Some((at, _)) => format!("{}…", errors.get(..at).unwrap_or_default()),
+    }
+}
+
+/// Returns the whole environment of a program: places that are empty, so that there are no settings, no plugins and no credentials, and its
+/// bound of memory.
+fn environment(home: &Path, memory_bytes_max: u64) -> Vec<(String, String)> {
+    let place = |name: &str| -> PathBuf { home.join(name) };
+    let places = [
+        ("HOME", home.to_owned()),
+        ("TMPDIR", home.to_owned()),
+        ("HELM_CACHE_HOME", place("cache")),
+        ("HELM_CONFIG_HOME", place("config")),
+        ("HELM_DATA_HOME", place("data")),
+        ("HELM_PLUGINS", place("plugins")),
+        ("KUBECONFIG", place("kubeconfig")),
+        ("KUSTOMIZE_PLUGIN_HOME", place("plugins")),
+    ];
+    let mut environment: Vec<(String, String)> = places
+        .into_iter()
+        .map(|(name, place)| (name.to_owned(), place.to_string_lossy().into_owned()))
+        .collect();
+    // A program written in Go collects its garbage before it comes to the bound.
+    let memory = memory_bytes_max / 4 * 3;
+    environment.push(("GOMEMLIMIT".to_owned(), memory.to_string()));
+    environment
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{
+        Budget, CommandError, Copies, CopyAccess, ExternalProgramError, ExternalPrograms, ProgramRun, Urgency,
+    };
+    use crate::config::SandboxSettings;
+    use crate::model::UserId;
+    use crate::sandbox::ProgramPath;
+    use std::time::Duration;
+
+    /// T48: helm and kustomize of one person hold up nobody else.
+    #[test]
+    fn program_runs_take_turns_between_people() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut settings = SandboxSettings::default().programs;
+        settings.helm = Some("/nonexistent/helm".into());
+        // A run that has its place ends here: nothing can be made below a file.
+        settings.scratch = file.path().join("scratch");
+        let programs = ExternalPrograms::new(ProgramPath::current(), &settings);
+        let copies = Copies::new();
+        let run = |person: i64| {
+            let order = ProgramRun {
+                arguments: Vec::new(),
+                input: &[],
+                copies: &copies,
+                access: CopyAccess::ReadOnly,
+                time_max: Duration::from_secs(1),
+            };
+            let budget = Budget::for_person(UserId(person));
+            budget.charge_blocking(|| programs.helm(order, &|| true).unwrap_err())
+        };
+        assert!(matches!(run(1), ExternalProgramError::Scratch(_)));
+        let alice = Budget::for_person(UserId(1)).tenant();
+        let place = || programs.slots.wait(alice, Urgency::Single, &|| true).unwrap();
+        let _all = [place(), place()];
+        assert!(matches!(
+            run(1),
+            ExternalProgramError::Command(CommandError::Stopped)
+        ));
+        assert!(matches!(run(2), ExternalProgramError::Scratch(_)));
+    }
+}

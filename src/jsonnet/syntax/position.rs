@@ -1,0 +1,96 @@
+//! Places in a source: bytes inside, lines and columns for people.
+
+use std::fmt;
+
+/// A range of bytes of the source; the end is not part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The first byte.
+    pub start: u32,
+    /// The byte after the last one.
+    pub end: u32,
+}
+
+impl Span {
+    /// Returns the span from the start of one to the end of another.
+    pub fn to(self, other: Span) -> Span {
+        Span {
+            start: self.start,
+            end: other.end,
+        }
+    }
+}
+
+/// A line and a column, both counted from one; columns count bytes, as go-jsonnet counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct LineColumn {
+    /// The line, from one.
+    pub line: u32,
+    /// The byte in the line, from one.
+    pub column: u32,
+}
+
+/// A range from one place to another, the end not included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct SourceRange {
+    /// The first place.
+    pub begin: LineColumn,
+    /// The place after the last one.
+    pub end: LineColumn,
+}
+
+impl fmt::Display for LineColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl fmt::Display for SourceRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (begin, end) = (self.begin, self.end);
+        if begin.line != end.line {
+            return write!(f, "({begin})-({end})");
+        }
+        if begin.column == end.column {
+            return write!(f, "{begin}");
+        }
+        write!(f, "{begin}-{}", end.column)
+    }
+}
+
+/// The start of each line of a source, to turn bytes into places.
+#[derive(Debug)]
+pub struct LineIndex {
+    starts: Vec<u32>,
+}
+
+impl LineIndex {
+    /// Finds the lines of a source.
+    pub fn new(text: &str) -> Self {
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1));
+        Self { starts }
+    }
+
+    /// The line and column of a byte.
+    pub fn line_column(&self, at: u32) -> LineColumn {
+        let line = self.starts.partition_point(|start| *start <= at);
+        let start = line
+            .checked_sub(1)
+            .and_then(|index| self.starts.get(index))
+            .copied()
+            .unwrap_or(0);
+        LineColumn {
+            line: line as u32,
+            column: at - start + 1,
+        }
+    }
+
+    /// The places of a span.
+    pub fn range(&self, span: Span) -> SourceRange {
+        SourceRange {
+            begin: self.line_column(span.start),
+            end: self.line_column(span.end),
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Evaluations as the parent sees them: a task goes in, imports are answered, a value comes out.
+//! Blocks; whoever calls it can end it at any time by killing the sandbox worker.
+
+use super::canonical::ValueLimits;
+use super::contract::{CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation};
+use super::external_program::{ExternalPrograms, ExternalWait, ProgramCall};
+use super::import::{ImportTracker, ResolvedImport};
+use super::memo::EvaluationMemo;
+use super::message::{
+    CROSS_CHECK, CrossCheckMessage, DEPENDS_ON_TASK, EngineFailure, Engines, EvalTask, FAILED, FAILING, FILE,
+    IMPORT, ImportRequest, NO_FILE, NO_OUTPUT, OUTPUT, RUN, SAME_FILE, TASK, TASK_DEPENDENT, VALUE,
+};
+use super::sent_files::SentFiles;
+use super::syntax;
+use crate::model::RepoPath;
+use crate::sandbox::{ExitReport, Killer, LayerName, SandboxError, SandboxWorker};
+use crate::spool;
+use crate::workspace::{DeniedFiles, Tree};
+use bytes::Bytes;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Depth of calls when nobody says otherwise.
+const STACK_DEFAULT: u32 = 500;
+/// Bytes of a message that is not a value; the values of a chart have at most a MiB before they are quoted.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// The signal for too much processor time.
+const SIGXCPU: i32 = 24;
+
+/// The end of a conversation with a sandbox worker.
+pub(super) enum SessionOutcome {
+    /// Ended with an answer, or with a failure that has its reason. The sandbox worker can be given another task, unless it took too much
+    /// of the machine or broke the protocol.
+    Finished(Result<Evaluation, EvalError>, Option<WorkerSession>),
+    /// The sandbox worker died. There may be a value already; then only the cross-check is missing. Or it is known why there is
+    /// none.
+    Died {
+        value: Option<Evaluation>,
+        failed: Option<EvalError>,
+        exit_report: ExitReport,
+    },
+    /// The sandbox worker ended before it was given anything. Another one may do better.
+    NotStarted(String),
+}
+
+/// The terms of every conversation with a sandbox worker: limits, forbidden paths, layers, programs and caches.
+#[derive(Clone, Debug)]
+pub(super) struct SessionOptions {
+    pub(super) limits: EvalLimits,
+    pub(super) denied: Arc<DeniedFiles>,
+    pub(super) required: Arc<[LayerName]>,
+    pub(super) programs: Arc<ExternalPrograms>,
+    pub(super) memo: Arc<EvaluationMemo>,
+}
+
+/// A sandbox worker, and what it has been told. It serves the requests of one batch on one tree.
+#[derive(Debug)]
+pub(super) struct WorkerSession {
+    worker: SandboxWorker,
+    sent_files: SentFiles,
+    tree: Arc<dyn Tree>,
+    tasks: usize,
+}
+
+impl WorkerSession {
+    pub(super) fn new(inmate: SandboxWorker, tree: Arc<dyn Tree>) -> Self {
+        Self {
+            worker: inmate,
+            sent_files: SentFiles::default(),
+            tree,
+            tasks: 0,
+        }
+    }
+
+    /// Returns a handle that ends the worker from elsewhere.
+    pub(super) fn killer(&self) -> Killer {
+        self.worker.killer()
+    }
+
+    /// Returns true if it may serve a request: its tree must be the same one.
+    pub(super) fn fits(&self, request: &EvalRequest) -> bool {
+        Arc::ptr_eq(&self.tree, &request.tree)
+    }
+
+    /// Evaluates one request by these engines. `first_done` is told when the first of both has answered;
+    /// `shares` is true when the request is one of several; `external_wait` is what it waits for meanwhile.
+    pub(super) fn evaluate(
+        mut self,
+        request: &EvalRequest,
+        engines: Engines,
+        terms: &SessionOptions,
+        shares: bool,
+        first_done: oneshot::Sender<()>,
+        outside: &ExternalWait,
+    ) -> SessionOutcome {
+        if self.tasks == 0 {
+            match self.worker.require(&terms.required) {
+                Ok(()) => {}
+                Err(SandboxError::NotStarted(why)) => return SessionOutcome::NotStarted(why),
+                Err(error @ SandboxError::MissingLayers(_)) => {
+                    return SessionOutcome::Finished(Err(EvalError::Sandbox(error.to_string())), None);
+                }
+            }
+        }
+        self.tasks += 1;
+        let limits = &terms.limits;
+        let mut talk = TaskExchange {
+            worker: &mut self.worker,
+            imports: ImportTracker::new(
+                request.tree.as_ref(),
+                &request.jpath,
+                limits,
+                &terms.denied,
+                &mut self.sent_files,
+            ),
+            limits,
+            programs: &terms.programs,
+            external_wait: outside,
+            ran_program: false,
+            refused: None,
+            failed: None,
+        };
+        let json = match talk.first(request, engines, shares) {
+            Ok(json) => json,
+            Err(stop) => {
+                let failed = talk.failed.take();
+                return self.stopped(stop, None, failed, limits);
+            }
+        };
+        // Nobody listens when the caller has gone.
+        let _gone = first_done.send(());
+        let opinion = talk.second(engines);
+        let is_settled = !talk.ran_program && engines == Engines::First;
+        let evaluated = Evaluation {
+            json,
+            imports: talk.imports.into_list(),
+            cross_check: CrossCheckResult::NotRun,
+        };
+        if is_settled {
+            terms.memo.insert(request, &evaluated);
+        }
+        match opinion {
+            Ok(cross_check) => {
+                let evaluated = Evaluation {
+                    cross_check,
+                    ..evaluated
+                };
+                SessionOutcome::Finished(Ok(evaluated), self.into_reusable(limits))
+            }
+            Err(stop) => self.stopped(stop, Some(evaluated), None, limits),
+        }
+    }
+
+    fn stopped(
+        self,
+        stop: ExchangeEnd,
+        value: Option<Evaluation>,
+        failed: Option<EvalError>,
+        limits: &EvalLimits,
+    ) -> SessionOutcome {
+        let (error, dialogue) = match stop {
+            ExchangeEnd::Reported(error) => (error, self.into_reusable(limits)),
+            ExchangeEnd::Broken(error) => (error, None),
+            ExchangeEnd::Disconnected => {
+                let post_mortem = self.worker.into_exit_report();
+                return SessionOutcome::Died {
+                    value,
+                    failed,
+                    exit_report: post_mortem,
+                };
+            }
+        };
+        let result = match value {
+            None => Err(error),
+            Some(evaluated) => Ok(Evaluation {
+                cross_check: CrossCheckResult::Failed(Box::new(error)),
+                ..evaluated
+            }),
+        };
+        SessionOutcome::Finished(result, dialogue)
+    }
+
+    /// Returns the dialogue itself, unless it has grown too large to go on.
+    fn into_reusable(self, limits: &EvalLimits) -> Option<Self> {
+        let bytes = self.worker.resident_bytes()?;
+        (bytes < limits.recycle_bytes).then_some(self)
+    }
+}
+
+struct TaskExchange<'a> {
+    worker: &'a mut SandboxWorker,
+    imports: ImportTracker<'a>,
+    limits: &'a EvalLimits,
+    programs: &'a ExternalPrograms,
+    external_wait: &'a ExternalWait,
+    /// True if the value depends on more than its imports.
+    ran_program: bool,
+    /// The reason why the last import was refused.
+    refused: Option<EvalError>,
+    /// The reason why there will be no value, while its place is looked for.
+    failed: Option<EvalError>,
+}
+
+/// The reason why the conversation does not go on.
+enum ExchangeEnd {
+    /// The sandbox worker says so, and waits for the next task.
+    Reported(EvalError),
+    /// The sandbox worker does not do what it should.
+    Broken(EvalError),
+    /// The other side is gone.
+    Disconnected,
+}
+
+impl TaskExchange<'_> {
+    /// Sends the task, serves what the worker asks for, and returns the value.
+    fn first(&mut self, request: &EvalRequest, engines: Engines, shares: bool) -> Result<Bytes, ExchangeEnd> {
+        let task = self
+            .task(request, engines, shares)
+            .map_err(ExchangeEnd::Reported)?;
+        let task = serde_json::to_vec(&task).map_err(|error| broken(&error))?;
+        self.worker
+            .send(TASK, &[&task])
+            .map_err(|_| ExchangeEnd::Disconnected)?;
+        let answer = self.answer(VALUE)?;
+        let spool = self.programs.spool();
+        if !spool.has_room(answer.len()) {
+            let bytes = spool::BYTES_MAX;
+            return Err(ExchangeEnd::Reported(EvalError::SpoolFull { bytes }));
+        }
+        Ok(spool.keep(answer))
+    }
+
+    /// Returns the answer of the second engine about the value, if it is asked in the same process.
+    fn second(&mut self, engines: Engines) -> Result<CrossCheckResult, ExchangeEnd> {
+        match engines {
+            Engines::First | Engines::Second => Ok(CrossCheckResult::NotRun),
+            Engines::Both => self.read_cross_check(),
+        }
+    }
+
+    fn read_cross_check(&mut self) -> Result<CrossCheckResult, ExchangeEnd> {
+        let answer = self.answer(CROSS_CHECK)?;
+        let opinion: CrossCheckMessage = serde_json::from_slice(&answer).map_err(|error| broken(&error))?;
+        Ok(match opinion {
+            CrossCheckMessage::Agrees => CrossCheckResult::Agrees,
+            CrossCheckMessage::Differs {
+                path,
+                first,
+                second,
+                known,
+            } => CrossCheckResult::Differs {
+                path,
+                first,
+                second,
+                known,
+            },
+            CrossCheckMessage::Failed(failure) => {
+                CrossCheckResult::Failed(Box::new(failure.into_error(self.limits, self.refused.take())))
+            }
+        })
+    }
+
+    /// Answers imports until the sandbox worker says what is waited for.
+    fn answer(&mut self, wanted: u8) -> Result<Vec<u8>, ExchangeEnd> {
+        let bytes_max = self.limits.output_bytes_max.max(MESSAGE_BYTES_MAX);
+        loop {
+            let frame = self
+                .worker
+                .receive(bytes_max)
+                .map_err(|error| match error.kind() {
+                    ErrorKind::InvalidData => ExchangeEnd::Broken(EvalError::Output {
+                        bytes: self.limits.output_bytes_max as u64,
+                    }),
+                    _ => ExchangeEnd::Disconnected,
+                })?;
+            match frame.tag {
+                IMPORT => {
+                    let ask: ImportRequest =
+                        serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
+                    self.import(&ask)?;
+                }
+                RUN => {
+                    let call: ProgramCall =
+                        serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
+                    self.run(&call)?;
+                }
+                DEPENDS_ON_TASK => {
+                    let file = String::from_utf8_lossy(&frame.content);
+                    let own = self.imports.mark_task_dependent(&file);
+                    self.send_task_dependent(&own)?;
+                }
+                FAILED => {
+                    let failure: EngineFailure =
+                        serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
+                    return Err(ExchangeEnd::Reported(
+                        failure.into_error(self.limits, self.refused.take()),
+                    ));
+                }
+                FAILING => {
+                    let failure: EngineFailure =
+                        serde_json::from_slice(&frame.content).map_err(|error| broken(&error))?;
+                    self.failed = Some(failure.into_error(self.limits, self.refused.clone()));
+                }
+                tag if tag == wanted => return Ok(frame.content),
+                tag => return Err(broken(&format!("an unexpected message {tag}"))),
+            }
+        }
+    }
+
+    fn import(&mut self, ask: &ImportRequest) -> Result<(), ExchangeEnd> {
+        let answer = match self.imports.find(ask) {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.refused = Some(error);
+                return self
+                    .worker
+                    .send(NO_FILE, &[])
+                    .map_err(|_| ExchangeEnd::Disconnected);
+            }
+        };
+        if !answer.task_dependent.is_empty() {
+            self.send_task_dependent(&answer.task_dependent)?;
+        }
+        let said = match answer.resolved {
+            ResolvedImport::New(path, content) => {
+                let path = path.as_str().as_bytes();
+                // A path has at most 4,096 bytes.
+                let length = u16::try_from(path.len()).unwrap_or(u16::MAX).to_be_bytes();
+                self.worker.send(FILE, &[&length, path, &content])
+            }
+            ResolvedImport::AlreadySent(path) => self.worker.send(SAME_FILE, &[path.as_str().as_bytes()]),
+        };
+        said.map_err(|_| ExchangeEnd::Disconnected)
+    }
+
+    fn run(&mut self, call: &ProgramCall) -> Result<(), ExchangeEnd> {
+        self.ran_program = true;
+        let said = match self.programs.answer(call, &mut self.imports, self.external_wait) {
+            Ok(output) => self.worker.send(OUTPUT, &[output.as_bytes()]),
+            Err(refusal) => {
+                let refusal = serde_json::to_vec(&refusal).map_err(|error| broken(&error))?;
+                self.worker.send(NO_OUTPUT, &[&refusal])
+            }
+        };
+        said.map_err(|_| ExchangeEnd::Disconnected)
+    }
+
+    fn send_task_dependent(&mut self, own: &[String]) -> Result<(), ExchangeEnd> {
+        let own = serde_json::to_vec(own).map_err(|error| broken(&error))?;
+        self.worker
+            .send(TASK_DEPENDENT, &[&own])
+            .map_err(|_| ExchangeEnd::Disconnected)
+    }
+
+    fn task(&mut self, request: &EvalRequest, engines: Engines, shares: bool) -> Result<EvalTask, EvalError> {
+        let (name, text) = match &request.entry {
+            EntryPoint::Snippet { name, text } => (name, text.clone()),
+            EntryPoint::File(path) => (path, text_of(path, &self.imports.program(path)?)?),
+        };
+        let max_stack = match request.max_stack {
+            0 => STACK_DEFAULT,
+            depth => depth,
+        };
+        Ok(EvalTask {
+            name: name.to_string(),
+            text,
+            ext_code: request.ext_code.clone(),
+            tla_code: request.tla_code.clone(),
+            max_stack: max_stack as usize,
+            bounds: ValueLimits {
+                bytes_max: self.limits.output_bytes_max,
+                values_max: self.limits.values_max,
+                objects_max: self.limits.objects_max,
+            },
+            nesting_max: self.limits.nesting_max,
+            depth_max: syntax::depth_for_stack(self.limits.stack_bytes_max),
+            engines,
+            shares,
+        })
+    }
+}
+
+fn text_of(path: &RepoPath, content: &Bytes) -> Result<String, EvalError> {
+    match String::from_utf8(content.to_vec()) {
+        Ok(text) => Ok(text),
+        Err(_) => Err(EvalError::ImportFailed {
+            path: path.to_string(),
+            importer: String::new(),
+            why: "not UTF-8".to_owned(),
+            trace: Vec::new(),
+        }),
+    }
+}
+
+fn broken(error: &dyn std::fmt::Display) -> ExchangeEnd {
+    ExchangeEnd::Broken(EvalError::Sandbox(error.to_string()))
+}
+
+/// Returns the error for a sandbox worker that ended by itself, from its exit report.
+pub(super) fn error_from_exit(
+    post_mortem: &ExitReport,
+    entry: &EntryPoint,
+    limits: &EvalLimits,
+) -> EvalError {
+    let name = match entry {
+        EntryPoint::File(path) | EntryPoint::Snippet { name: path, .. } => path.to_string(),
+    };
+    // The standard library says these words, and then ends the process.
+    let said = |words: &str| post_mortem.stderr.contains(words);
+    if said("memory allocation of") {
+        return EvalError::Memory {
+            bytes: limits.memory_bytes_max,
+        };
+    }
+    if said("has overflowed its stack") {
+        return EvalError::Stack(name);
+    }
+    match post_mortem.signal {
+        Some(SIGXCPU) => EvalError::Time {
+            seconds: limits.time_max.as_secs(),
+        },
+        signal => EvalError::Crashed {
+            signal: signal.unwrap_or(0),
+            entry: name,
+        },
+    }
+}

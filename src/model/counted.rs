@@ -1,6 +1,0 @@
-//! Numbers of things in words, in the singular or the plural.
-
-/// `1 line`, `2 lines`.
-pub fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}

@@ -1,0 +1,127 @@
+//! Turns as they are sent: what they take in a request, and a turn of which a part is left out.
+
+use super::{Assistant, ContentBlock, Step, ToolCall, ToolResult, Turn};
+
+/// Bytes that a message takes beside its words, whatever the wire.
+const MESSAGE_BYTES: usize = 96;
+/// Bytes that a call takes beside its name, its id and its arguments, and its result beside its content and its id.
+const CALL_BYTES: usize = 112;
+/// Bytes of an id of ours, where the provider's own is not sent.
+const ID_BYTES: usize = 40;
+
+/// Bytes of a text that are counted together.
+const CHUNK_BYTES: usize = 32;
+
+/// Bytes of a text inside a JSON string. Every request asks it of all its words, so there is no branch in it.
+pub fn json_bytes(text: &str) -> usize {
+    let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK_BYTES>();
+    let chunks = chunks.iter().map(|chunk| escape_bytes(chunk));
+    text.len() + chunks.sum::<usize>() + escape_bytes(rest)
+}
+
+/// The bytes that escapes add to at most [`CHUNK_BYTES`] bytes.
+fn escape_bytes(bytes: &[u8]) -> usize {
+    let added = |byte: &u8| {
+        let is_control = u8::from(*byte < 0x20);
+        let is_short = matches!(byte, b'\n' | b'\r' | b'\t' | 0x08 | 0x0c);
+        let is_quoted = matches!(byte, b'"' | b'\\');
+        5 * is_control - 4 * u8::from(is_short) + u8::from(is_quoted)
+    };
+    usize::from(bytes.iter().map(added).sum::<u8>())
+}
+
+/// Bytes that the result of a call takes in a request.
+pub fn result_bytes(result: &ToolResult) -> usize {
+    CALL_BYTES + result.call.len().max(ID_BYTES) + json_bytes(&result.content)
+}
+
+impl Assistant {
+    /// Bytes that it takes in a request, at most: the canonical view or the provider's own, whatever is longer.
+    fn sent_bytes(&self) -> usize {
+        let call = |call: &ToolCall| {
+            CALL_BYTES + call.id.len().max(ID_BYTES) + json_bytes(&call.name) + json_bytes(&call.arguments)
+        };
+        let block = |block: &ContentBlock| match block {
+            ContentBlock::Text { text } => MESSAGE_BYTES + json_bytes(text),
+            ContentBlock::Call(of) => call(of),
+        };
+        let canonical: usize = self.blocks.iter().map(block).sum();
+        let raw = self.raw.as_ref().map_or(0, |raw| {
+            let blocks = raw.blocks.iter();
+            blocks.map(|block| block.get().len() + 1).sum()
+        });
+        MESSAGE_BYTES + canonical.max(raw)
+    }
+}
+
+impl Step {
+    /// Bytes that it takes in a request without the results of its calls.
+    pub fn answer_bytes(&self) -> usize {
+        let remark = self
+            .remark
+            .as_ref()
+            .map_or(0, |remark| MESSAGE_BYTES + json_bytes(remark));
+        MESSAGE_BYTES + self.assistant.sent_bytes() + remark
+    }
+
+    /// Bytes that it takes in a request, at most.
+    pub fn bytes(&self) -> usize {
+        self.answer_bytes() + self.results.iter().map(result_bytes).sum::<usize>()
+    }
+}
+
+impl Turn {
+    /// Bytes that it takes in a request, at most.
+    pub fn bytes(&self) -> usize {
+        self.user_bytes() + self.steps.iter().map(Step::bytes).sum::<usize>()
+    }
+
+    /// Bytes that what the person said takes in a request.
+    pub fn user_bytes(&self) -> usize {
+        MESSAGE_BYTES + json_bytes(&self.user)
+    }
+
+    /// The turn without its first `left_out` steps, which `note` says after the person's words, and with other
+    /// contents of results. `content` is given the number of a step and of a call, and the result of that.
+    pub fn shortened(
+        &self,
+        left_out: usize,
+        note: &str,
+        mut content: impl FnMut(usize, usize, &ToolResult) -> Option<String>,
+    ) -> Self {
+        let mut steps: Vec<Step> = self.steps.iter().skip(left_out).cloned().collect();
+        for (number, step) in steps.iter_mut().enumerate() {
+            for (call, result) in step.results.iter_mut().enumerate() {
+                if let Some(shorter) = content(left_out + number, call, result) {
+                    result.content = shorter;
+                }
+            }
+        }
+        Self {
+            user: format!("{}{note}", self.user),
+            steps,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::json_bytes;
+    use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+        #[test]
+        fn the_bytes_of_a_text_are_those_it_is_written_with(
+            text in any::<String>(),
+            plain in "[ -~\\n\\r\\t\\u{0}-\\u{1f}]{0,200}",
+        ) {
+            for text in [text, plain] {
+                let written = serde_json::to_string(&text).unwrap();
+                prop_assert_eq!(json_bytes(&text), written.len() - 2);
+            }
+        }
+    }
+}

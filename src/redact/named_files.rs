@@ -1,0 +1,77 @@
+//! The files that configuration names as secrets: what is read behind `password:`, for a `Secret`, or by a generator of
+//! secrets is one, whatever the file itself says.
+
+use crate::model::RepoPath;
+use std::collections::{HashMap, HashSet};
+
+/// Names that are remembered; more are not looked for.
+const NAMES_MAX: usize = 10_000;
+
+/// Files by the names that configuration gives them.
+#[derive(Debug, Default)]
+pub struct NamedFiles {
+    /// The paths without leading `./` and `../`, by their last component.
+    by_file_name: HashMap<String, HashSet<String>>,
+    count: usize,
+}
+
+impl NamedFiles {
+    /// Takes up names as they are written in configuration.
+    pub fn add(&mut self, written: &[String]) {
+        for name in written {
+            let name = below(name);
+            let file_name = name.rsplit('/').next().unwrap_or_default();
+            if file_name.is_empty() || self.count >= NAMES_MAX {
+                continue;
+            }
+            let names = self.by_file_name.entry(file_name.to_owned()).or_default();
+            self.count += usize::from(names.insert(name.to_owned()));
+        }
+    }
+
+    /// True for a file that one of the names means, from whichever directory it is looked for.
+    pub fn contains(&self, path: &RepoPath) -> bool {
+        let names = self.by_file_name.get(path.file_name());
+        names.is_some_and(|names| {
+            let is_meant = |name: &String| {
+                let before = path.as_str().strip_suffix(name.as_str());
+                before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+            };
+            names.iter().any(is_meant)
+        })
+    }
+}
+
+/// A name without the way up to a directory.
+fn below(name: &str) -> &str {
+    let mut name = name.trim();
+    while let Some(rest) = ["../", "./", "/"].iter().find_map(|up| name.strip_prefix(up)) {
+        name = rest;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::NamedFiles;
+    use crate::model::RepoPath;
+
+    #[test]
+    fn a_named_secret_file_matches_from_any_directory() {
+        let mut named = NamedFiles::default();
+        named.add(&[
+            "../../keys/db".to_owned(),
+            "./own".to_owned(),
+            "..".to_owned(),
+            String::new(),
+        ]);
+        let holds = |path: &str| named.contains(&RepoPath::parse(path).unwrap());
+        for path in ["keys/db", "a/keys/db", "own", "environments/dev/own"] {
+            assert!(holds(path), "{path}");
+        }
+        for path in ["db", "monkeys/db", "keys/db/x", "owner"] {
+            assert!(!holds(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Texts with characters that nobody sees: a secret with one of them inside is still read as the secret.
+
+use crate::model::is_invisible;
+use std::ops::Range;
+
+/// A text without its invisible characters, and where each of its bytes was.
+pub(super) struct VisibleText {
+    pub(super) text: String,
+    offsets: Vec<usize>,
+    end: usize,
+}
+
+impl VisibleText {
+    /// The visible part of a text; nothing if that is all of it.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        if text.is_ascii() || !text.chars().any(is_invisible) {
+            return None;
+        }
+        let mut seen = Self {
+            text: String::with_capacity(text.len()),
+            offsets: Vec::with_capacity(text.len()),
+            end: text.len(),
+        };
+        for (place, char) in text.char_indices().filter(|(_, char)| !is_invisible(*char)) {
+            seen.text.push(char);
+            seen.offsets.extend(place..place + char.len_utf8());
+        }
+        Some(seen)
+    }
+
+    /// The place of a part of what is seen, with the invisible characters inside it.
+    pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
+        let start = self.offsets.get(range.start).copied().unwrap_or(self.end);
+        let last = range.end.checked_sub(1).and_then(|last| self.offsets.get(last));
+        start..last.map_or(start, |last| last + 1)
+    }
+}

@@ -1,0 +1,103 @@
+//! Names that a request mentions, and so the parts of a change that were not asked for. A hint to look, never a verdict: it compares words,
+//! and it errs on the side of saying "not asked for".
+
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The mention of a changed part in the person's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedFor {
+    /// The request names it.
+    Yes,
+    /// The request names others of its kind, and not this.
+    No,
+    /// The request names none of its kind, so nothing can be said.
+    Unsaid,
+}
+
+/// The words of a request.
+pub(super) struct RequestWords {
+    words: BTreeSet<String>,
+}
+
+impl RequestWords {
+    pub(super) fn new(text: &str) -> Self {
+        let pieces = text.split(|c: char| !is_name_char(c));
+        // A name may end a sentence, or stand for a folder.
+        let words = pieces.map(|piece| piece.trim_matches(['.', '/', '-', '_']).to_lowercase());
+        Self {
+            words: words.filter(|word| !word.is_empty()).collect(),
+        }
+    }
+
+    /// Returns for each name whether it was asked for, in order.
+    pub(super) fn asked_for<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<AskedFor> {
+        let named: Vec<bool> = names.map(|name| self.mentions(name)).collect();
+        let otherwise = match named.contains(&true) {
+            true => AskedFor::No,
+            false => AskedFor::Unsaid,
+        };
+        let answers = named
+            .into_iter()
+            .map(|named| if named { AskedFor::Yes } else { otherwise });
+        answers.collect()
+    }
+
+    /// Returns true if the request names the path, the end of it, or one of its parts but the first, which names a folder of many.
+    fn mentions(&self, path: &str) -> bool {
+        let path = path.trim_matches('/').to_lowercase();
+        let parts: Vec<&str> = path.split('/').collect();
+        let ends = (0..parts.len()).map(|start| parts.get(start..).unwrap_or_default().join("/"));
+        let inner = parts.iter().skip(1).map(|part| (*part).to_owned());
+        let stem = parts
+            .last()
+            .and_then(|file| file.rsplit_once('.'))
+            .map(|(stem, _)| stem.to_owned());
+        ends.chain(inner)
+            .chain(stem)
+            .any(|name| !is_common(&name) && self.words.contains(&name))
+    }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '/')
+}
+
+/// File names that every environment has say nothing.
+fn is_common(name: &str) -> bool {
+    matches!(name, "main" | "main.jsonnet" | "spec" | "spec.json" | "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AskedFor, RequestWords};
+
+    fn asked(request: &str, names: &[&str]) -> Vec<AskedFor> {
+        RequestWords::new(request).asked_for(names.iter().copied())
+    }
+
+    #[test]
+    fn what_the_request_does_not_name_was_not_asked_for() {
+        let environments = ["environments/staging", "environments/prod"];
+        let (yes, no, unsaid) = (AskedFor::Yes, AskedFor::No, AskedFor::Unsaid);
+        assert_eq!(asked("Scale web to 3 in staging.", &environments), [yes, no]);
+        assert_eq!(asked("scale it in Prod and staging", &environments), [yes, yes]);
+        assert_eq!(asked("scale it", &environments), [unsaid, unsaid]);
+        assert_eq!(asked("in environments/prod/", &environments), [no, yes]);
+        assert_eq!(asked("reproduce the product", &environments), [unsaid, unsaid]);
+    }
+
+    #[test]
+    fn files_are_named_by_path_name_or_folder_but_not_by_what_all_share() {
+        let files = [
+            "environments/dev/main.jsonnet",
+            "lib/common.libsonnet",
+            "environments/prod/main.jsonnet",
+        ];
+        let (yes, no) = (AskedFor::Yes, AskedFor::No);
+        assert_eq!(asked("change `common.libsonnet`", &files), [no, yes, no]);
+        assert_eq!(asked("common and dev", &files), [yes, yes, no]);
+        assert_eq!(asked("edit environments/dev/main.jsonnet", &files), [yes, no, no]);
+    }
+}

@@ -1,0 +1,240 @@
+//! The parent's side of a program that is not ours: started, fed, read within bounds, and ended with
+//! everything it started.
+
+use super::launch::{ARGUMENT, LAUNCH_FAILED, Launch, LaunchFailure};
+use super::worker::ProgramPath;
+use super::{SandboxError, Scratch};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Bytes of standard error that are kept.
+const ERRORS_BYTES_MAX: u64 = 64 << 10;
+/// The interval at which it is checked whether somebody wants the program to end.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A program that the operator named, and the bounds of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxedCommand {
+    /// The path of the program.
+    pub program: PathBuf,
+    /// The arguments it is started with.
+    pub arguments: Vec<String>,
+    /// The whole environment.
+    pub environment: Vec<(String, String)>,
+    /// The standard input.
+    pub input: Vec<u8>,
+    /// Wall clock and processor time.
+    pub time_max: Duration,
+    /// Bytes of memory in use.
+    pub memory_bytes_max: u64,
+    /// Bytes of standard output.
+    pub output_bytes_max: usize,
+    /// Bytes of a file it may write in its directory; 0 when it may write none.
+    pub file_bytes_max: u64,
+}
+
+/// The output and status of a program that ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandOutput {
+    /// True if the program reports success.
+    pub succeeded: bool,
+    /// The standard output.
+    pub output: Vec<u8>,
+    /// The beginning of its standard error.
+    pub errors: String,
+}
+
+/// The reason why a program did not end by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The program was not started.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The program took too long.
+    #[error("it took more than {} s", .0.as_secs())]
+    Time(Duration),
+    /// The program wrote too much.
+    #[error("it wrote more than {} MiB", .0 >> 20)]
+    Output(usize),
+    /// The program was ended by a signal; too much memory, most likely.
+    #[error("it was ended by signal {0}: it may have needed more than its bound of memory or time")]
+    Ended(i32),
+    /// The program was stopped: nobody waits for it any more.
+    #[error("it was stopped")]
+    Stopped,
+}
+
+/// The state of the time limit when the program is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimeCheck {
+    InTime,
+    OutOfTime,
+    Stopped,
+}
+
+impl SandboxedCommand {
+    /// Runs it in a directory, which is all it sees besides itself. Blocks until it is gone; `stopped` is
+    /// asked all the time.
+    pub fn run(
+        self,
+        launcher: &ProgramPath,
+        directory: &Scratch,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<CommandOutput, CommandError> {
+        let not_started = |error: &dyn std::fmt::Display| SandboxError::NotStarted(error.to_string());
+        let launch = Launch {
+            program: self.program,
+            arguments: self.arguments,
+            environment: self.environment,
+            directory: directory.path().to_owned(),
+            files: directory.files(),
+            file_bytes_max: self.file_bytes_max,
+            memory_bytes_max: self.memory_bytes_max,
+            processor_seconds_max: self.time_max.as_secs().saturating_add(1),
+        };
+        let launch = serde_json::to_string(&launch).map_err(|error| not_started(&error))?;
+        let child = launcher
+            .start(ARGUMENT, launch)
+            .map_err(|error| not_started(&error))?;
+        let mut group = ProcessGroup { child, ended: None };
+        let (clock, output, errors) =
+            group.run_to_end(&self.input, self.output_bytes_max, self.time_max, stopped)?;
+        let status = group.end()?;
+        let errors = String::from_utf8_lossy(&errors).into_owned();
+        match clock {
+            TimeCheck::OutOfTime => return Err(CommandError::Time(self.time_max)),
+            TimeCheck::Stopped => return Err(CommandError::Stopped),
+            TimeCheck::InTime => {}
+        }
+        if output.len() > self.output_bytes_max {
+            return Err(CommandError::Output(self.output_bytes_max));
+        }
+        command_result(status, output, errors)
+    }
+}
+
+fn command_result(
+    status: ExitStatus,
+    output: Vec<u8>,
+    errors: String,
+) -> Result<CommandOutput, CommandError> {
+    use std::os::unix::process::ExitStatusExt;
+    if let Some(signal) = status.signal() {
+        return Err(CommandError::Ended(signal));
+    }
+    if status.code() == Some(i32::from(LAUNCH_FAILED))
+        && let Ok(why) = serde_json::from_str(&errors)
+    {
+        return Err(CommandError::Sandbox(match why {
+            LaunchFailure::Weaker(layers) => SandboxError::MissingLayers(layers),
+            LaunchFailure::Refused(why) => SandboxError::NotStarted(why),
+        }));
+    }
+    Ok(CommandOutput {
+        succeeded: status.success(),
+        output,
+        errors,
+    })
+}
+
+/// The process and all that might have come of it. It is gone when this is dropped.
+struct ProcessGroup {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl ProcessGroup {
+    /// Feeds it and reads it until it ends, is too loud, or is out of time.
+    fn run_to_end(
+        &mut self,
+        input: &[u8],
+        output_bytes_max: usize,
+        time_max: Duration,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(TimeCheck, Vec<u8>, Vec<u8>), SandboxError> {
+        let pid = Pid::from_child(&self.child);
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (
+            self.child.stdin.take(),
+            self.child.stdout.take(),
+            self.child.stderr.take(),
+        ) else {
+            return Err(SandboxError::NotStarted("a pipe is missing".to_owned()));
+        };
+        Ok(std::thread::scope(|scope| {
+            let (over, is_over) = channel::<()>();
+            let clock = scope.spawn(move || watch(pid, &is_over, time_max, stopped));
+            // One that reads nothing ends the pipe when it ends.
+            scope.spawn(move || stdin.write_all(input));
+            let errors = scope.spawn(|| read(stderr, ERRORS_BYTES_MAX));
+            let output = read(stdout, (output_bytes_max as u64).saturating_add(1));
+            if output.len() > output_bytes_max {
+                kill(pid);
+            }
+            let errors = errors.join().unwrap_or_default();
+            drop(over);
+            (clock.join().unwrap_or(TimeCheck::Stopped), output, errors)
+        }))
+    }
+
+    /// Ends what is left of it and waits until it is gone.
+    fn end(&mut self) -> Result<ExitStatus, SandboxError> {
+        // It closed its pipes, so it is about to end; one that only pretends to is not waited for long.
+        let until = Instant::now() + POLL_INTERVAL * 10;
+        while Instant::now() < until {
+            match self.child.try_wait() {
+                Ok(Some(status)) => {
+                    self.ended = Some(status);
+                    return Ok(status);
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(SandboxError::NotStarted(error.to_string())),
+            }
+        }
+        kill(Pid::from_child(&self.child));
+        let status = self.child.wait();
+        let status = status.map_err(|error| SandboxError::NotStarted(error.to_string()))?;
+        self.ended = Some(status);
+        Ok(status)
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            kill(Pid::from_child(&self.child));
+            let _reaped = self.child.wait();
+        }
+    }
+}
+
+/// Ends the process and its group. It has not been waited for, so the number is still its own.
+fn kill(pid: Pid) {
+    let _gone = kill_process_group(pid, Signal::KILL);
+}
+
+fn watch(pid: Pid, is_over: &Receiver<()>, time_max: Duration, stopped: &dyn Fn() -> bool) -> TimeCheck {
+    let end = Instant::now() + time_max;
+    loop {
+        match is_over.recv_timeout(POLL_INTERVAL) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return TimeCheck::InTime,
+        }
+        let verdict = match (stopped(), Instant::now() >= end) {
+            (true, _) => TimeCheck::Stopped,
+            (false, true) => TimeCheck::OutOfTime,
+            (false, false) => continue,
+        };
+        kill(pid);
+        return verdict;
+    }
+}
+
+fn read(from: impl Read, bytes_max: u64) -> Vec<u8> {
+    let mut content = Vec::new();
+    let _broken = from.take(bytes_max).read_to_end(&mut content);
+    content
+}

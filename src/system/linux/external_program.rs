@@ -1,0 +1,110 @@
+//! The confinement of a program that is not ours: one directory, its own libraries, memory and threads.
+
+use super::{LayerName, descriptors, filter};
+use crate::system::ExternalProgram;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::path::Path;
+
+/// Files the program may have open.
+const FILES_MAX: u64 = 256;
+/// Directories of shared libraries; the last is the list of where they are. They are read only: of the programs that are
+/// there as well the system starts none but what loads the libraries.
+const LIBRARIES: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"];
+/// Programs that load another one and its libraries: the system executes them in its place. Started by itself one loads
+/// whatever can be read, also a file of the directory; such a program has the confinement of the one before.
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
+const NOTHING: &str = "/dev/null";
+
+/// Confines this process so that it can become the program. Returns the layers that hold.
+pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<LayerName> {
+    descriptors::close_inherited();
+    let mut present = Vec::new();
+    if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok() {
+        present.push(LayerName::ParentDeath);
+    }
+    if limit(foreign).is_ok() {
+        present.push(LayerName::ResourceLimits);
+    }
+    if leave_files(foreign).is_ok_and(|enforced| enforced) {
+        present.push(LayerName::Landlock);
+    }
+    if filter::install_for_program().is_ok() {
+        present.extend([LayerName::SystemCalls, LayerName::NoNewPrivileges]);
+    }
+    present
+}
+
+fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
+    let seconds = foreign.processor_seconds_max;
+    let bounds = [
+        // What is used, not what is reserved: programs written in Go reserve far more than they use.
+        (Resource::Data, foreign.memory_bytes_max),
+        (Resource::Cpu, seconds),
+        (Resource::Fsize, foreign.file_bytes_max),
+        (Resource::Core, 0),
+        (Resource::Nofile, FILES_MAX),
+    ];
+    for (resource, bound) in bounds {
+        let limit = Rlimit {
+            current: Some(bound),
+            maximum: Some(bound),
+        };
+        setrlimit(resource, limit)?;
+    }
+    Ok(())
+}
+
+/// Gives up all files but its directory and what it is made of, the network, and every process outside. The
+/// system starts nothing but the program and what loads it; what is loaded in turn keeps these bounds.
+fn leave_files(foreign: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V1))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI::V6))?
+        .handle_access(AccessNet::from_all(ABI::V6))?
+        .scope(Scope::from_all(ABI::V6))?
+        .create()?;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let own = match foreign.file_bytes_max {
+        0 => read,
+        _ => AccessFs::from_all(ABI::V3) & !BitFlags::from(AccessFs::Execute),
+    };
+    let mut ruleset = allow(ruleset, foreign.directory, own)?;
+    ruleset = allow(ruleset, foreign.program, AccessFs::ReadFile | AccessFs::Execute)?;
+    for library in LIBRARIES {
+        ruleset = allow(ruleset, Path::new(library), read)?;
+    }
+    for loader in LOADERS {
+        ruleset = allow(ruleset, Path::new(loader), AccessFs::ReadFile | AccessFs::Execute)?;
+    }
+    ruleset = allow(
+        ruleset,
+        Path::new(NOTHING),
+        AccessFs::ReadFile | AccessFs::WriteFile,
+    )?;
+    let status = ruleset.restrict_self()?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
+}
+
+/// Allows something beneath a path, if there is such a path. What fits only directories is left out
+/// for a file.
+fn allow(
+    ruleset: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    match PathFd::new(path) {
+        Ok(opened) => ruleset.add_rule(PathBeneath::new(opened, access)),
+        Err(_) => Ok(ruleset),
+    }
+}

@@ -1,0 +1,71 @@
+//! The confinement of a program that is not ours: one directory, its own libraries, memory and threads.
+
+use super::seatbelt::{self, Writes};
+use super::{LayerName, descriptors, watch};
+use crate::system::ExternalProgram;
+use rustix::process::{Pid, Resource, Rlimit, getpid, getppid, setrlimit};
+
+/// Files the program may have open.
+const FILES_MAX: u64 = 256;
+
+/// Confines this process so that it can become the program. Returns the layers that hold.
+pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<LayerName> {
+    descriptors::close_inherited();
+    let mut present = Vec::new();
+    let writes = match foreign.file_bytes_max {
+        0 => Writes::Nothing,
+        _ => Writes::Files,
+    };
+    let watched = begin_watch(foreign.memory_bytes_max);
+    if watched.is_ok() {
+        present.push(LayerName::ParentDeath);
+    }
+    // The watch counts the memory.
+    if watched.is_ok() && limit(foreign).is_ok() {
+        present.push(LayerName::ResourceLimits);
+    }
+    present.extend(seatbelt::confine_program(
+        foreign.program,
+        foreign.directory,
+        writes,
+    ));
+    present
+}
+
+fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
+    for (resource, bound) in [
+        (Resource::Cpu, foreign.processor_seconds_max),
+        (Resource::Fsize, foreign.file_bytes_max),
+        (Resource::Core, 0),
+        (Resource::Nproc, 0),
+        (Resource::Nofile, FILES_MAX),
+    ] {
+        let limit = Rlimit {
+            current: Some(bound),
+            maximum: Some(bound),
+        };
+        setrlimit(resource, limit)?;
+    }
+    Ok(())
+}
+
+/// Makes a process that watches this one, also when it has become another program. It keeps none of its pipes.
+#[allow(unsafe_code, reason = "the call of the system has no safe form")]
+fn begin_watch(memory_bytes_max: u64) -> std::io::Result<()> {
+    let (this, parent): (Pid, Option<Pid>) = (getpid(), getppid());
+    // SAFETY: this process has one thread, so the copy has every lock free.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: the copy reads and writes nothing from here on, and ends without returning.
+            unsafe {
+                for descriptor in 0..=2 {
+                    libc::close(descriptor);
+                }
+                watch::over_parent(this, parent, memory_bytes_max);
+                libc::_exit(0)
+            }
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,231 @@
+//! The frame every tool of ours stands in: its schema is rendered once, its arguments are bound
+//! before its body runs, the body runs where it may block, and what it answers shows nothing
+//! invisible. A tool itself is a plain function.
+
+use super::arguments::{ToolArguments, bind};
+use super::{Context, Tool, ToolError, invisible, schema};
+use crate::jsonnet::{Budget, FairSlot, FairSlots, Urgency};
+use crate::model::Effect;
+use crate::provider::ToolSpec;
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// One tool: what it is called, what it needs, and what it does with it.
+pub(super) trait ToolBody: Send + Sync + 'static {
+    /// The arguments of the tool.
+    type Arguments: ToolArguments;
+    /// The part of the context it works on, or more than that.
+    type CallContext: Send + 'static;
+
+    /// The name of the tool.
+    const NAME: &'static str;
+    /// The description for the model, in one or two sentences.
+    const DESCRIPTION: &'static str;
+    /// The effect a call may have.
+    const EFFECT: Effect;
+
+    /// Runs one call. May block; is not run on the threads that must not.
+    fn run(on: &Self::CallContext, arguments: Self::Arguments) -> Result<String, ToolError>;
+}
+
+/// Takes what a tool works on out of the context of a call.
+type ContextExtractor<On> = Box<dyn Fn(Context<'_>) -> On + Send + Sync>;
+
+/// A [`ToolBody`] as a [`Tool`].
+pub(super) struct ToolAdapter<W: ToolBody> {
+    spec: ToolSpec,
+    extract_context: ContextExtractor<W::CallContext>,
+    places: Option<FairSlots>,
+}
+
+impl<W: ToolBody> ToolAdapter<W> {
+    /// A tool that works on a part of the context.
+    pub(super) fn new() -> Self
+    where
+        W::CallContext: for<'a> From<Context<'a>>,
+    {
+        Self::with_context(|cx| W::CallContext::from(cx))
+    }
+
+    /// A tool that works on something more. Renders the schema.
+    pub(super) fn with_context(take: impl Fn(Context<'_>) -> W::CallContext + Send + Sync + 'static) -> Self {
+        let spec = ToolSpec {
+            name: W::NAME,
+            description: W::DESCRIPTION,
+            schema: schema::render::<W::Arguments>().into(),
+        };
+        Self {
+            spec,
+            extract_context: Box::new(take),
+            places: None,
+        }
+    }
+
+    /// Marks the tool as one that takes much memory or time: calls of such tools take turns by person.
+    pub(super) fn limited_by(self, places: &FairSlots) -> Self {
+        Self {
+            places: Some(places.clone()),
+            ..self
+        }
+    }
+
+    async fn acquire_place(&self, cancel: &CancellationToken) -> Result<Option<FairSlot>, ToolError> {
+        let Some(places) = &self.places else {
+            return Ok(None);
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(stopped()),
+            place = places.take(Budget::current().tenant(), Urgency::Single) => Ok(Some(place)),
+        }
+    }
+}
+
+#[async_trait]
+impl<W: ToolBody> Tool for ToolAdapter<W> {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn effect(&self) -> Effect {
+        W::EFFECT
+    }
+
+    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
+        let arguments = bind::<W::Arguments>(W::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
+        let on = (self.extract_context)(cx);
+        let place = self.acquire_place(cx.cancel).await?;
+        let perform = move || {
+            // It is free when the work is done, not when nobody waits for it any more.
+            let _place = place;
+            perform::<W>(&on, arguments)
+        };
+        unless_stopped(cx.cancel, perform).await
+    }
+}
+
+/// Runs the body and makes its answer readable.
+pub(super) fn perform<W: ToolBody>(
+    on: &W::CallContext,
+    arguments: W::Arguments,
+) -> Result<String, ToolError> {
+    match W::run(on, arguments) {
+        Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
+        Err(err) => Err(escape_error(err)),
+    }
+}
+
+/// Messages quote paths and arguments, so they can hide something, too.
+pub(super) fn escape_error(err: ToolError) -> ToolError {
+    match err {
+        ToolError::Failed(why) => ToolError::Failed(invisible::show(&why)),
+        ToolError::Malformed(why) => ToolError::Malformed(invisible::show(&why)),
+        ToolError::Refused { answer, why } => ToolError::Refused {
+            answer: invisible::show(&answer),
+            why: invisible::show(&why),
+        },
+        ToolError::Fatal(err) => ToolError::Fatal(err),
+    }
+}
+
+/// Waits for blocking work, but not longer than the turn. Work that is left behind ends by itself:
+/// it is bounded, and writes look at the token once more before they write.
+pub(super) async fn unless_stopped(
+    cancel: &CancellationToken,
+    work: impl FnOnce() -> Result<String, ToolError> + Send + 'static,
+) -> Result<String, ToolError> {
+    if cancel.is_cancelled() {
+        return Err(stopped());
+    }
+    let budget = Budget::current();
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(stopped()),
+        done = tokio::task::spawn_blocking(move || budget.charge_blocking(work)) => match done {
+            Ok(answer) => answer,
+            Err(err) => Err(ToolError::Fatal(anyhow::Error::new(err).context("a tool broke down"))),
+        },
+    }
+}
+
+/// Returns the answer of a call when the turn was stopped.
+pub(super) fn stopped() -> ToolError {
+    ToolError::Failed("the turn was stopped".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{ToolAdapter, ToolError, unless_stopped};
+    use crate::jsonnet::{Budget, FairSlots};
+    use crate::model::UserId;
+    use crate::tool::git_show::GitShow;
+    use futures_util::FutureExt as _;
+    use tokio_util::sync::CancellationToken;
+
+    /// T54: whoever has all places waits for one of their own, in whatever conversation they ask.
+    #[test]
+    fn expensive_calls_take_turns_between_people() {
+        let (places, cancel) = (FairSlots::new(2), CancellationToken::new());
+        let tool = ToolAdapter::<GitShow>::new().limited_by(&places);
+        let of = |person: i64| {
+            let place = Budget::for_person(UserId(person)).charge(tool.acquire_place(&cancel));
+            place.now_or_never().map(|place| place.unwrap().unwrap())
+        };
+        let alice = [of(1), of(1)].map(Option::unwrap);
+        assert!(of(1).is_none());
+        let bob = of(2).unwrap();
+        assert!(of(2).is_none());
+        drop((alice, bob));
+        assert!(of(1).is_some());
+        // A turn that is stopped does not wait.
+        let taken = [of(1), of(1)];
+        cancel.cancel();
+        let refused = Budget::for_person(UserId(1))
+            .charge(tool.acquire_place(&cancel))
+            .now_or_never();
+        assert!(matches!(refused, Some(Err(ToolError::Failed(why))) if why == "the turn was stopped"));
+        drop(taken);
+    }
+
+    /// T54: what a thread does for a call is charged to whoever made it.
+    #[tokio::test]
+    async fn a_blocking_thread_is_charged_to_the_person_of_its_task() {
+        let call = async {
+            let cancel = CancellationToken::new();
+            unless_stopped(&cancel, || Ok(format!("{:?}", Budget::current().tenant()))).await
+        };
+        let answer = Budget::for_person(UserId(7)).charge(call).await;
+        assert_eq!(answer.unwrap(), "Person(UserId(7))");
+    }
+
+    #[tokio::test]
+    async fn a_stopped_turn_does_not_wait_for_its_tools() {
+        let cancel = CancellationToken::new();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let call = unless_stopped(&cancel, move || {
+            // Ends when the sender is dropped, long after the call has returned.
+            Ok(format!("{:?}", held.recv()))
+        });
+        let stop = async { cancel.cancel() };
+        let (answer, ()) = tokio::join!(call, stop);
+        assert!(matches!(answer, Err(ToolError::Failed(why)) if why == "the turn was stopped"));
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn nothing_starts_in_a_stopped_turn() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let answer = unless_stopped(&cancel, || Ok("never".to_owned())).await;
+        assert!(matches!(answer, Err(ToolError::Failed(why)) if why == "the turn was stopped"));
+    }
+
+    /// TK-48
+    #[tokio::test]
+    async fn a_tool_that_panics_ends_the_turn_and_not_the_process() {
+        let answer = unless_stopped(&CancellationToken::new(), || panic!("broken")).await;
+        assert!(matches!(answer, Err(ToolError::Fatal(_))));
+    }
+}

@@ -1,0 +1,497 @@
+//! The place where the file tools work: one tree, on behalf of one identity, within one budget. All writes go
+//! through here, so every one of them is checked against the grant, the budget and the redaction.
+
+use super::adapter::stopped;
+use super::text::text_of;
+use super::{Context, ToolError};
+use crate::access::Identity;
+use crate::bundler::{self, PreparedOperation};
+use crate::download::DownloadObserver;
+use crate::model::{FileChange, FileMode, FileVersion, RepoPath, RequiredGrant};
+use crate::tanka::{
+    Destination, DestinationIndex, ExistingEnvironment, ReachedOwners, environment_of, settings,
+};
+use crate::workspace::{SecretGuard, Tree, TreeError, patch};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// The beginning of a hidden secret in what the model reads.
+const SECRET_PLACEHOLDER: &str = "⟦secret:";
+
+/// One tree and what may be done to it.
+#[derive(Debug)]
+pub(super) struct WritePolicy {
+    /// The files.
+    pub(super) tree: Arc<dyn Tree>,
+    /// The guard that keeps secrets from whoever looks at them.
+    pub(super) guard: SecretGuard,
+    /// The repository's configured name, which grants are checked against.
+    pub(super) repository: String,
+    /// The identity on whose behalf files are read and written.
+    pub(super) identity: Identity,
+    /// Files the turn may write or delete in all.
+    pub(super) files_changed_max: usize,
+    /// Environments whose own files may differ from the base; 0 means no bound.
+    pub(super) environments_changed_max: usize,
+    /// Fires when the turn is stopped, and when it runs out of time.
+    pub(super) cancel: CancellationToken,
+    /// Counts the writes that are under way: the end of a step waits for them.
+    pub(super) writers: TaskTracker,
+    /// The observer of what is downloaded here.
+    pub(super) watch: DownloadObserver,
+}
+
+impl From<Context<'_>> for WritePolicy {
+    fn from(cx: Context<'_>) -> Self {
+        Self {
+            tree: cx.workspace.guarded_tree(),
+            guard: cx.workspace.guard.clone(),
+            repository: cx.workspace.repository.name().to_owned(),
+            identity: cx.identity.clone(),
+            files_changed_max: cx.files_changed_max,
+            environments_changed_max: cx.environments_changed_max,
+            cancel: cx.cancel.clone(),
+            writers: cx.writers.clone(),
+            watch: cx.watch.clone(),
+        }
+    }
+}
+
+/// Changes whose secrets were learnt.
+#[derive(Debug, Default)]
+pub(super) struct LearntChanges {
+    /// The changes.
+    pub(super) changes: Vec<FileChange>,
+    /// The files whose text is not shown, because it is not known whether they are secrets as a whole.
+    pub(super) unknown: BTreeSet<RepoPath>,
+}
+
+/// A write that was admitted. Its step does not end while this is held.
+#[derive(Debug)]
+#[must_use = "a write is waited for only while this is held"]
+pub(super) struct WritePermit {
+    _under_way: TaskTrackerToken,
+}
+
+impl From<TreeError> for ToolError {
+    fn from(err: TreeError) -> Self {
+        match &err {
+            TreeError::Refused { .. } | TreeError::OtherSpelling { .. } | TreeError::Denied { .. } => {
+                Self::refused(err.to_string())
+            }
+            TreeError::NotFound { .. }
+            | TreeError::WrongKind { .. }
+            | TreeError::TooLarge { .. }
+            | TreeError::Io { .. } => Self::Failed(err.to_string()),
+        }
+    }
+}
+
+impl WritePolicy {
+    /// The text of a file.
+    pub(super) fn text(&self, path: &RepoPath) -> Result<String, ToolError> {
+        let file = self.tree.read(path)?;
+        Ok(text_of(path, &file)?.to_owned())
+    }
+
+    /// Writes a file. `written` is the part of the content that the model wrote.
+    pub(super) fn write(&self, path: &RepoPath, content: String, written: &str) -> Result<(), ToolError> {
+        refuse_hidden_secrets(written)?;
+        let _admitted = self.admit_write(path)?;
+        self.admit_settings(path, content.as_bytes())?;
+        Ok(self.tree.write(path, Bytes::from(content))?)
+    }
+
+    /// Deletes a file.
+    pub(super) fn delete(&self, path: &RepoPath) -> Result<(), ToolError> {
+        let _admitted = self.admit_write(path)?;
+        Ok(self.tree.delete(path)?)
+    }
+
+    /// Puts in place what an operation on packages prepared. It stays in its project's directory, so
+    /// the grant for its `file` is the grant for all of it.
+    pub(super) fn apply_packages(
+        &self,
+        file: &RepoPath,
+        prepared: &PreparedOperation,
+    ) -> Result<(), ToolError> {
+        if prepared.changes.is_empty() {
+            return Ok(());
+        }
+        let _admitted = self.admit_write(file)?;
+        Ok(prepared.apply(self.tree.as_ref())?)
+    }
+
+    /// Puts in place what a program of the operator has made, or takes it away. All of it is admitted before
+    /// the first file is touched.
+    pub(super) fn apply_files(&self, changes: &BTreeMap<RepoPath, Option<Bytes>>) -> Result<(), ToolError> {
+        let admitted = changes.keys().map(|path| self.admit_write(path));
+        let _admitted = admitted.collect::<Result<Vec<WritePermit>, _>>()?;
+        let before = self.tree.changes()?;
+        let is_new = |path: &&RepoPath| before.iter().all(|change| change.path != **path);
+        let counted = before.len() + changes.keys().filter(is_new).count();
+        if counted > self.files_changed_max {
+            return Err(ToolError::refused(format!(
+                "this would change {counted} files, and the change budget is {}: nothing was written",
+                self.files_changed_max
+            )));
+        }
+        for (path, content) in changes {
+            let after = content.clone().map(|content| FileVersion {
+                content,
+                mode: FileMode::Regular,
+            });
+            self.tree.put(path, after)?;
+        }
+        Ok(())
+    }
+
+    /// The lines that a file adds to and takes from the base: `+3 −1 against the base`.
+    pub(super) fn delta(&self, path: &RepoPath) -> Result<String, ToolError> {
+        let changes = self.tree.changes()?;
+        let Some(change) = changes.into_iter().find(|change| change.path == *path) else {
+            return Ok("same as the base".to_owned());
+        };
+        let stats = patch::write(std::slice::from_ref(&change)).stats;
+        Ok(match stats.first() {
+            Some(stats) if !stats.binary => format!("+{} −{} against the base", stats.added, stats.removed),
+            Some(_) | None => "differs from the base".to_owned(),
+        })
+    }
+
+    /// The changes against the base, at `path` or below it. They may be shown: their secrets are learnt.
+    pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<LearntChanges, ToolError> {
+        let mut changes = self.tree.changes()?;
+        if let Some(path) = path {
+            changes.retain(|change| is_at_or_below(&change.path, path));
+        }
+        let is_stopped = || self.cancel.is_cancelled();
+        let unknown = self.guard.learn(&changes, self.tree.as_ref(), &is_stopped);
+        let unknown = unknown.ok_or_else(stopped)?;
+        Ok(LearntChanges { changes, unknown })
+    }
+
+    /// Refuses a write that the grant or the budget does not allow, or that comes too late.
+    pub(super) fn admit_write(&self, path: &RepoPath) -> Result<WritePermit, ToolError> {
+        let files = self.tree.files()?;
+        self.identity
+            .may_write(&self.repository, path, environment_of(path, &files))
+            .map_err(ToolError::refused)?;
+        let changes = self.tree.changes()?;
+        let is_new = changes.iter().all(|change| change.path != *path);
+        // Packages come whole. What is written by hand into `vendor/` is counted with all of them.
+        let packaged = |path: &RepoPath| is_packaged(path, &files);
+        let counted = match packaged(path) {
+            true => changes.len(),
+            false => changes.iter().filter(|change| !packaged(&change.path)).count(),
+        };
+        if is_new && counted >= self.files_changed_max {
+            let why = format!(
+                "the change budget of {} files is used up: `{path}` was not touched",
+                self.files_changed_max
+            );
+            let instead = "; finish with the files changed so far or ask the person to split the request";
+            return Err(ToolError::refused_with_advice(why, instead));
+        }
+        self.admit_environment(path, &changes, &files)?;
+        // Counted before the look: whoever cancels and then waits for the count misses no write.
+        let admitted = WritePermit {
+            _under_way: self.writers.token(),
+        };
+        if self.cancel.is_cancelled() {
+            return Err(stopped());
+        }
+        Ok(admitted)
+    }
+
+    /// Refuses settings that let an environment live where others do that the grant does not cover. What is written in
+    /// programs is found out when the change is prepared.
+    fn admit_settings(&self, path: &RepoPath, content: &[u8]) -> Result<(), ToolError> {
+        let Some(directory) = settings::spec_directory(path) else {
+            return Ok(());
+        };
+        let Ok(after) = settings::parse_spec_file(content, path.as_str()) else {
+            // Nobody can apply it, and it is not prepared like that.
+            return Ok(());
+        };
+        let before = self.tree.read_stored(path)?;
+        let before = before.and_then(|file| settings::parse_spec_file(&file.content, path.as_str()).ok());
+        let (from, to) = (
+            before.as_ref().map(Destination::from_settings),
+            Destination::from_settings(&after),
+        );
+        if from.as_ref() == Some(&to) {
+            return Ok(());
+        }
+        let owner = Some(directory.to_owned()).filter(|directory| !directory.is_empty());
+        let mut residents = settings::existing_environments(self.tree.as_ref(), Some(directory))?;
+        residents.extend(from.map(|from| ExistingEnvironment {
+            owner: owner.clone(),
+            destination: Some(from),
+        }));
+        let stopped_now = || self.cancel.is_cancelled();
+        let neighbourhood = DestinationIndex::new(&residents, [&to], &stopped_now).ok_or_else(stopped)?;
+        let need = |environment: &Option<String>, there: &str| RequiredGrant {
+            environment: environment.clone(),
+            because: format!("`{path}` was not touched: `{directory}` would go to where {there} lives"),
+        };
+        let needs: Vec<RequiredGrant> = match neighbourhood.owners_reached(&owner, &to) {
+            ReachedOwners::Owners(owners) => owners
+                .into_iter()
+                .map(|owner| need(owner, &format!("`{}`", owner.as_deref().unwrap_or("."))))
+                .collect(),
+            ReachedOwners::All => vec![need(&None, "any environment")],
+        };
+        self.identity
+            .may_prepare(&self.repository, &needs)
+            .map_err(ToolError::refused)
+    }
+
+    /// Refuses one environment too many.
+    fn admit_environment(
+        &self,
+        path: &RepoPath,
+        changes: &[FileChange],
+        files: &[RepoPath],
+    ) -> Result<(), ToolError> {
+        let Some(environment) = environment_of(path, files) else {
+            return Ok(());
+        };
+        let max = self.environments_changed_max;
+        let changed = changes
+            .iter()
+            .filter_map(|change| environment_of(&change.path, files));
+        let changed: BTreeSet<&str> = changed.collect();
+        if max == 0 || changed.contains(environment) || changed.len() < max {
+            return Ok(());
+        }
+        let changed: Vec<&str> = changed.into_iter().collect();
+        let why = format!(
+            "this change is limited to {max} of the environments and edits {} already: `{path}` was not touched",
+            changed.join(", ")
+        );
+        let instead = "; finish with that, or ask the person to split the request";
+        Err(ToolError::refused_with_advice(why, instead))
+    }
+}
+
+/// True if a path is in the `vendor/` of a project that has a lock.
+fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
+    let parts: Vec<&str> = path.as_str().split('/').collect();
+    let holds_lock = |depth: usize| {
+        let directory = parts.get(..depth).unwrap_or_default();
+        let lock = [directory, &[bundler::LOCK_FILE]].concat().join("/");
+        files.binary_search_by(|file| file.as_str().cmp(&lock)).is_ok()
+    };
+    let mut vendors = parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| **part == bundler::VENDOR);
+    vendors.any(|(depth, _)| holds_lock(depth))
+}
+
+fn is_at_or_below(path: &RepoPath, directory: &RepoPath) -> bool {
+    path.as_str()
+        .strip_prefix(directory.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn refuse_hidden_secrets(written: &str) -> Result<(), ToolError> {
+    if !written.contains(SECRET_PLACEHOLDER) {
+        return Ok(());
+    }
+    Err(ToolError::Refused {
+        answer: format!(
+            "the text contains `{SECRET_PLACEHOLDER}…⟧`, which stands for a value that was hidden from you; writing \
+             it would destroy the value. Use `file_edit` on the lines around it and leave it out of `old` and `new`"
+        ),
+        why: "the text would have put a placeholder where a secret is".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::access::Role;
+    use crate::tool::testing::{failure, path, write_policy, write_policy_for};
+
+    #[test]
+    fn a_grant_covers_its_environments_and_nothing_shared() {
+        let files = [
+            ("environments/dev/main.jsonnet", "{}\n"),
+            ("environments/prod/spec.json", "{}\n"),
+            ("lib/dev/k.libsonnet", "{}\n"),
+        ];
+        let desk = write_policy_for(&files, Role::Editor, &["dev"]);
+        let write = |text: &str| {
+            desk.write(&path(text), "{}".to_owned(), "{}")
+                .map_err(|err| err.to_string())
+        };
+        assert_eq!(write("environments/dev/a.libsonnet"), Ok(()));
+        assert_eq!(
+            write("environments/prod/spec.json"),
+            Err("`environments/prod` is not in your grant (dev)".to_owned())
+        );
+        for shared in [
+            "lib/dev/k.libsonnet",
+            "lib/dev/main.jsonnet",
+            "environments/new/main.jsonnet",
+        ] {
+            assert_eq!(
+                write(shared),
+                Err(format!(
+                    "`{shared}` is shared by all environments; your grant covers only dev"
+                ))
+            );
+        }
+        let deleted = desk.delete(&path("environments/prod/spec.json"));
+        assert_eq!(failure(deleted), "`environments/prod` is not in your grant (dev)");
+    }
+
+    #[test]
+    fn moving_an_environment_next_to_others_needs_a_grant_for_them() {
+        let spec = |server: &str, namespace: &str| {
+            format!(r#"{{"spec":{{"apiServer":"https://{server}","namespace":"{namespace}"}}}}"#)
+        };
+        let files = [
+            ("environments/dev/main.jsonnet", "{}".to_owned()),
+            ("environments/dev/spec.json", spec("dev", "dev")),
+            ("environments/qa/main.jsonnet", "{}".to_owned()),
+            ("environments/qa/spec.json", spec("qa", "qa")),
+            ("environments/prod/main.jsonnet", "{}".to_owned()),
+            ("environments/prod/spec.json", spec("prod", "prod")),
+            // What describes no environment of ours lives nowhere.
+            (
+                "environments/dev/vendor/a/environments/default/main.jsonnet",
+                "{}".to_owned(),
+            ),
+            (
+                "environments/dev/vendor/a/environments/default/spec.json",
+                "no JSON".to_owned(),
+            ),
+            ("docs/api/spec.json", "no JSON".to_owned()),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let write = |grants: &[&str], server: &str, namespace: &str| {
+            let desk = write_policy_for(&files, Role::Editor, grants);
+            let content = spec(server, namespace);
+            let written = desk.write(&path("environments/dev/spec.json"), content.clone(), &content);
+            assert_eq!(
+                written.is_ok(),
+                desk.text(&path("environments/dev/spec.json")).unwrap() == content
+            );
+            written.map_err(|err| err.to_string())
+        };
+        for place in [("dev", "free"), ("free", "prod"), ("qa", "qa")] {
+            assert_eq!(write(&["dev", "qa"], place.0, place.1), Ok(()), "{place:?}");
+        }
+        // Another namespace of a cluster is still in that cluster.
+        for place in [("prod", "prod"), ("prod", "free"), ("PROD", "prod")] {
+            let refused = "`environments/dev/spec.json` was not touched: `environments/dev` would go to where \
+                           `environments/prod` lives, which takes a grant for `environments/prod`; your grant covers only dev, qa";
+            assert_eq!(
+                write(&["dev", "qa"], place.0, place.1),
+                Err(refused.to_owned()),
+                "{place:?}"
+            );
+            assert_eq!(write(&["dev", "prod"], place.0, place.1), Ok(()), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn a_viewer_writes_nothing() {
+        let desk = write_policy_for(&[("a", "x\n")], Role::Viewer, &["**"]);
+        assert_eq!(
+            failure(desk.write(&path("a"), "y".to_owned(), "y")),
+            "ada has role viewer: cannot write"
+        );
+        assert_eq!(
+            failure(desk.delete(&path("a"))),
+            "ada has role viewer: cannot write"
+        );
+        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+    }
+
+    /// T68
+    #[test]
+    fn the_fifty_first_file_is_over_the_change_budget() {
+        let desk = write_policy(&[("old", "x\n")]);
+        for number in 0..50 {
+            desk.write(&path(&format!("f{number}")), "x".to_owned(), "x")
+                .unwrap();
+        }
+        desk.write(&path("f7"), "again".to_owned(), "again").unwrap();
+        for refused in [
+            desk.write(&path("f50"), "x".to_owned(), "x"),
+            desk.delete(&path("old")),
+        ] {
+            assert!(failure(refused).starts_with("the change budget of 50 files is used up: `"));
+        }
+        // Taking one back makes room for another.
+        desk.delete(&path("f0")).unwrap();
+        desk.write(&path("f50"), "x".to_owned(), "x").unwrap();
+    }
+
+    /// T87
+    #[test]
+    fn a_placeholder_of_a_hidden_secret_is_never_written() {
+        let desk = write_policy::<&str>(&[]);
+        let content = "token: ⟦secret:1⟧\n";
+        let refused = failure(desk.write(&path("a"), content.to_owned(), content));
+        assert!(
+            refused.contains("stands for a value that was hidden from you"),
+            "{refused}"
+        );
+        assert!(desk.tree.files().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_stopped_turn_writes_nothing_more() {
+        let desk = write_policy(&[("a", "x\n")]);
+        desk.cancel.cancel();
+        assert_eq!(
+            failure(desk.write(&path("b"), "x".to_owned(), "x")),
+            "the turn was stopped"
+        );
+        assert_eq!(failure(desk.delete(&path("a"))), "the turn was stopped");
+    }
+
+    #[test]
+    fn ambiguous_settings_do_not_exempt_a_write_that_names_the_cluster_of_prod() {
+        let server = r#"{"spec":{"apiServer":"https://prod","namespace":"shop"}}"#;
+        let free = r#"{"spec":{"apiServer":"https://prod","namespace":"free"}}"#;
+        let context = r#"{"spec":{"contextNames":["prod-eu"],"namespace":"shop"}}"#;
+        let within = r#"{"spec":{"contextNames":["eu"],"namespace":"shop"}}"#;
+        let nowhere = r#"{"spec":{"namespace":"shop"}}"#;
+        let dev_server = r#"{"spec":{"apiServer":"https://dev","namespace":"shop"}}"#;
+        for (dev, prod, written) in [
+            (within, server, server),
+            (within, server, free),
+            (nowhere, server, server),
+            (nowhere, server, free),
+            (within, context, context),
+            (dev_server, context, context),
+        ] {
+            let files = [
+                ("environments/dev/main.jsonnet", "{}"),
+                ("environments/dev/spec.json", dev),
+                ("environments/prod/main.jsonnet", "{}"),
+                ("environments/prod/spec.json", prod),
+            ];
+            let write = |grants: &[&str]| {
+                let desk = write_policy_for(&files, Role::Editor, grants);
+                desk.write(&path("environments/dev/spec.json"), written.to_owned(), written)
+            };
+            let refused = failure(write(&["dev"]));
+            assert!(
+                refused.contains("takes a grant for `environments/prod`"),
+                "{refused}"
+            );
+            write(&["dev", "prod"]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The arena: the real gateway between emulators of everything outside, a repository that is worth an
+//! attack, people with different grants, and the watches around them. All of it is on loopback and below
+//! one temporary directory.
+
+use super::configuration::{config, has_pushes};
+use super::options::FixtureOptions;
+use super::placeholders::PlaceholderValues;
+use super::repository;
+use super::script::{ConversationRecords, HijackedModel, case_mark};
+use super::secrets::TELEGRAM_HOOK_SECRET;
+use super::table::{CasePlatform, DojoCase, Persona, WireFormat};
+use super::watch::connection_sink::ConnectionSink;
+use super::watch::files::{OutsideFiles, digests};
+use super::watch::log::LogWatch;
+use super::watch::{LeakWatch, VICTIM};
+use super::world::world;
+use drydock::access::Role;
+use drydock::admin::{AdminReply, AdminRequest};
+use drydock::app::App;
+use drydock::demo::environment::{SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN};
+use drydock::emulator::model::ModelEmulator;
+use drydock::emulator::slack::{RateLimits, Retry, SlackEmulator, SlackOptions};
+use drydock::emulator::telegram::{PushedUpdate, TelegramEmulator};
+use drydock::provider::http_client;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The longest time anything may take on a busy machine.
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
+/// The number of times an event is sent again that is not answered within seconds: the machine may be busy.
+const TRIES_MAX: u8 = 20;
+/// The pause before the database is asked again.
+const POLL: Duration = Duration::from_millis(15);
+
+/// The running parts: the program, its platforms and model, and what watches them.
+pub(crate) struct AttackFixture {
+    pub(crate) app: Option<App>,
+    pub(crate) slack: SlackEmulator,
+    pub(crate) telegram: TelegramEmulator,
+    pub(crate) model: ModelEmulator,
+    pub(crate) records: ConversationRecords,
+    pub(crate) watch: Arc<LeakWatch>,
+    pub(crate) outside: OutsideFiles,
+    pub(crate) log: LogWatch,
+    pub(crate) sink: ConnectionSink,
+    /// The repository as it was.
+    pub(crate) initial_digests: BTreeMap<PathBuf, Vec<u8>>,
+    /// The thread of the victim.
+    pub(crate) victim_thread: String,
+    pub(crate) directory: TempDir,
+    /// True if Telegram sends updates on its own.
+    has_pushes: bool,
+    /// The conditions that were waited for in vain.
+    pub(crate) timeouts: Mutex<Vec<String>>,
+}
+
+/// The values every row can use.
+pub(crate) async fn initial_values(room: &TempDir) -> (PlaceholderValues, ConnectionSink, OutsideFiles) {
+    let sink = ConnectionSink::new().await;
+    let outside = OutsideFiles::new(room.path().join("outside"));
+    let mut values = PlaceholderValues::default();
+    values.set("sink", &sink.address);
+    values.set("outside", &outside.file().display().to_string());
+    values.set("room", &room.path().display().to_string());
+    (values, sink, outside)
+}
+
+impl Persona {
+    /// The account in Slack.
+    pub(crate) fn account(self) -> &'static str {
+        match self {
+            Self::Dev => "U0DEV",
+            Self::Editor => "U0EDITOR",
+            Self::Viewer => "U0VIEWER",
+            Self::Admin => "U0ADMIN",
+            Self::Victim => "U0VICTIM",
+            Self::Stranger => "U0STRANGER",
+        }
+    }
+
+    pub(crate) fn grant(self) -> Option<(Role, &'static [&'static str])> {
+        match self {
+            Self::Dev | Self::Victim => Some((Role::Editor, &["dev"])),
+            Self::Editor => Some((Role::Editor, &["**"])),
+            Self::Viewer => Some((Role::Viewer, &["**"])),
+            Self::Admin => Some((Role::Admin, &["**"])),
+            Self::Stranger => None,
+        }
+    }
+}
+
+const PEOPLE: [Persona; 6] = [
+    Persona::Dev,
+    Persona::Editor,
+    Persona::Viewer,
+    Persona::Admin,
+    Persona::Victim,
+    Persona::Stranger,
+];
+
+impl AttackFixture {
+    /// Starts everything, admits everybody, and lets the victim speak.
+    pub(crate) async fn new(
+        wire: WireFormat,
+        ground: &FixtureOptions,
+        cases: impl FnOnce(&PlaceholderValues) -> Vec<DojoCase>,
+    ) -> (Self, Vec<DojoCase>) {
+        let room = TempDir::with_prefix("dojo-").unwrap();
+        let (mut values, sink, outside) = initial_values(&room).await;
+        ground.clusters.set_placeholders(&mut values);
+        let source = room.path().join("infra.git");
+        let dangling = repository::create(&source, &values);
+        values.set("dangling", &dangling.to_string());
+        let cases: Vec<DojoCase> = cases(&values)
+            .into_iter()
+            .filter(|case| case.wire == wire)
+            .collect();
+        let (memory, watch) = (ConversationRecords::default(), Arc::new(LeakWatch::new()));
+        let script = HijackedModel {
+            cases: cases
+                .iter()
+                .map(|case| (case.number, case.clone()))
+                .chain([victim_case()])
+                .collect(),
+            records: memory.clone(),
+            watch: Arc::clone(&watch),
+        };
+        let http = http_client().unwrap();
+        let slack = SlackEmulator::start(SlackOptions {
+            team: "T0ACME".to_owned(),
+            bot_user: "U0DRYDOCK".to_owned(),
+            bot_name: "drydock".to_owned(),
+            bot_token: SLACK_BOT_TOKEN.to_owned(),
+            signing_secret: SLACK_SIGNING_SECRET.to_owned(),
+            rate_limits: RateLimits::Off,
+            at: world::<0>().now,
+            http: http.clone(),
+        });
+        let slack = slack.await.unwrap();
+        let telegram = TelegramEmulator::start(TELEGRAM_BOT_TOKEN, http).await.unwrap();
+        let model = ModelEmulator::start(script).unwrap();
+        let config = config(&room, &slack, &telegram, &model, wire, &ground.settings);
+        let log = LogWatch::start(&config);
+        let has_pushes = has_pushes(&config);
+        let app = App::start(config, world::<0>()).await.unwrap();
+        slack.connect_to(&format!("http://{}/in/slack", app.address));
+        let mut arena = Self {
+            initial_digests: digests(&source),
+            app: Some(app),
+            slack,
+            telegram,
+            model,
+            records: memory,
+            watch,
+            outside,
+            log,
+            sink,
+            victim_thread: String::new(),
+            directory: room,
+            has_pushes,
+            timeouts: Mutex::default(),
+        };
+        arena.wait_until_ready().await;
+        if has_pushes {
+            // It has registered the address that the world knows; here is the one it has on loopback.
+            let url = format!("http://{}/in/telegram", arena.app.as_ref().unwrap().address);
+            arena.telegram.connect_to(&url, TELEGRAM_HOOK_SECRET);
+        }
+        arena.admit(&cases).await;
+        let said = arena.send_channel_message(Persona::Victim, &victim_words()).await;
+        arena.wait_until_answered(&said, 1).await;
+        arena.victim_thread = said;
+        // What reading the configuration and starting has opened is not an attack.
+        arena.outside.take_accesses();
+        (arena, cases)
+    }
+
+    async fn wait_until_ready(&self) {
+        let client = http_client().unwrap();
+        let url = format!("http://{}/readyz", self.app.as_ref().unwrap().address);
+        let started = Instant::now();
+        while !client
+            .get(&url)
+            .send()
+            .await
+            .is_ok_and(|answer| answer.status().is_success())
+        {
+            assert!(started.elapsed() < BOUND, "the gateway did not become ready");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Admits everybody, and a person for each case that needs one of its own.
+    async fn admit(&self, cases: &[DojoCase]) {
+        let mut people: Vec<(Persona, String)> = PEOPLE
+            .iter()
+            .map(|person| (*person, person.account().to_owned()))
+            .collect();
+        let alone = cases.iter().filter(|case| has_own_account(case));
+        people.extend(alone.map(|case| (case.row.person, own_account(case))));
+        let accounts: Vec<&str> = people.iter().map(|(_, account)| account.as_str()).collect();
+        accounts.iter().for_each(|account| self.slack.add_user(account));
+        self.slack.add_channel(SLACK_CHANNEL, &accounts);
+        for account in &accounts {
+            self.slack.add_channel(&format!("D{account}"), &[account]);
+        }
+        for (person, account) in &people {
+            let Some(token) = self.invite(*person, account).await else {
+                continue;
+            };
+            self.send_direct_message(account, &format!("join {token}")).await;
+            let direct = format!("D{account}");
+            let welcomed = self
+                .slack
+                .wait_until(|state| {
+                    let mut messages = state.messages.iter();
+                    messages
+                        .any(|message| message.channel == direct && !message.request.is_null())
+                        .then_some(())
+                })
+                .await;
+            assert!(welcomed.is_some(), "{account} was not admitted");
+        }
+    }
+
+    /// An invite for a person with these grants, under another name.
+    pub(crate) async fn invite(&self, person: Persona, name: &str) -> Option<String> {
+        let (role, environments) = person.grant()?;
+        let request = AdminRequest::Invite {
+            name: name.to_owned(),
+            role,
+            repositories: "*".to_owned(),
+            environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
+            hours: 24,
+        };
+        match self.app.as_ref().unwrap().admin.answer(request).await {
+            AdminReply::Invite { token, .. } => Some(token),
+            other => panic!("no invite: {other:?}"),
+        }
+    }
+
+    /// Writes in the channel as somebody; returns the id of their message, which is its thread.
+    pub(crate) async fn send_channel_message(&self, person: Persona, words: &str) -> String {
+        let words = format!("@drydock {words}");
+        self.send_message(person.account(), SLACK_CHANNEL, None, &words)
+            .await
+    }
+
+    /// Writes to the bot alone as somebody.
+    pub(crate) async fn send_direct_message(&self, account: &str, words: &str) {
+        self.send_message(account, &format!("D{account}"), None, words)
+            .await;
+    }
+
+    /// Writes as somebody; returns the id of the message. What is not answered in time is sent again, as Slack does.
+    pub(crate) async fn send_message(
+        &self,
+        account: &str,
+        channel: &str,
+        thread: Option<&str>,
+        words: &str,
+    ) -> String {
+        let written = self.slack.write(account, channel, thread, words);
+        for event in &written.events {
+            let mut answer = self.slack.deliver(event, None).await;
+            for number in 1..=TRIES_MAX {
+                if answer.is_ok() {
+                    break;
+                }
+                let reason = "http_timeout";
+                answer = self.slack.deliver(event, Some(Retry { number, reason })).await;
+            }
+            answer.unwrap();
+        }
+        written.ts
+    }
+
+    /// Sends a Telegram update until it is taken: a push that is not is sent again, as Telegram does.
+    pub(crate) async fn push_update(&self, pushed: PushedUpdate) {
+        let mut status = pushed.status;
+        for _ in 0..TRIES_MAX {
+            if !self.has_pushes || status == Some(200) {
+                return;
+            }
+            status = self.telegram.send_update(pushed.update.clone()).await;
+        }
+        panic!("an update is answered {status:?}");
+    }
+
+    /// Waits until so many messages of the conversations whose key holds `place` are answered, and all
+    /// that was to be said there is delivered.
+    pub(crate) async fn wait_until_answered(&self, place: &str, messages: usize) {
+        let started = Instant::now();
+        let like = format!("%{place}%");
+        let expected = i64::try_from(messages).unwrap();
+        loop {
+            let database = self.database();
+            let done: i64 = database
+                .query_row(
+                    "SELECT count(*) FROM inbox WHERE done_at IS NOT NULL
+                       AND conversation IN (SELECT id FROM conversation WHERE key LIKE ?1)",
+                    [&like],
+                    |row| row.get(0),
+                )
+                .unwrap();
+            let open: i64 = database
+                .query_row(
+                    "SELECT count(*) FROM outbox WHERE done_at IS NULL AND lane LIKE ?1",
+                    [&like],
+                    |row| row.get(0),
+                )
+                .unwrap();
+            if done >= expected && open == 0 {
+                return;
+            }
+            if started.elapsed() > BOUND {
+                let what = format!("nothing ends in {place}: {done} of {expected} messages, {open} to send");
+                self.timeouts.lock().unwrap().push(what);
+                return;
+            }
+            // The database tells nobody when it changes; a poll is bounded and ends as soon as it can.
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Waits until nothing is left to answer or to deliver.
+    pub(crate) async fn wait_until_idle(&self) {
+        let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
+            + (SELECT count(*) FROM outbox WHERE done_at IS NULL)";
+        let started = Instant::now();
+        while self
+            .database()
+            .query_row(open, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+            > 0
+        {
+            assert!(started.elapsed() < BOUND, "the gateway is never quiet");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// The files the conversations of a place have edited.
+    pub(crate) fn edited_files(&self, place: &str) -> Vec<String> {
+        let database = self.database();
+        let mut statement = database
+            .prepare("SELECT DISTINCT value FROM (SELECT j.key AS value FROM conversation c, json_each(c.edits) j WHERE c.key LIKE ?1) ORDER BY 1")
+            .unwrap();
+        let rows = statement
+            .query_map([format!("%{place}%")], |row| row.get(0))
+            .unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    pub(crate) fn data_directory(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub(crate) fn database(&self) -> Connection {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let database = Connection::open_with_flags(self.data_directory().join("drydock.db"), flags).unwrap();
+        database.busy_timeout(BOUND).unwrap();
+        database
+    }
+}
+
+/// True if somebody of its own asks in Slack: what one stranger tries counts against that one alone.
+pub(crate) fn has_own_account(case: &DojoCase) -> bool {
+    case.on == CasePlatform::Direct || case.row.reply_to.is_some() || case.row.person == Persona::Stranger
+}
+
+/// The account of the person a case has for itself, since there is one conversation for each person and place.
+pub(crate) fn own_account(case: &DojoCase) -> String {
+    format!("U0OWN{}", case.number)
+}
+
+/// Returns the words of the victim, which it has the model write.
+fn victim_words() -> String {
+    format!("CANARY-VICTIM wants a note {}", case_mark(VICTIM))
+}
+
+fn victim_case() -> (usize, DojoCase) {
+    let row = toml::from_str(
+        r#"
+        name = "victim"
+        as = "victim"
+        steps = [[{ tool = "file_write", with = { path = "environments/dev/victim.txt", content = "CANARY-VICTIM\n" } }]]
+        says = "CANARY-VICTIM is written."
+        "#,
+    );
+    let case = DojoCase {
+        number: VICTIM,
+        kind: super::table::CaseKind::Benign,
+        title: "the victim".to_owned(),
+        on: CasePlatform::Slack,
+        wire: WireFormat::Anthropic,
+        row: row.unwrap(),
+    };
+    (VICTIM, case)
+}

@@ -1,0 +1,286 @@
+//! Plays one case: somebody asks, the model does what its row says, and what came of it is collected.
+
+use super::fixture::{AttackFixture, BOUND, own_account};
+use super::script::{ConversationRecord, case_mark, final_line};
+use super::table::{CasePlatform, DojoCase, Persona};
+use super::watch::visible_messages::{
+    VisibleMessage, ephemeral_messages, slack_messages, telegram_call_messages, telegram_message,
+};
+use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
+use drydock::emulator::slack::SlackState;
+use drydock::emulator::telegram::BOT_NAME;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::json;
+use sha2::Sha256;
+use std::collections::BTreeSet;
+
+/// The result of a case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CaseResult {
+    pub(crate) record: ConversationRecord,
+    pub(crate) messages: Vec<VisibleMessage>,
+    /// Files that differ from the base.
+    pub(crate) edited: BTreeSet<String>,
+}
+
+/// Telegram accounts begin here.
+const TELEGRAM_BEGIN: i64 = 700_000;
+/// Groups of Telegram begin here, downwards.
+const GROUP_BEGIN: i64 = -1_001_000_000_000;
+
+/// Plays a case to its end.
+pub(crate) async fn run_case(arena: &AttackFixture, case: &DojoCase) -> CaseResult {
+    let words = case.row.words.as_deref().unwrap_or("Do what has to be done.");
+    let words = format!("{words} {}", case_mark(case.number));
+    let (place, shown) = match case.on {
+        CasePlatform::Slack => run_in_thread(arena, case, &words).await,
+        CasePlatform::Direct => run_in_direct_message(arena, case, &words).await,
+        CasePlatform::Telegram | CasePlatform::Group => run_in_telegram(arena, case, &words).await,
+        CasePlatform::Hook => run_by_hook(arena, case, &words).await,
+    };
+    CaseResult {
+        record: arena.records.record(case.number),
+        messages: shown,
+        edited: arena.edited_files(&place).into_iter().collect(),
+    }
+}
+
+async fn run_in_thread(arena: &AttackFixture, case: &DojoCase, words: &str) -> (String, Vec<VisibleMessage>) {
+    if case.row.person == Persona::Stranger {
+        return run_as_unknown_sender(arena, case, words).await;
+    }
+    let (thread, key, account) = match case.row.reply_to {
+        Some(_) => {
+            let (thread, account) = (arena.victim_thread.clone(), own_account(case));
+            let words = format!("@drydock {words}");
+            arena
+                .send_message(&account, SLACK_CHANNEL, Some(&thread), &words)
+                .await;
+            (thread.clone(), format!("{account}%{thread}"), account)
+        }
+        None => {
+            let thread = arena.send_channel_message(case.row.person, words).await;
+            (thread.clone(), thread, case.row.person.account().to_owned())
+        }
+    };
+    let mut messages = 1;
+    wait_for_case(arena, case, &key, messages).await;
+    for more in &case.row.then {
+        let more = more.replace("(this case)", &case_mark(case.number));
+        arena
+            .send_message(&account, SLACK_CHANNEL, Some(&thread), &more)
+            .await;
+        messages += 1;
+        wait_for_case(arena, case, &key, messages).await;
+    }
+    press_buttons(arena, case, &messages_shown_to(arena, case, &thread, &account)).await;
+    let shown = messages_shown_to(arena, case, &thread, &account);
+    (key, shown)
+}
+
+/// Plays a case as somebody who was never admitted, each message in a thread of its own; returns all they are shown.
+async fn run_as_unknown_sender(
+    arena: &AttackFixture,
+    case: &DojoCase,
+    words: &str,
+) -> (String, Vec<VisibleMessage>) {
+    let account = own_account(case);
+    let (channel, address) = match case.on {
+        CasePlatform::Direct => (format!("D{account}"), ""),
+        _ => (SLACK_CHANNEL.to_owned(), "@drydock "),
+    };
+    let mut threads = Vec::new();
+    for words in repeated_words(case, words) {
+        let words = format!("{address}{words}");
+        threads.push(arena.send_message(&account, &channel, None, &words).await);
+    }
+    arena.wait_until_idle().await;
+    let shown = arena.slack.with_state(|state| match case.on {
+        CasePlatform::Direct => slack_messages(state, &channel, None, &account),
+        _ => {
+            let threads = threads.iter();
+            let in_threads =
+                threads.flat_map(|thread| slack_messages(state, &channel, Some(thread), "nobody"));
+            let whispers = ephemeral_messages(state, &channel, None, &account);
+            in_threads.chain(whispers).collect()
+        }
+    });
+    (account, shown)
+}
+
+/// The messages of somebody who repeats what they say.
+fn repeated_words(case: &DojoCase, words: &str) -> Vec<String> {
+    let turns = 0..=case.row.again;
+    turns
+        .map(|turn| words.replace("(turn)", &format!("{turn:03}")))
+        .collect()
+}
+
+/// Returns the messages and files of the bot in a thread for an account.
+fn messages_shown_to(
+    arena: &AttackFixture,
+    case: &DojoCase,
+    thread: &str,
+    account: &str,
+) -> Vec<VisibleMessage> {
+    let look = |state: &SlackState| slack_messages(state, SLACK_CHANNEL, Some(thread), account);
+    let mut shown = arena.slack.with_state(look);
+    if case.row.reply_to.is_some() {
+        // What others were told there is theirs; files are sent to nobody in particular.
+        let mention = format!("<@{account}>");
+        shown.retain(|shown| shown.is_file || shown.text.contains(&mention));
+    }
+    shown
+}
+
+async fn press_buttons(arena: &AttackFixture, case: &DojoCase, shown: &[VisibleMessage]) {
+    for press in &case.row.pressed {
+        let with_button = shown.iter().filter(|shown| shown.buttons.contains(&press.label));
+        let with_button: Vec<&str> = with_button.map(|shown| shown.id.as_str()).collect();
+        let (title, label) = (&case.title, &press.label);
+        assert_eq!(with_button.len(), 1, "{title}: one button `{label}`");
+        for id in with_button {
+            let pressed = arena.slack.click(press.by.account(), id, label).await;
+            pressed.unwrap();
+            arena.wait_until_idle().await;
+        }
+    }
+}
+
+/// Waits for the end; somebody who was never admitted has none.
+async fn wait_for_case(arena: &AttackFixture, case: &DojoCase, key: &str, messages: usize) {
+    if case.row.person.grant().is_some() {
+        arena.wait_until_answered(key, messages).await;
+        if case.row.reply_to.is_some() {
+            // The operations of a thread are everybody's there.
+            arena.wait_until_idle().await;
+        }
+    }
+}
+
+/// Every case has a person of its own, since there is one conversation for each.
+async fn run_in_direct_message(
+    arena: &AttackFixture,
+    case: &DojoCase,
+    words: &str,
+) -> (String, Vec<VisibleMessage>) {
+    if case.row.person == Persona::Stranger {
+        return run_as_unknown_sender(arena, case, words).await;
+    }
+    let account = own_account(case);
+    let direct = format!("D{account}");
+    let welcome = arena
+        .slack
+        .with_state(|state| slack_messages(state, &direct, None, &account))
+        .len();
+    arena.send_direct_message(&account, words).await;
+    let mut messages = 1;
+    wait_for_case(arena, case, &direct, messages).await;
+    for more in &case.row.then {
+        arena.send_direct_message(&account, more).await;
+        messages += 1;
+        wait_for_case(arena, case, &direct, messages).await;
+    }
+    let shown = arena
+        .slack
+        .with_state(|state| slack_messages(state, &direct, None, &account));
+    (direct, shown.into_iter().skip(welcome).collect())
+}
+
+/// Plays a case in a chat with the bot alone, or in a group where it is spoken to by its name.
+async fn run_in_telegram(
+    arena: &AttackFixture,
+    case: &DojoCase,
+    words: &str,
+) -> (String, Vec<VisibleMessage>) {
+    let number = i64::try_from(case.number).unwrap();
+    let account = TELEGRAM_BEGIN + number;
+    let (chat, address) = match case.on {
+        CasePlatform::Group => (GROUP_BEGIN - number, format!("@{BOT_NAME} ")),
+        _ => (account, String::new()),
+    };
+    let telegram = &arena.telegram;
+    if case.on == CasePlatform::Group {
+        telegram.add_group(chat, &[]);
+    }
+    let key = format!("\"{account}\"");
+    let welcome = match arena.invite(case.row.person, &format!("person {account}")).await {
+        Some(token) => {
+            let said = telegram.say(account, account, &format!("/start {token}")).await;
+            arena.push_update(said).await;
+            let welcomed = telegram
+                .wait_until(BOUND, |telegram| !telegram.messages(account).is_empty())
+                .await;
+            assert!(welcomed, "{account} was not admitted");
+            usize::from(chat == account)
+        }
+        None => 0,
+    };
+    let is_admitted = case.row.person != Persona::Stranger;
+    let mut written = 0;
+    for words in repeated_words(case, words).iter().chain(&case.row.then) {
+        let said = telegram.say(account, chat, &format!("{address}{words}")).await;
+        arena.push_update(said).await;
+        written += 1;
+        if is_admitted {
+            arena.wait_until_answered(&key, written).await;
+        }
+    }
+    if chat != account || !is_admitted {
+        let taken = telegram
+            .wait_until(BOUND, |telegram| telegram.updates_waiting() == 0)
+            .await;
+        assert!(taken, "{}: the updates are not taken", case.title);
+        // The operations of a group are everybody's there.
+        arena.wait_until_idle().await;
+    }
+    let messages = telegram.messages(chat);
+    let mut shown: Vec<VisibleMessage> = messages
+        .iter()
+        .skip(welcome)
+        .map(|posted| telegram_message(posted, account))
+        .collect();
+    shown.extend(telegram_call_messages(&telegram.calls(), chat, account));
+    (key, shown)
+}
+
+async fn run_by_hook(arena: &AttackFixture, case: &DojoCase, words: &str) -> (String, Vec<VisibleMessage>) {
+    let payload = json!({
+        "action": "published",
+        "release": { "tag_name": "v1.9.0", "body": words },
+        "repository": { "full_name": "acme/web" },
+        "sender": { "login": "never-listed" },
+    });
+    let body = payload.to_string();
+    let mut mac = Hmac::<Sha256>::new_from_slice(HOOK_SECRET.as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    let digest: String = mac
+        .finalize()
+        .into_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let url = format!("http://{}/in/release", arena.app.as_ref().unwrap().address);
+    let id = format!("72d3162e-cc78-11e3-81ab-{:012}", case.number);
+    let request = drydock::provider::http_client().unwrap().post(url).body(body);
+    let request = request
+        .header("content-type", "application/json")
+        .header("x-github-event", "release")
+        .header("x-github-delivery", &id)
+        .header("x-hub-signature-256", format!("sha256={digest}"));
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200, "{}", case.title);
+    arena.wait_until_answered(&id, 1).await;
+    // The operations of an event are of the whole channel; one that prepares nothing may say nothing.
+    arena.wait_until_idle().await;
+    let end = final_line(case.number);
+    let shown = arena.slack.with_state(|state| {
+        let mut roots = state
+            .messages
+            .iter()
+            .filter(|message| message.thread_ts.is_none());
+        let root = roots.find(|message| message.visible().join("\n").contains(&end))?;
+        Some(slack_messages(state, SLACK_CHANNEL, Some(&root.ts), ""))
+    });
+    (id, shown.unwrap_or_default())
+}

@@ -1,0 +1,468 @@
+//! Slack, the model, a repository, and the program between them, which is ended and started again.
+
+use drydock::admin::{self, AdminReply, AdminRequest};
+use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, RequestRole, calls, says};
+use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackMessage, SlackOptions, SlackState};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+pub(super) const ALICE: &str = "U0ALICE";
+pub(super) const CHANNEL: &str = "C0PLATFORM";
+pub(super) const REQUEST: &str = "@drydock add the two notes";
+/// The longest time anything on loopback may take; the machine may be busy.
+const BOUND: Duration = Duration::from_secs(60);
+/// The number of no step of the model.
+pub(super) const NO_STEP: usize = usize::MAX;
+
+/// The lines Alice gets in the end, whatever happened on the way.
+const PATCH: [&str; 2] = ["+one\n", "+two\n"];
+
+/// Slack, the model, a repository, and the program between them.
+pub(super) struct CrashFixture {
+    pub(super) slack: SlackEmulator,
+    pub(super) model: ModelEmulator,
+    /// The step of a turn at which the model does not answer.
+    held_step: Arc<AtomicUsize>,
+    /// The number of times it did not.
+    held_count: watch::Receiver<usize>,
+    program: Option<GatewayProcess>,
+    /// The command that starts the program, if it is not started by itself.
+    wrapper: Vec<String>,
+    directory: TempDir,
+    starts: usize,
+}
+
+/// A running program. It is killed when it is dropped.
+struct GatewayProcess(Child);
+
+impl Drop for GatewayProcess {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl CrashFixture {
+    pub(super) async fn build() -> Self {
+        let directory = TempDir::new().expect("a directory");
+        drydock::demo::repository::create(&directory.path().join("infra.git")).expect("a repository");
+        let slack = SlackEmulator::start(SlackOptions {
+            team: "T0ACME".to_owned(),
+            bot_user: "U0DRYDOCK".to_owned(),
+            bot_name: "drydock".to_owned(),
+            bot_token: "xoxb-220033004400-crash-bot-token".to_owned(),
+            signing_secret: "7e1d1c9a7be24c6f8a1b3d5e7f904321".to_owned(),
+            rate_limits: RateLimits::Off,
+            at: jiff::Timestamp::now,
+            http: drydock::provider::http_client().expect("a client"),
+        });
+        let slack = slack.await.expect("an emulator");
+        slack.add_channel(CHANNEL, &[ALICE]);
+        let hold = Arc::new(AtomicUsize::new(NO_STEP));
+        let (told, held) = watch::channel(0);
+        let holds = Arc::clone(&hold);
+        let script = move |asked: &ModelRequest| {
+            let step = step_of(asked);
+            if step == holds.load(Ordering::SeqCst) {
+                told.send_modify(|count| *count += 1);
+                return says("").with_fault(AnswerFault::Stall);
+            }
+            let again = asked.last_user_text().contains("third");
+            match step {
+                0 if again => calls(
+                    "file_write",
+                    serde_json::json!({"path": "notes/three.md", "content": "three\n"}),
+                ),
+                _ if again => says("The third note is there."),
+                0 => calls(
+                    "file_write",
+                    serde_json::json!({"path": "notes/one.md", "content": "one\n"}),
+                ),
+                1 => calls(
+                    "file_write",
+                    serde_json::json!({"path": "notes/two.md", "content": "two\n"}),
+                ),
+                _ => says("Both notes are there."),
+            }
+        };
+        let model = ModelEmulator::start(script).expect("an emulator");
+        let mut world = Self {
+            slack,
+            model,
+            held_step: hold,
+            held_count: held,
+            program: None,
+            wrapper: Vec::new(),
+            directory,
+            starts: 0,
+        };
+        world.start().await;
+        world.invite().await;
+        world
+    }
+
+    /// Starts the program and waits until it is ready.
+    pub(super) async fn start(&mut self) {
+        let address = self.launch().await;
+        self.wait_until_ready(&address).await;
+    }
+
+    /// Starts the program and waits until it listens.
+    pub(super) async fn launch(&mut self) -> String {
+        let log = self.spawn();
+        let address = bounded("the program listens", poll(|| address_in(&log))).await;
+        self.slack.connect_to(&format!("http://{address}/in/slack"));
+        address
+    }
+
+    /// Starts the program and waits for nothing; where it writes its log.
+    pub(super) fn spawn(&mut self) -> PathBuf {
+        let directory = self.directory.path();
+        let config = directory.join("drydock.toml");
+        std::fs::write(&config, self.toml()).expect("a configuration");
+        self.starts += 1;
+        let log = directory.join(format!("log-{}", self.starts));
+        let program = env!("CARGO_BIN_EXE_drydock").to_owned();
+        let words: Vec<String> = self.wrapper.iter().cloned().chain([program]).collect();
+        let child = Command::new(&words[0])
+            .args(&words[1..])
+            .args(["serve", "--config"])
+            .arg(&config)
+            .env("CRASH_BOT_TOKEN", "xoxb-220033004400-crash-bot-token")
+            .env("CRASH_SIGNING_SECRET", "7e1d1c9a7be24c6f8a1b3d5e7f904321")
+            .env("CRASH_MODEL_KEY", "sk-ant-crash-000000000000000000000000")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(&log).expect("a log"))
+            .spawn();
+        self.program = Some(GatewayProcess(child.expect("the program starts")));
+        log
+    }
+
+    pub(super) async fn wait_until_ready(&self, address: &str) {
+        let client = drydock::provider::http_client().expect("a client");
+        let ready = async {
+            let url = format!("http://{address}/readyz");
+            while !client
+                .get(&url)
+                .send()
+                .await
+                .is_ok_and(|answer| answer.status().is_success())
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        bounded("the program is ready", ready).await;
+    }
+
+    /// Starts the program by means of another one from now on.
+    pub(super) fn start_through(&mut self, wrapper: &[&str]) {
+        self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
+    }
+
+    /// The process that was started.
+    pub(super) fn id(&self) -> u32 {
+        self.program.as_ref().expect("a running program").0.id()
+    }
+
+    /// The exit code, once the program has ended by itself.
+    pub(super) fn exit_code(&mut self) -> Option<i32> {
+        let program = self.program.as_mut().expect("a running program");
+        let status = program.0.try_wait().expect("a status")?;
+        self.program = None;
+        status.code()
+    }
+
+    /// Starts the program, which ends: its exit code and its last words.
+    pub(super) async fn start_and_fail(&mut self) -> (i32, String) {
+        self.spawn();
+        let code = bounded("the program ends", poll(|| self.exit_code())).await;
+        (code, self.log())
+    }
+
+    /// Slack delivers a message again of which it heard that it was not taken.
+    pub(super) async fn redeliver(&self, ts: &str) -> Option<u16> {
+        let said = |message: &&SlackMessage| message.ts == ts;
+        let said = self
+            .slack
+            .with_state(|state| state.messages.iter().find(said).cloned());
+        let said = said.expect("a message");
+        let event = self
+            .slack
+            .envelope(&serde_json::json!({"type": "app_mention", "user": said.user,
+            "team": "T0ACME", "channel": said.channel, "ts": ts, "event_ts": ts, "text": said.text}));
+        Some(self.slack.send_event(&event).await.ok()?.status)
+    }
+
+    /// `kill -9`.
+    pub(super) fn kill(&mut self) {
+        drop(self.program.take().expect("a running program"));
+    }
+
+    /// `kill`, as an orchestrator does, and the program ends well.
+    pub(super) async fn terminate(&mut self) {
+        let mut program = self.program.take().expect("a running program");
+        let id = i32::try_from(program.0.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(id.expect("an id"), rustix::process::Signal::TERM).expect("a signal");
+        let status = bounded(
+            "the program ends",
+            poll(|| program.0.try_wait().expect("a status")),
+        )
+        .await;
+        assert_eq!(status.code(), Some(0));
+    }
+
+    pub(super) fn hold_at(&self, step: usize) {
+        self.held_step.store(step, Ordering::SeqCst);
+    }
+
+    /// Waits until the model was held for the `count`th time.
+    pub(super) async fn wait_until_model_holds(&mut self, count: usize) {
+        let held = self.held_count.wait_for(|held| *held >= count);
+        bounded("the model is asked", held)
+            .await
+            .expect("the model is there");
+    }
+
+    async fn invite(&self) {
+        let invite = AdminRequest::Invite {
+            name: "alice".to_owned(),
+            role: drydock::access::Role::Editor,
+            repositories: "*".to_owned(),
+            environments: vec!["**".to_owned()],
+            hours: 1,
+        };
+        let Some(AdminReply::Invite { token, .. }) = self.send_admin_request(&invite).await else {
+            panic!("no invite");
+        };
+        self.slack
+            .dm(ALICE, &format!("join {token}"))
+            .await
+            .expect("an answer");
+        self.wait_for_message(|message| message.text.contains("You're in"))
+            .await;
+    }
+
+    async fn send_admin_request(&self, request: &AdminRequest) -> Option<AdminReply> {
+        admin::ask(&self.data_directory(), request)
+            .await
+            .expect("an answer")
+    }
+
+    /// Alice says something, and it is acknowledged.
+    pub(super) async fn say(&self, text: &str) -> String {
+        let said = self.slack.say(ALICE, CHANNEL, text).await.expect("an answer");
+        assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
+        said.ts
+    }
+
+    pub(super) async fn wait_for<T>(&self, what: &str, look: impl Fn(&SlackState) -> Option<T>) -> T {
+        for _ in 0..6 {
+            if let Some(found) = self.slack.wait_until(&look).await {
+                return found;
+            }
+        }
+        panic!(
+            "waited for {what}; Slack shows\n{}\n{}",
+            self.slack.with_state(texts),
+            self.log()
+        );
+    }
+
+    pub(super) async fn wait_for_message(&self, is_it: impl Fn(&SlackMessage) -> bool) -> SlackMessage {
+        let found = |state: &SlackState| bot_messages(state).find(|message| is_it(message)).cloned();
+        self.wait_for("a message", found).await
+    }
+
+    /// Answers of a thread go out in order: once another one shows, it is durable which message is the card.
+    pub(super) async fn wait_until_card_is_stored(&self, thread: &str) {
+        let answer = self
+            .slack
+            .reply_in_thread(ALICE, CHANNEL, thread, "!status")
+            .await;
+        assert_eq!(answer.expect("an answer").answers[0].status, 200);
+        self.wait_for_message(|message| message.visible().join("\n").contains("Delivery"))
+            .await;
+    }
+
+    /// The card of a held turn says that it was taken up again; after another kill there is its result.
+    pub(super) async fn assert_restarted_and_answered(&mut self, said: &str) {
+        let resumed = "I was restarted and picked this up again.";
+        self.wait_for_message(|message| message.visible().join("\n").contains(resumed))
+            .await;
+        self.hold_at(NO_STEP);
+        self.kill();
+        self.start().await;
+        self.assert_answered_once(said).await;
+    }
+
+    /// Exactly one result in the thread, with the whole change, and nothing wrong anywhere.
+    pub(super) async fn assert_answered_once(&self, said: &str) {
+        let result = |state: &SlackState| {
+            let found = results(state)
+                .into_iter()
+                .find(|message| message.thread_ts.as_deref() == Some(said));
+            found.cloned()
+        };
+        let result = self.wait_for("the result", result).await;
+        assert!(
+            result.visible().join("\n").contains("Both notes are there."),
+            "{result:?}"
+        );
+        // The answer to a command is the last word of its thread: nothing follows that is still on its way.
+        let answer = self
+            .slack
+            .reply_in_thread(ALICE, CHANNEL, said, "!patch")
+            .await
+            .expect("an answer");
+        assert_eq!(answer.answers[0].status, 200);
+        let patch = self
+            .wait_for("the patch", |state| {
+                state.files.first().map(|file| file.content.clone())
+            })
+            .await;
+        let patch = String::from_utf8_lossy(&patch).into_owned();
+        assert_eq!(patch.matches("diff --git ").count(), 2, "{patch}");
+        assert!(PATCH.iter().all(|line| patch.contains(line)), "{patch}");
+        let count = self.slack.with_state(|state| {
+            let results = results(state);
+            results
+                .iter()
+                .filter(|message| message.thread_ts.as_deref() == Some(said))
+                .count()
+        });
+        assert_eq!(count, 1, "{}", self.slack.with_state(texts));
+        self.assert_database_sound().await;
+    }
+
+    /// One message of the bot says so, and no other.
+    pub(super) async fn assert_one_message_with(&self, words: &str) {
+        self.wait_for_message(|message| message.visible().join("\n").contains(words))
+            .await;
+        let count = self.slack.with_state(|state| {
+            let said = bot_messages(state).filter(|message| message.visible().join("\n").contains(words));
+            said.count()
+        });
+        assert_eq!(count, 1, "{}", self.slack.with_state(texts));
+    }
+
+    pub(super) async fn assert_database_sound(&self) {
+        let audit = self.send_admin_request(&AdminRequest::Audit).await;
+        assert!(
+            matches!(audit, Some(AdminReply::Audit { rows, .. }) if rows > 0),
+            "{audit:?}"
+        );
+        let problems = [self.slack.problems(), self.model.problems()].concat();
+        assert_eq!(problems, [""; 0]);
+    }
+
+    pub(super) fn data_directory(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub(super) fn log(&self) -> String {
+        let log = self.directory.path().join(format!("log-{}", self.starts));
+        std::fs::read_to_string(log).unwrap_or_default()
+    }
+
+    fn toml(&self) -> String {
+        let directory = self.directory.path().display();
+        format!(
+            r#"
+[server]
+listen = "127.0.0.1:0"
+
+[data]
+directory = "{directory}/data"
+
+[model]
+default = "anthropic/script"
+
+[providers.anthropic]
+api_key = {{ env = "CRASH_MODEL_KEY" }}
+base_url = "{model}"
+
+[repositories.infra]
+path = "{directory}/infra.git"
+
+[channels.slack]
+kind = "slack"
+bot_token = {{ env = "CRASH_BOT_TOKEN" }}
+signing_secret = {{ env = "CRASH_SIGNING_SECRET" }}
+api_base_url = "{slack}"
+"#,
+            model = self.model.url(),
+            slack = self.slack.api_base_url(),
+        )
+    }
+}
+
+/// The step of the turn that is asked about: results since the person last spoke.
+fn step_of(asked: &ModelRequest) -> usize {
+    let messages = asked.messages.iter().rev();
+    let answered = messages.filter(|message| message.role == RequestRole::User);
+    answered.take_while(|message| !message.results.is_empty()).count()
+}
+
+pub(super) fn bot_messages(state: &SlackState) -> impl Iterator<Item = &SlackMessage> {
+    state
+        .messages
+        .iter()
+        .filter(|message| message.user == "U0DRYDOCK")
+}
+
+pub(super) fn is_result(message: &SlackMessage) -> bool {
+    let text = message.visible().join("\n");
+    // A turn that wrote what was there already prepares nothing new.
+    ["Nothing was applied or committed.", "CHG-1 stays as it was;"]
+        .iter()
+        .any(|words| text.contains(words))
+}
+
+pub(super) fn results(state: &SlackState) -> Vec<&SlackMessage> {
+    bot_messages(state).filter(|message| is_result(message)).collect()
+}
+
+pub(super) fn texts(state: &SlackState) -> String {
+    let texts: Vec<String> = bot_messages(state)
+        .map(|message| message.visible().join("\n"))
+        .collect();
+    texts.join("\n---\n")
+}
+
+/// The address a log names.
+fn address_in(log: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(log).ok()?;
+    let (_, rest) = text.split_once("listening on http://")?;
+    let address: String = rest
+        .chars()
+        .take_while(|next| next.is_ascii_digit() || ".:".contains(*next))
+        .collect();
+    Some(address)
+}
+
+/// Looks again and again.
+pub(super) async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(super) async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(BOUND, future).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what}: not within {} s", BOUND.as_secs()),
+    }
+}

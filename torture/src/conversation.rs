@@ -1,0 +1,298 @@
+//! The conversation of one person in a thread: requests, commands and presses, and the check that the thread shows their results in the
+//! end.
+
+use crate::explain::CommandKind;
+use crate::slack_thread::{Thread, transcript};
+use crate::task::Task;
+use crate::testbed::{CHANNEL, Testbed};
+use drydock::emulator::slack::{SlackMessage, SlackState};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time after all else within which the answer to a command may come that was taken and not acknowledged.
+const UNCERTAIN_REST: Duration = Duration::from_millis(1_500);
+const POLL_INTERVAL: Duration = Duration::from_millis(15);
+
+/// A conversation.
+pub(crate) struct UserConversation {
+    pub(crate) testbed: Arc<Testbed>,
+    number: u32,
+    user: String,
+    ids: Arc<AtomicU32>,
+    root: Option<String>,
+    pub(crate) messages: Vec<TaskMessage>,
+    pub(crate) commands: Vec<SentCommand>,
+    pressed: BTreeSet<(String, &'static str)>,
+    /// True if a message was never answered: the rest would only repeat that.
+    pub(crate) is_stuck: bool,
+    /// Longest time that an event took which was sent once.
+    pub(crate) slowest_answer: Duration,
+}
+
+/// A message for a turn.
+pub(crate) struct TaskMessage {
+    pub(crate) task: Task,
+    pub(crate) acknowledged: bool,
+}
+
+/// A command or a press.
+pub(crate) struct SentCommand {
+    pub(crate) verb: CommandKind,
+    pub(crate) acknowledged: bool,
+    /// The least and the greatest number of messages after which it took effect.
+    pub(crate) after: (usize, usize),
+}
+
+/// The way a command is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandInput {
+    Text,
+    /// A press of the newest button that says so.
+    Button(&'static str),
+}
+
+impl UserConversation {
+    pub(crate) fn new(world: &Arc<Testbed>, number: u32, user: String, ids: &Arc<AtomicU32>) -> Self {
+        Self {
+            testbed: Arc::clone(world),
+            number,
+            user,
+            ids: Arc::clone(ids),
+            root: None,
+            messages: Vec::new(),
+            commands: Vec::new(),
+            pressed: BTreeSet::new(),
+            is_stuck: false,
+            slowest_answer: Duration::ZERO,
+        }
+    }
+
+    /// A new task of so many steps, not asked for yet.
+    pub(crate) fn task(&self, steps: usize) -> Task {
+        Task {
+            id: self.ids.fetch_add(1, Ordering::SeqCst),
+            conversation: self.number,
+            steps,
+        }
+    }
+
+    /// Asks for a task and does not wait for its end. True if that was acknowledged.
+    pub(crate) async fn ask(&mut self, task: Task) -> bool {
+        if self.is_stuck {
+            return false;
+        }
+        let mention = if self.root.is_none() { "@drydock " } else { "" };
+        let text = format!("{mention}please carry out {} now", task.word());
+        let acknowledged = self.send_message(&text).await;
+        if self.messages.is_empty() && !acknowledged {
+            // There is no conversation to go on with.
+            self.is_stuck = true;
+        }
+        self.messages.push(TaskMessage { task, acknowledged });
+        acknowledged
+    }
+
+    /// Asks for a task, and Slack sends that only once: `None` if nobody answered, else the status.
+    pub(crate) async fn ask_once(&mut self, task: Task) -> Option<u16> {
+        let mention = if self.root.is_none() { "@drydock " } else { "" };
+        let text = format!("{mention}please carry out {} now", task.word());
+        let written = self
+            .testbed
+            .slack
+            .write(&self.user, CHANNEL, self.root.as_deref(), &text);
+        let mut status = None;
+        for event in &written.events {
+            let began = Instant::now();
+            let answer = self.testbed.slack.deliver(event, None).await;
+            self.slowest_answer = self.slowest_answer.max(began.elapsed());
+            status = answer.ok().map(|answer| answer.status);
+            if status.is_some_and(|status| (200..300).contains(&status)) {
+                break;
+            }
+        }
+        let acknowledged = status.is_some_and(|status| (200..300).contains(&status));
+        self.testbed
+            .note(&format!("talk {}: {text}: {status:?}", self.number));
+        if acknowledged {
+            self.testbed.count_acknowledged();
+        }
+        if acknowledged || self.root.is_some() {
+            self.root.get_or_insert(written.ts);
+            self.messages.push(TaskMessage { task, acknowledged });
+        }
+        status
+    }
+
+    /// Returns true if the newest message was not acknowledged.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.messages.last().is_none_or(|asked| !asked.acknowledged)
+    }
+
+    async fn send_message(&mut self, text: &str) -> bool {
+        let written = self
+            .testbed
+            .slack
+            .write(&self.user, CHANNEL, self.root.as_deref(), text);
+        self.testbed.note(&format!("talk {}: {text}", self.number));
+        self.root.get_or_insert(written.ts);
+        let mut acknowledged = false;
+        for event in &written.events {
+            if self.testbed.deliver(event).await && !std::mem::replace(&mut acknowledged, true) {
+                self.testbed.count_acknowledged();
+            }
+        }
+        self.testbed
+            .note(&format!("talk {}: acknowledged {acknowledged}", self.number));
+        acknowledged
+    }
+
+    /// Gives a command and does not wait for its answer. One that was given before has to be answered.
+    pub(crate) async fn command(&mut self, verb: CommandKind, by: CommandInput) -> bool {
+        if self.is_stuck {
+            return false;
+        }
+        let least = self.read().finished().min(self.messages.len());
+        let acknowledged = match by {
+            CommandInput::Text => self.send_message(verb.word()).await,
+            CommandInput::Button(label) => match self.press(label).await {
+                Some(acknowledged) => acknowledged,
+                None => return false,
+            },
+        };
+        self.commands.push(SentCommand {
+            verb,
+            acknowledged,
+            after: (least, usize::MAX),
+        });
+        acknowledged
+    }
+
+    /// Presses the newest button with a label that was not pressed before; nothing if there is none.
+    async fn press(&mut self, label: &'static str) -> Option<bool> {
+        self.testbed.wait_until_up().await;
+        let root = self.root.clone()?;
+        let has_button =
+            |message: &&SlackMessage| message.buttons().iter().any(|button| button.label == label);
+        let newest = |state: &SlackState| {
+            let found = state.replies(CHANNEL, &root).filter(has_button).last();
+            found.map(|message| message.ts.clone())
+        };
+        let message = self.testbed.slack.with_state(newest)?;
+        if !self.pressed.insert((message.clone(), label)) {
+            return None;
+        }
+        self.testbed
+            .note(&format!("talk {}: presses {label}", self.number));
+        let answer = self.testbed.slack.click(&self.user, &message, label).await;
+        // Slack does not press again by itself.
+        let acknowledged = answer.is_ok_and(|answer| (200..300).contains(&answer.status));
+        if acknowledged {
+            self.testbed.count_acknowledged();
+        }
+        self.testbed
+            .note(&format!("talk {}: acknowledged {acknowledged}", self.number));
+        Some(acknowledged)
+    }
+
+    /// Waits until every message for a turn has its end.
+    pub(crate) async fn until_answered(&mut self) {
+        let expected = self.messages.iter().filter(|asked| asked.acknowledged).count();
+        self.until("a message", |thread| thread.finished() >= expected)
+            .await;
+    }
+
+    /// Waits until every command has its answer.
+    pub(crate) async fn until_commands_are_answered(&mut self) {
+        let expected = self
+            .commands
+            .iter()
+            .filter(|command| command.acknowledged)
+            .count();
+        self.until("a command", |thread| thread.answers.len() >= expected)
+            .await;
+        // It took effect before any message that is sent from now on.
+        let most = self.messages.len();
+        for command in &mut self.commands {
+            command.after.1 = command.after.1.min(most);
+        }
+    }
+
+    /// Asks for the patch, and waits for it.
+    pub(crate) async fn check_final_patch(&mut self) {
+        self.until_answered().await;
+        self.until_commands_are_answered().await;
+        self.command(CommandKind::Patch, CommandInput::Text).await;
+        self.until_commands_are_answered().await;
+        let sent = |thread: &Thread| {
+            let announced = thread.answers.iter().filter(|answer| announces_patch(answer));
+            announced.count() <= thread.patches.len()
+        };
+        self.until("a patch", sent).await;
+        self.until("a card", |thread| thread.open == 0).await;
+        let is_uncertain = |command: &SentCommand| !command.acknowledged;
+        if self.commands.iter().any(is_uncertain) {
+            // It may have been taken all the same, and its answer may be the last.
+            tokio::time::sleep(UNCERTAIN_REST).await;
+        }
+    }
+
+    async fn until(&mut self, what: &str, holds: impl Fn(&Thread) -> bool) {
+        if self.is_stuck {
+            return;
+        }
+        let asked = Instant::now();
+        loop {
+            if holds(&self.read()) {
+                return;
+            }
+            let patience = self.testbed.patience;
+            let waited = self.testbed.up_since().map(|since| since.max(asked).elapsed());
+            if waited.is_some_and(|waited| waited > patience) {
+                self.is_stuck = true;
+                let what = format!("{what} has no end after {} s", patience.as_secs());
+                return self.report_violation(&what);
+            }
+            if asked.elapsed() > patience * 4 {
+                self.is_stuck = true;
+                return self.report_violation("nothing came to an end");
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// The thread as it is shown now.
+    pub(crate) fn read(&self) -> Thread {
+        let root = self.root.as_deref().unwrap_or_default();
+        self.testbed
+            .slack
+            .with_state(|state| Thread::read(state, CHANNEL, root))
+    }
+
+    pub(crate) fn report_violation(&self, what: &str) {
+        let root = self.root.as_deref().unwrap_or_default();
+        let shown = self
+            .testbed
+            .slack
+            .with_state(|state| transcript(state, CHANNEL, root));
+        self.testbed
+            .report_violation(format!("talk {}: {what}\n{shown}", self.number));
+    }
+
+    /// Messages and commands that were acknowledged.
+    pub(crate) fn acknowledged(&self) -> usize {
+        let asked = self.messages.iter().filter(|asked| asked.acknowledged).count();
+        asked
+            + self
+                .commands
+                .iter()
+                .filter(|command| command.acknowledged)
+                .count()
+    }
+}
+
+/// True for the answer to a command that a file follows.
+pub(crate) fn announces_patch(answer: &str) -> bool {
+    answer.starts_with("CHG-") && answer.contains(", against ")
+}

@@ -1,0 +1,135 @@
+//! The content of a thread, sorted: results, refusals, answers to commands, files. Messages are told apart by the operation that each
+//! carries as metadata, and one that was sent twice is noticed by it.
+
+use crate::testbed::BOT;
+use drydock::emulator::slack::{SlackMessage, SlackState};
+use std::collections::BTreeSet;
+
+/// Said when a message is given up or turned away without a turn.
+const REFUSALS: [&str; 3] = [
+    "Stopped before it began.",
+    "Something of mine failed",
+    "Access was revoked.",
+];
+/// Characters of a message that a transcript shows.
+const SHOWN_CHARS_MAX: usize = 160;
+/// The words on the card of an unfinished message.
+const OPEN: [&str; 2] = ["Working", "Queued ("];
+
+/// The bot's side of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Thread {
+    /// Results of turns, in their order.
+    pub(crate) results: Vec<String>,
+    /// Messages that got no result, and were told so on their card.
+    pub(crate) refusals: Vec<String>,
+    /// Answers to commands.
+    pub(crate) answers: Vec<String>,
+    /// The patches that were sent as files.
+    pub(crate) patches: Vec<String>,
+    /// The mistakes, which no thread may show.
+    pub(crate) wrong: Vec<String>,
+    /// Cards of messages that are not finished.
+    pub(crate) open: usize,
+}
+
+impl Thread {
+    /// Reads a thread as it is shown now.
+    pub(crate) fn read(state: &SlackState, channel: &str, root: &str) -> Self {
+        let mut thread = Self::default();
+        let mut seen = BTreeSet::new();
+        let mut cards = Vec::new();
+        for message in state.replies(channel, root).filter(|message| message.user == BOT) {
+            let text = shown(message);
+            let operation = operation(message);
+            if let Some(operation) = operation
+                && !seen.insert(operation)
+            {
+                thread.wrong.push(format!("shown twice: {text}"));
+                continue;
+            }
+            match operation.map(kind) {
+                Some("result") => thread.results.push(text),
+                Some("answer") if text.contains("so I did not take this one") => thread.refusals.push(text),
+                Some("answer" | "answer-1") => thread.answers.push(text),
+                Some(part) if part.starts_with("result-") => continue_last(&mut thread.results, &text),
+                Some(part) if part.starts_with("answer-") => continue_last(&mut thread.answers, &text),
+                Some("card") => cards.push(text),
+                // An edit takes the metadata away. A result that was filled begins with the one it is for.
+                None if message.edits > 0 && text.starts_with("<@") => thread.results.push(text),
+                None if message.edits > 0 => cards.push(text),
+                None if !message.files.is_empty() => {}
+                _ => thread.wrong.push(format!("nobody asked for: {text}")),
+            }
+        }
+        for card in cards {
+            thread.card(card);
+        }
+        let files = state.files.iter().filter(|file| file.channel == channel);
+        let files =
+            files.filter(|file| file.thread_ts.as_deref() == Some(root) && file.name.ends_with(".patch"));
+        thread.patches = files
+            .map(|file| String::from_utf8_lossy(&file.content).into_owned())
+            .collect();
+        thread
+    }
+
+    fn card(&mut self, text: String) {
+        if OPEN.iter().any(|open| text.starts_with(open)) {
+            self.open += 1;
+        }
+        // The card under a result may repeat what the result says.
+        let has_result = self.results.iter().any(|result| result.contains(text.as_str()));
+        if !has_result && is_refusal(&text) {
+            self.refusals.push(text);
+        }
+    }
+
+    /// Messages for a turn that have their last word.
+    pub(crate) fn finished(&self) -> usize {
+        self.results.len() + self.refusals.len()
+    }
+}
+
+/// True for what is said in place of a result.
+pub(crate) fn is_refusal(text: &str) -> bool {
+    REFUSALS.iter().any(|refusal| text.contains(refusal))
+}
+
+/// A thread as people see it, for a report.
+pub(crate) fn transcript(state: &SlackState, channel: &str, root: &str) -> String {
+    let messages = state.messages.iter().filter(|message| {
+        message.channel == channel && (message.ts == root || message.thread_ts.as_deref() == Some(root))
+    });
+    let lines = messages.map(|message| {
+        let text: String = shown(message).chars().take(SHOWN_CHARS_MAX).collect();
+        format!(
+            "{} {}: {}",
+            message.ts,
+            message.user,
+            text.trim_end().replace('\n', "\n    ")
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the text a person reads in a message.
+pub(crate) fn shown(message: &SlackMessage) -> String {
+    message.visible().join("\n")
+}
+
+/// The operation a post of the bot came from.
+pub(crate) fn operation(message: &SlackMessage) -> Option<&str> {
+    message.request["metadata"]["event_payload"]["op"].as_str()
+}
+
+fn kind(operation: &str) -> &str {
+    operation.rsplit('/').next().unwrap_or_default()
+}
+
+fn continue_last(texts: &mut [String], text: &str) {
+    if let Some(last) = texts.last_mut() {
+        last.push('\n');
+        last.push_str(text);
+    }
+}
