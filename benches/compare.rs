@@ -1,7 +1,7 @@
 //! The effects of a change on environments, and the cost of rendering: `cargo bench --bench compare`.
 //!
 //! 300 environments that share a generated library of Kubernetes kinds, through the real comparison and
-//! the real jail: this bench starts the program itself as its sandbox workers. Every value is compared with what
+//! the real sandbox: this bench starts the program itself as its sandbox workers. Every value is compared with what
 //! other engines make of the same files before anything is timed: jrsonnet in this process, and
 //! go-jsonnet and rjsonnet of a Python (`DRYDOCK_BENCH_PYTHON`, or `python3`) where it has them.
 #![allow(
@@ -346,7 +346,7 @@ impl CompareBench {
             "",
         );
         value(
-            "largest process in the jail meanwhile",
+            "largest process in the sandbox meanwhile",
             largest,
             "MiB",
             "<= 256 MB",

@@ -5,7 +5,7 @@
 //! timed from the moment its event is sent until the whole result stands in the thread. First nobody else is there;
 //! then another person has as many conversations open as shown, and the model of each has fifteen endless programs
 //! evaluated by each answer, as often as a turn may. None of those conversations ends before the last change has. All
-//! of it runs in this process but the jail, on loopback, with the real gateway and its durable store.
+//! of it runs in this process but the sandbox, on loopback, with the real gateway and its durable store.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ const CHANNEL: &str = "C0BENCH";
 const CHANGES: usize = 200;
 const CHANGES_QUICK: usize = 60;
 const WARM_UP: usize = 5;
-/// Conversations of the abuser at the same time: fewer and more than there are places in the jail.
+/// Conversations of the abuser at the same time: fewer and more than there are places in the sandbox.
 const CONVERSATIONS: [usize; 2] = [4, 24];
 /// Tool calls of each of their answers.
 const CALLS: usize = 5;

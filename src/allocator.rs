@@ -13,7 +13,7 @@ const LARGE_BYTES: usize = 1 << 20;
 
 /// The milliseconds before mimalloc gives freed memory back, `mi_option_purge_delay` in its header.
 const PURGE_DELAY: mi_option_t = 15;
-/// The delay that nobody asked for. The processes of the jail are started with another one.
+/// The delay that nobody asked for. The processes of the sandbox are started with another one.
 const PURGE_DELAY_DEFAULT: i64 = 10;
 
 /// The allocator of the program.

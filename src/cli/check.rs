@@ -67,7 +67,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     let tools = Toolbox::new(tool::all(&reach))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
-    findings.push(finding("jail", check_sandbox(&config.sandbox.layers_missing)));
+    findings.push(finding("sandbox", check_sandbox(&config.sandbox.layers_missing)));
     if let Some(helm) = &reach.helm {
         findings.push(finding("helm", helm.version()));
     }
@@ -146,7 +146,7 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
     Ok(format!("`{path}` is on the branch, {} bytes", text.len()))
 }
 
-/// Reports the layers of the jail that this system has; an error if it lacks one that it may not lack.
+/// Reports the layers of the sandbox that this system has; an error if it lacks one that it may not lack.
 fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
     let standing = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
     let present = sandbox_layers::format_layers(&standing.present);

@@ -23,7 +23,7 @@ pub(super) struct DemoArguments {
     /// Time the model pretends to think, in milliseconds; 0 with --headless, 300 without
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(0..=5_000))]
     pace: Option<u64>,
-    /// Layers of the jail that this system may lack, such as `landlock`
+    /// Layers of the sandbox that this system may lack, such as `landlock`
     #[arg(long, value_name = "LAYERS", env = MAY_LACK)]
     layers_missing: Option<String>,
 }

@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept for everything but connections of senders: the database, jails, recordings, calls to models and
+/// Descriptors kept for everything but connections of senders: the database, sandboxes, recordings, calls to models and
 /// platforms. Where there are few, it is half of them.
 const RESERVED_MAX: u64 = 512;
 

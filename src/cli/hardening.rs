@@ -5,7 +5,7 @@ use crate::system;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::Write;
 
-/// Closes this process to all others. What it starts later is closed by the jail.
+/// Closes this process to all others. What it starts later is closed by the sandbox.
 pub(super) fn harden_process() -> std::io::Result<()> {
     system::close_to_others()?;
     let none = Rlimit {

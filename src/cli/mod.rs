@@ -58,7 +58,7 @@ Examples:
   drydock demo --headless           play the story and check every line of it
   drydock demo --headless --json    the same, one JSON object a line
 
-With 78 this system lacks a layer of the jail: it says which, and what can be done.";
+With 78 this system lacks a layer of the sandbox: it says which, and what can be done.";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -69,7 +69,7 @@ Examples:
 SIGTERM or Ctrl-C stops it; what was accepted is answered after the next start. A second one stops at once.
 
 It ends by itself with 74 when nothing can be stored safely any more, and with 70 when a part of it ended: start it
-again. With 78 somebody has to look at the configuration, the data directory or a missing layer of the jail first.";
+again. With 78 somebody has to look at the configuration, the data directory or a missing layer of the sandbox first.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! The first thing that is said on a system that cannot confine as much as is required: which layer of the jail is missing,
+//! The first thing that is said on a system that cannot confine as much as is required: which layer of the sandbox is missing,
 //! what that means, and the ways out. A command that evaluates asks here before it does anything else.
 
 use super::CliError;
@@ -50,7 +50,7 @@ fn missing_layers_message(missing: &[LayerName], may_lack: &[String]) -> String 
         .chain(missing.iter().map(|layer| layer.name()));
     let names: Vec<&str> = names.collect();
     format!(
-        "This system lacks {} of the jail that programs of a repository are evaluated in.\n{}\n\
+        "This system lacks {} of the sandbox that programs of a repository are evaluated in.\n{}\n\
          Nothing was started. There are two ways out:\n  \
          a newer kernel, or a runtime that lets it through: {}.\n  \
          doing without, if you trust what is evaluated: `sandbox.layers_missing = [\"{}\"]` in the configuration,\n    \
@@ -77,7 +77,7 @@ mod tests {
         let (listed, name) = (listed.name(), missing.name());
         for said in [
             format!(
-                "This system lacks {missing} of the jail that programs of a repository are evaluated in.\n"
+                "This system lacks {missing} of the sandbox that programs of a repository are evaluated in.\n"
             ),
             format!("\n  {missing}: {}\n", missing.loss()),
             format!("through: {missing} needs {}.\n", missing.origin()),

@@ -26,7 +26,7 @@ Examples:
   drydock tanka charts update charts/web
   drydock tanka charts build charts/web --json --set 'helm.hosts_allowed=[\"charts.example.com\"]'
 
-`list` and `diff` read chartfile.yaml and need no helm. The others run the helm of `[helm] program` in the jail, without a network: `build` and `update` have it pack charts of this repository, and fetch the others themselves, from hosts of `[helm] hosts_allowed`.
+`list` and `diff` read chartfile.yaml and need no helm. The others run the helm of `[helm] program` in the sandbox, without a network: `build` and `update` have it pack charts of this repository, and fetch the others themselves, from hosts of `[helm] hosts_allowed`.
 
 Exit codes: 0 done, 1 failed, 16 charts differ (diff).";
 

@@ -216,7 +216,7 @@ pub const KEYS: &[ConfigKey] = &[
     int("sandbox.recycle_bytes", "234_881_024", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
     key("sandbox.imports_denied", ValueKind::List, UnsetRule::Default("[]"), "globs of files no program may import"),
     key("sandbox.secrets_denied", ValueKind::List, UnsetRule::Default(SECRETS_DENIED), "globs of files that hold secrets by their names"),
-    key("sandbox.layers_missing", ValueKind::List, UnsetRule::Default("[]"), "layers of the jail this system may lack"),
+    key("sandbox.layers_missing", ValueKind::List, UnsetRule::Default("[]"), "layers of the sandbox this system may lack"),
 ];
 
 /// The match of a dotted path in the table.

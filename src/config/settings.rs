@@ -354,7 +354,7 @@ pub struct SandboxSettings {
     pub imports_denied: Vec<String>,
     /// `secrets_denied`: globs of files that hold secrets by their names; one that begins with `!` takes files out.
     pub secrets_denied: Vec<String>,
-    /// `layers_missing`, default empty: layers of the jail that this system may lack.
+    /// `layers_missing`, default empty: layers of the sandbox that this system may lack.
     pub layers_missing: Vec<String>,
     /// `[helm]` and `[kustomize]`: the programs that a program may need.
     pub programs: ProgramSettings,

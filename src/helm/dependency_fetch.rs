@@ -1,5 +1,5 @@
 //! The dependencies of a chart, each had from where it is declared to be: charts of the tree are packed by
-//! the operator's helm in the jail, those of repositories are fetched here. Nothing is changed until all of
+//! the operator's helm in the sandbox, those of repositories are fetched here. Nothing is changed until all of
 //! them are there.
 
 use super::archive;

@@ -103,7 +103,7 @@ impl Helm {
         self
     }
 
-    /// Returns the version of helm. Shows that it runs with every layer of the jail.
+    /// Returns the version of helm. Shows that it runs with every layer of the sandbox.
     pub fn version(&self) -> Result<String, HelmError> {
         let arguments = ["version", "--short"].map(str::to_owned).to_vec();
         let (ran, scratch) = self.run(arguments, &Copies::new(), CopyAccess::ReadOnly, &|| false)?;

@@ -22,7 +22,7 @@ pub enum Tenant {
     Background,
 }
 
-/// The time in the jail of one turn, or of one question, of a person. What a task evaluates within
+/// The time in the sandbox of one turn, or of one question, of a person. What a task evaluates within
 /// [`Budget::charge`] is on it, whatever evaluates it: tools, checks and comparisons need not know whom they work
 /// for, and none can forget to say.
 #[derive(Debug)]

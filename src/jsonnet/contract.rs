@@ -236,7 +236,7 @@ pub enum EvalError {
         /// The limit.
         seconds: u64,
     },
-    /// The turn has spent its time in the jail.
+    /// The turn has spent its time in the sandbox.
     #[error(
         "all evaluations of this turn together took {seconds} s, and no further one is begun (`sandbox.turn_seconds_max`)"
     )]
@@ -335,8 +335,8 @@ pub enum EvalError {
         /// The program that was evaluated.
         entry: String,
     },
-    /// The jail could not be built or did not behave. Nothing was evaluated.
-    #[error("the evaluation jail: {0}")]
+    /// The sandbox could not be built or did not behave. Nothing was evaluated.
+    #[error("the sandbox: {0}")]
     Sandbox(String),
     /// The caller did not want to wait any longer.
     #[error("evaluation cancelled")]

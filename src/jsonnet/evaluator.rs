@@ -37,7 +37,7 @@ struct EvaluationPermit {
 
 type SharedPermit = Arc<EvaluationPermit>;
 
-/// Evaluates programs behind the jail. Cheap to share, not to make.
+/// Evaluates programs behind the sandbox. Cheap to share, not to make.
 #[derive(Debug)]
 pub struct Evaluator {
     options: SessionOptions,
@@ -48,7 +48,7 @@ pub struct Evaluator {
 
 impl Evaluator {
     /// An evaluator that runs this program again for every evaluation and requires every layer of
-    /// the jail.
+    /// the sandbox.
     pub fn new(limits: EvalLimits) -> Result<Self, EvalError> {
         Self::for_program(ProgramPath::current(), limits, LayerName::ALL.to_vec())
     }
@@ -70,7 +70,7 @@ impl Evaluator {
             warms_up: false,
         };
         let programs = ExternalPrograms::new(program.clone(), &SandboxSettings::default().programs);
-        let nursery =
+        let worker_pool =
             WorkerPool::new(program, confinement, limits.idle_max).map_err(|error| sandbox_error(&error))?;
         Ok(Self {
             options: SessionOptions {
@@ -81,7 +81,7 @@ impl Evaluator {
                 memo: Arc::default(),
             },
             slots: FairSlots::new(limits.workers_max.max(1)),
-            workers: nursery,
+            workers: worker_pool,
             foreground: ForegroundCount::default(),
         })
     }
@@ -146,9 +146,9 @@ impl Evaluator {
         let left = requests.iter().zip(&answers).filter(|(_, known)| known.is_none());
         let batch = EvalBatch::new(left.map(|(request, _)| request.clone()).collect());
         (batch.len()..requests.len()).for_each(|_| done());
-        let jails = self.options.limits.workers_max.max(1).min(batch.len());
+        let worker_count = self.options.limits.workers_max.max(1).min(batch.len());
         let budget = Budget::current();
-        let workers = (0..jails).map(|_| self.work(&batch, &budget, done));
+        let workers = (0..worker_count).map(|_| self.work(&batch, &budget, done));
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
@@ -310,7 +310,7 @@ impl Evaluator {
             } = match used {
                 Some(used) => used,
                 None => match self.workers.take().await {
-                    Ok(inmate) => ReusableSession::new(WorkerSession::new(inmate, request.tree.clone())),
+                    Ok(worker) => ReusableSession::new(WorkerSession::new(worker, request.tree.clone())),
                     Err(SandboxError::NotStarted(why)) => {
                         last = why;
                         continue;
@@ -322,7 +322,7 @@ impl Evaluator {
             let end = EndOnDrop(Some((dialogue.killer(), Arc::clone(&outside))));
             let (first_done, first) = oneshot::channel();
             let (request_there, terms, there) = (request.clone(), self.options.clone(), Arc::clone(&outside));
-            // The permit goes along: a jail is free when its process is gone, not when its caller is.
+            // The permit goes along: a sandbox is free when its process is gone, not when its caller is.
             let held = permit.clone();
             let mut talk = tokio::task::spawn_blocking(move || {
                 let _held = held;

@@ -1,4 +1,4 @@
-//! Evaluates Jsonnet behind the jail. What the language can reach is the tree it is given, and
+//! Evaluates Jsonnet behind the sandbox. What the language can reach is the tree it is given, and
 //! nothing of the machine: no file, no environment, no program, no network. An evaluation that
 //! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
 
@@ -49,7 +49,7 @@ use std::process::ExitCode;
 pub(crate) use native::yaml_event;
 pub(crate) use nearest::similar as similar_files;
 
-/// Bytes of a text of YAML that is read outside the jail. As values it takes many times that.
+/// Bytes of a text of YAML that is read outside the sandbox. As values it takes many times that.
 const YAML_BYTES_MAX: usize = 1 << 20;
 
 /// The documents of a text of YAML, as yaml.v3 reads it. Size, nesting and repetition are bounded.

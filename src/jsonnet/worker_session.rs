@@ -64,9 +64,9 @@ pub(super) struct WorkerSession {
 }
 
 impl WorkerSession {
-    pub(super) fn new(inmate: SandboxWorker, tree: Arc<dyn Tree>) -> Self {
+    pub(super) fn new(worker: SandboxWorker, tree: Arc<dyn Tree>) -> Self {
         Self {
-            worker: inmate,
+            worker,
             sent_files: SentFiles::default(),
             tree,
             tasks: 0,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
 /// The hidden first argument of a sandbox worker.
-pub(super) const ARGUMENT: &str = "__jail";
+pub(super) const ARGUMENT: &str = "__sandbox";
 
 /// The way in which a sandbox worker confines itself. It travels as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

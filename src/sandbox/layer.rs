@@ -1,4 +1,4 @@
-//! The layers of the jail, and which of them this system has.
+//! The layers of the sandbox, and which of them this system has.
 
 use super::{Confinement, ProgramPath, SandboxError, SandboxWorker};
 use crate::system::LayerName;
@@ -23,8 +23,8 @@ pub struct LayerStatus {
 
 /// Returns the layers this system has, found out by building a sandbox and asking its worker.
 pub fn layers(program: &ProgramPath) -> Result<Vec<SandboxLayer>, SandboxError> {
-    let mut inmate = SandboxWorker::start(program, &Confinement::default())?;
-    let present = inmate.wait_until_confined()?;
+    let mut worker = SandboxWorker::start(program, &Confinement::default())?;
+    let present = worker.wait_until_confined()?;
     Ok(LayerName::ALL
         .into_iter()
         .map(|name| SandboxLayer {

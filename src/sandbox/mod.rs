@@ -1,5 +1,5 @@
 //! The only subprocesses. A sandbox worker is this same program, started again with a hidden argument, that
-//! confines itself before it reads a byte of its task and ends after one task, or one batch of one person's. The jail knows nothing
+//! confines itself before it reads a byte of its task and ends after one task, or one batch of one person's. The sandbox knows nothing
 //! of what is done inside it; whoever uses it brings the protocol.
 //!
 //! An external program run starts a program that is not ours and that the operator named. This program is started again
@@ -31,7 +31,7 @@ pub enum SandboxError {
     #[error("this system lacks {}; nothing is evaluated without it unless `sandbox.layers_missing` lists it", names(.0))]
     MissingLayers(Vec<LayerName>),
     /// The process did not start, or ended before it was confined.
-    #[error("the jail did not start: {0}")]
+    #[error("the sandbox did not start: {0}")]
     NotStarted(String),
 }
 

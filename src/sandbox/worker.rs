@@ -58,7 +58,7 @@ impl ProgramPath {
     }
 }
 
-const NESTED_START: &str = "this process was itself started for the jail, and its program does something else: it has to begin with \
+const NESTED_START: &str = "this process was itself started for the sandbox, and its program does something else: it has to begin with \
                       what `sandbox::task_of` and `sandbox::launch_of` find";
 
 /// Returns true if a process was started to be a sandbox worker or to become another program. One that still starts others is a program
@@ -69,7 +69,7 @@ fn is_nested_start(mut arguments: impl Iterator<Item = OsString>) -> bool {
         .is_some_and(|first| first == ARGUMENT || first == launch::ARGUMENT)
 }
 
-/// A process in the jail. Dropping it kills it and waits until it is gone.
+/// A process in the sandbox. Dropping it kills it and waits until it is gone.
 #[derive(Debug)]
 pub struct SandboxWorker {
     child: Child,
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn a_reaped_worker_has_no_process_id_left_to_signal() {
         let other = ProgramPath::at("/bin/cat");
-        let inmate = SandboxWorker::start(&other, &Confinement::default()).unwrap();
-        let killer = inmate.killer();
+        let worker = SandboxWorker::start(&other, &Confinement::default()).unwrap();
+        let killer = worker.killer();
         assert!(killer.process().is_some());
-        drop(inmate);
+        drop(worker);
         assert_eq!(*killer.process(), None);
         killer.lower_priority();
         killer.kill();

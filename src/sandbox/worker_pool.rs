@@ -31,7 +31,7 @@ impl WorkerPool {
     ) -> Result<Self, SandboxError> {
         let (orders, received) = sync_channel(REQUESTS_MAX);
         std::thread::Builder::new()
-            .name("nursery".to_owned())
+            .name("worker-pool".to_owned())
             .spawn(move || serve_requests(&received, &program, &confinement, idle_max))
             .map_err(|error| SandboxError::NotStarted(error.to_string()))?;
         Ok(Self { requests: orders })
@@ -52,7 +52,7 @@ impl WorkerPool {
 }
 
 fn ended() -> SandboxError {
-    SandboxError::NotStarted("the thread that starts inmates has ended".to_owned())
+    SandboxError::NotStarted("the thread that starts workers has ended".to_owned())
 }
 
 /// Answers orders until the worker pool is dropped, which closes the queue; idle sandbox workers end with it.
@@ -82,9 +82,9 @@ fn serve_requests(
             Ok(answer) => {
                 let waiting = idle.pop_front();
                 let was_late = waiting.is_none();
-                let inmate = waiting.map_or_else(|| SandboxWorker::start(program, &small), Ok);
+                let worker = waiting.map_or_else(|| SandboxWorker::start(program, &small), Ok);
                 // Whoever ordered may have been cancelled: then the sandbox worker ends here, unused.
-                let _cancelled = answer.send(inmate);
+                let _cancelled = answer.send(worker);
                 if was_late {
                     // They come one after the other: there is no quiet to wait for.
                     ahead(&small, &mut idle);

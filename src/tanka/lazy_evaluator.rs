@@ -18,7 +18,7 @@ pub struct LazyEvaluator {
 }
 
 impl LazyEvaluator {
-    /// Remembers the settings and starts nothing. `program` is what runs in the jail: this one.
+    /// Remembers the settings and starts nothing. `program` is what runs in the sandbox: this one.
     pub fn new(program: ProgramPath, settings: SandboxSettings) -> Self {
         Self {
             program,

@@ -1,6 +1,6 @@
 //! Tanka: which environments a tree has, and which Kubernetes objects each renders to. Everything is
 //! decided from the tree and the value Jsonnet gives; no cluster is asked. Programs of Jsonnet are evaluated in the
-//! jail, where a chart or a kustomization may need a program that the operator named.
+//! sandbox, where a chart or a kustomization may need a program that the operator named.
 
 mod cluster;
 mod environment;

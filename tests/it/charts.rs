@@ -1,4 +1,4 @@
-//! Charts: programs that are not ours run in the jail on copies, see nothing else, and leave nothing
+//! Charts: programs that are not ours run in the sandbox on copies, see nothing else, and leave nothing
 //! behind; what the real helm and kustomize make of charts is what a program of a repository gets.
 
 use crate::support::evaluation::{
@@ -207,7 +207,7 @@ async fn time_memory_and_output_of_an_external_program_are_bounded() {
         settings.helm = Some("/nonexistent/helm".into())
     })
     .await;
-    assert!(said.contains("the jail did not start: No such file"), "{said}");
+    assert!(said.contains("the sandbox did not start: No such file"), "{said}");
 }
 
 /// The time helm takes is not the evaluation's, and its bound is for all calls together.
@@ -245,7 +245,7 @@ async fn a_cancelled_evaluation_ends_the_program_it_waits_for() {
         stop.cancel();
     });
     assert_eq!(result, Err(EvalError::Cancelled));
-    // The only jail is free when its conversation has ended, and that is when the program is gone.
+    // The only sandbox is free when its conversation has ended, and that is when the program is gone.
     assert_eq!(
         evaluate_to_json(&evaluator, snippet_request("1")).await,
         Ok("1".to_owned())

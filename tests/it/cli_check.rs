@@ -93,7 +93,7 @@ fn a_good_configuration_is_reported_check_by_check_and_nothing_is_written() {
             "repository remote",
             "hook release",
             "tools",
-            "jail"
+            "sandbox"
         ]
     );
 }

@@ -64,7 +64,7 @@ fn a_server_runs_with_transparent_huge_pages_disabled() {
 }
 
 /// T89: no core, and no memory or environment for other processes of the same user. It works for a user without
-/// privileges as for any, its jail included.
+/// privileges as for any, its sandbox included.
 #[test]
 fn other_processes_cannot_inspect_a_server_and_it_leaves_no_core_dump() {
     let shell = shell(TOML);

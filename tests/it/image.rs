@@ -90,9 +90,9 @@ fn the_final_stage_plays_the_demo_as_nobody_on_a_read_only_root_without_a_networ
         &["--env", "ANTHROPIC_API_KEY=sk-ant-api03-Zq8xT4nB2mK7wP9cR5vL"],
         &["check"],
     );
-    let jail = checked.lines().find(|line| line.starts_with("jail "));
+    let sandbox = checked.lines().find(|line| line.starts_with("sandbox "));
     let layers = "death with its parent, resource limits, Landlock, seccomp, no_new_privs";
-    assert!(jail.is_some_and(|line| line.contains(layers)), "{checked}");
+    assert!(sandbox.is_some_and(|line| line.contains(layers)), "{checked}");
 }
 
 /// An image that is removed again.

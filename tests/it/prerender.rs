@@ -73,9 +73,9 @@ async fn prerendering_can_be_turned_off() {
     );
 }
 
-fn limits(jails_max: usize) -> EvalLimits {
+fn limits(workers_max: usize) -> EvalLimits {
     EvalLimits {
-        workers_max: jails_max,
+        workers_max,
         time_max: BOUND,
         ..EvalLimits::default()
     }

@@ -1,4 +1,4 @@
-//! The jail holds: hostile programs end as errors of their own request, see nothing of the machine,
+//! The sandbox holds: hostile programs end as errors of their own request, see nothing of the machine,
 //! leave nothing behind and cost nobody else anything.
 
 use crate::support::evaluation::{
@@ -73,7 +73,7 @@ fn resident_bytes() -> u64 {
 
 #[test]
 fn every_sandbox_layer_is_present_or_reported_missing() {
-    let layers = layers(&program()).expect("a jail");
+    let layers = layers(&program()).expect("a sandbox");
     let expected: Vec<SandboxLayer> = LayerName::ALL
         .into_iter()
         .map(|name| SandboxLayer { name, present: true })
@@ -398,7 +398,7 @@ async fn evaluation_time_is_bounded_and_leaves_no_process() {
             started.elapsed()
         );
     }
-    // A jail is free when its process is gone and reaped, so the only one was not left behind.
+    // A sandbox is free when its process is gone and reaped, so the only one was not left behind.
     assert_eq!(
         evaluate_to_json(&evaluator, snippet_request("1")).await,
         Ok("1".to_owned())
@@ -423,7 +423,7 @@ async fn a_cancelled_evaluation_ends_its_process() {
     });
     assert_eq!(result, Err(EvalError::Cancelled));
     assert!(started.elapsed() < Duration::from_secs(5));
-    // The only jail is free again, which it is when its process is gone.
+    // The only sandbox is free again, which it is when its process is gone.
     assert_eq!(
         evaluate_to_json(&evaluator, snippet_request("1")).await,
         Ok("1".to_owned())
@@ -614,17 +614,17 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
             processor_seconds_max: 30,
             warms_up: true,
         };
-        let mut inmate = SandboxWorker::start(&program(), &confinement).expect("a process");
-        inmate.require(&LayerName::ALL).expect("all layers");
+        let mut worker = SandboxWorker::start(&program(), &confinement).expect("a process");
+        worker.require(&LayerName::ALL).expect("all layers");
         // What is no task ends it: nobody has another one.
-        inmate.send(99, &[]).expect("it listens");
-        let ended = inmate.receive(1_024).map_err(|error| error.kind());
+        worker.send(99, &[]).expect("it listens");
+        let ended = worker.receive(1_024).map_err(|error| error.kind());
         assert_eq!(ended, Err(std::io::ErrorKind::UnexpectedEof));
         let in_order = ExitReport {
             signal: None,
             stderr: String::new(),
         };
-        assert_eq!(inmate.into_exit_report(), in_order, "{memory_bytes_max} bytes");
+        assert_eq!(worker.into_exit_report(), in_order, "{memory_bytes_max} bytes");
     }
 }
 
@@ -633,17 +633,20 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
 #[test]
 fn a_process_started_as_a_sandbox_worker_starts_no_other() {
     const NAME: &str = "sandbox::a_process_started_as_a_sandbox_worker_starts_no_other";
-    let is_astray = std::env::args().nth(1).is_some_and(|first| first == "__jail");
+    let is_astray = std::env::args().nth(1).is_some_and(|first| first == "__sandbox");
     if is_astray {
         let refused = SandboxWorker::start(&program(), &Confinement::default()).map(drop);
         let refused = refused.expect_err("no process").to_string();
-        assert!(refused.contains("was itself started for the jail"), "{refused}");
+        assert!(
+            refused.contains("was itself started for the sandbox"),
+            "{refused}"
+        );
         return;
     }
     // Such a program takes the hidden arguments for its own; this one for names of tests.
     let this = std::env::current_exe().expect("our own program");
     let astray = std::process::Command::new(this)
-        .args(["__jail", NAME, "--exact", "--nocapture"])
+        .args(["__sandbox", NAME, "--exact", "--nocapture"])
         .output()
         .expect("a run");
     let said = String::from_utf8_lossy(&astray.stdout).into_owned();

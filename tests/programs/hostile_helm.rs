@@ -149,7 +149,7 @@ unsafe extern "C" {
     fn fcntl(descriptor: i32, kind: i32, value: i32) -> i32;
 }
 
-/// Tries what would work on the process that started it, if it were not in the jail. Nothing is changed by it.
+/// Tries what would work on the process that started it, if it were not in the sandbox. Nothing is changed by it.
 fn reach() -> Vec<(&'static str, String)> {
     const OWNER: i32 = 8;
     let named = |result: i32| match result {

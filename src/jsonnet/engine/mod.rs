@@ -1,4 +1,4 @@
-//! The engines, behind one trait. They run inside the jail only, and reach files only through
+//! The engines, behind one trait. They run inside the sandbox only, and reach files only through
 //! [`EvalJob`], which asks the parent.
 
 mod warm_up;

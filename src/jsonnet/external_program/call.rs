@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A call that a program asks for. It comes out of the jail, so nothing in it is believed.
+/// A call that a program asks for. It comes out of the sandbox, so nothing in it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::jsonnet) enum ProgramCall {

@@ -1,4 +1,4 @@
-//! The time an evaluation spends outside of its jail, waiting for a program that is not ours. It has a
+//! The time an evaluation spends outside of its sandbox, waiting for a program that is not ours. It has a
 //! bound of its own and does not count as the evaluation's.
 
 use crate::jsonnet::budget::Tenant;

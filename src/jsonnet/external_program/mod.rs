@@ -1,5 +1,5 @@
 //! Programs that are not ours, helm and kustomize, for `std.native('helmTemplate')` and
-//! `std.native('kustomizeBuild')`. A call travels like an import: the jailed evaluation asks, and this
+//! `std.native('kustomizeBuild')`. A call travels like an import: the sandboxed evaluation asks, and this
 //! side answers, from the tree. Each run is an external program run of the sandbox on copies of the files it is about.
 //! What came of it is kept by everything it was made from, so both engines, and both sides of a
 //! comparison, are told the same.
@@ -152,14 +152,14 @@ impl ExternalPrograms {
             access: CopyAccess::ReadOnly,
             time_max,
         };
-        let ran =
+        let output =
             outside.while_running(|| self.run(program, order, outside.tenant(), &|| outside.is_stopped()));
-        let (ran, scratch) =
-            ran.map_err(|error| CallRefusal::from_reason(format_args!("{name}: {error}")))?;
-        if !ran.succeeded {
-            return Err(CallRefusal::Said(error_output(&ran, &scratch)));
+        let (output, scratch) =
+            output.map_err(|error| CallRefusal::from_reason(format_args!("{name}: {error}")))?;
+        if !output.succeeded {
+            return Err(CallRefusal::Said(error_output(&output, &scratch)));
         }
-        let output = String::from_utf8(ran.output);
+        let output = String::from_utf8(output.output);
         let output =
             output.map_err(|_| CallRefusal::from_reason(format_args!("{name} wrote what is not UTF-8")))?;
         self.lock_cache().insert(key, &output);
@@ -179,7 +179,7 @@ impl ExternalPrograms {
         for (path, content) in order.copies {
             scratch.put(path, content)?;
         }
-        let errand = SandboxedCommand {
+        let command = SandboxedCommand {
             program: program.to_owned(),
             arguments: order.arguments,
             environment: environment(&scratch.home(), self.settings.memory_bytes_max),
@@ -192,8 +192,8 @@ impl ExternalPrograms {
                 CopyAccess::ReadWrite => FILE_BYTES_MAX,
             },
         };
-        let ran = errand.run(&self.launcher, &scratch, stopped)?;
-        Ok((ran, scratch))
+        let output = command.run(&self.launcher, &scratch, stopped)?;
+        Ok((output, scratch))
     }
 
     fn lock_cache(&self) -> std::sync::MutexGuard<'_, OutputCache> {
@@ -202,9 +202,9 @@ impl ExternalPrograms {
 }
 
 /// Returns the error output of a program, with the paths of the repository in place of those of the copies.
-pub fn error_output(ran: &CommandOutput, scratch: &Scratch) -> String {
+pub fn error_output(output: &CommandOutput, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
-    let errors = ran.errors.replace(&files, "").replace(" ./", " ");
+    let errors = output.errors.replace(&files, "").replace(" ./", " ");
     let errors = errors.trim();
     match errors.char_indices().nth(ERRORS_CHARS_MAX) {
         None => errors.to_owned(),

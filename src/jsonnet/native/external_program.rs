@@ -1,5 +1,5 @@
 //! `helmTemplate` and `kustomizeBuild`: what they ask of a program outside, and what its YAML becomes.
-//! The program's output is read in the jail, like everything else a repository has a part in.
+//! The program's output is read in the sandbox, like everything else a repository has a part in.
 
 use super::{NativeError, json, name_format, yaml};
 use crate::jsonnet::external_program::{HelmTemplate, ProgramCall};

@@ -1,8 +1,8 @@
-//! The layers of the jail on Linux.
+//! The layers of the sandbox on Linux.
 
 use serde::{Deserialize, Serialize};
 
-/// One layer of the jail.
+/// One layer of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerName {

@@ -75,7 +75,7 @@ fn charts_outside_are_refused() {
     let missing = failure(call::<HelmLint>(&bench, json!({ "path": "charts" })));
     assert_eq!(missing, "chart `charts`: there is no `charts/Chart.yaml`");
     let broken = failure(call::<HelmLint>(&bench, json!({ "chart": "charts/web" })));
-    assert!(broken.starts_with("helm: the jail did not start"), "{broken}");
+    assert!(broken.starts_with("helm: the sandbox did not start"), "{broken}");
     assert_eq!(bench.policy.tree.changes().unwrap(), []);
 }
 

@@ -77,7 +77,7 @@ fn difference(case: &EvaluationCase, ours: &Result<Evaluation, EvalError>) -> Op
             "theirs is an error, ours {}",
             String::from_utf8_lossy(&evaluated.json)
         )),
-        (_, Err(EvalError::Sandbox(why))) => Some(format!("the jail: {why}")),
+        (_, Err(EvalError::Sandbox(why))) => Some(format!("the sandbox: {why}")),
         (_, Err(_)) => None,
     }
 }

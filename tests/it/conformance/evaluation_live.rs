@@ -49,7 +49,7 @@ fn compare_values(theirs: &Result<Value, String>, ours: &Result<Evaluation, Eval
                 (false, true) => LiveComparison::Wrong(format!("theirs {theirs}, ours {value}")),
             }
         }
-        (Err(_), Err(EvalError::Sandbox(why))) => LiveComparison::Wrong(format!("the jail: {why}")),
+        (Err(_), Err(EvalError::Sandbox(why))) => LiveComparison::Wrong(format!("the sandbox: {why}")),
         (Err(_), Err(_)) => LiveComparison::Equal,
         (Ok(theirs), Err(error)) => {
             LiveComparison::Flagged(format!("theirs {theirs}, ours is an error: {error}"))

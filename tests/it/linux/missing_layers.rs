@@ -1,4 +1,4 @@
-//! A system that lacks a layer of the jail: every command that evaluates says so first, and with the layer listed all results
+//! A system that lacks a layer of the sandbox: every command that evaluates says so first, and with the layer listed all results
 //! are the same.
 
 use super::kernel::{FailingSyscall, LANDLOCK, LIMITS, PARENT_DEATH, SECCOMP, SINCE_4_18, without};
@@ -47,7 +47,9 @@ fn without_landlock_every_command_that_evaluates_says_so_before_anything_else() 
             "{arguments:?}: {ended:?}"
         );
         assert!(
-            ended.err.starts_with("This system lacks Landlock of the jail "),
+            ended
+                .err
+                .starts_with("This system lacks Landlock of the sandbox "),
             "{arguments:?}: {}",
             ended.err
         );
@@ -76,7 +78,7 @@ fn each_layer_that_is_missing_is_named() {
     ] {
         let ended = run(&shell, missing, &["serve", "--config", "drydock.toml"]);
         assert_eq!(ended.code, Some(78), "{ended:?}");
-        let first = format!("This system lacks {named} of the jail ");
+        let first = format!("This system lacks {named} of the sandbox ");
         assert!(ended.err.starts_with(&first), "{named}: {}", ended.err);
         let way_out = format!("{MAY_LACK}={listed} in the environment");
         assert!(ended.err.contains(&way_out), "{named}: {}", ended.err);

@@ -1,4 +1,4 @@
-//! Evaluations in the real jail: the program itself is the sandbox worker.
+//! Evaluations in the real sandbox: the program itself is the sandbox worker.
 
 use crate::support::built::built;
 use drydock::jsonnet::{

@@ -29,7 +29,7 @@ pub(crate) fn world<const CLOCK: usize>() -> Host {
     }
 }
 
-/// Returns the program that runs in the jail: the one that was built for these tests, which are another one.
+/// Returns the program that runs in the sandbox: the one that was built for these tests, which are another one.
 pub(crate) fn program() -> ProgramPath {
     ProgramPath::at(built())
 }

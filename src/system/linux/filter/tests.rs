@@ -1,4 +1,4 @@
-//! A confined process tries every kind of system call that names another process, or leads out of the jail
+//! A confined process tries every kind of system call that names another process, or leads out of the sandbox
 //! in another way, on the process that started it. Nothing but the filter is there: no Landlock, no bounds.
 #![allow(
     clippy::unwrap_used,
@@ -93,7 +93,7 @@ fn at_another(other: c_long) -> Vec<Call> {
     ]
 }
 
-/// Calls that lead out of the jail in another way, with arguments that are wrong.
+/// Calls that lead out of the sandbox in another way, with arguments that are wrong.
 fn ways_out() -> Vec<Call> {
     let broken = c_long::from(libc::CLONE_SIGHAND);
     let namespace = c_long::from(libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND);
