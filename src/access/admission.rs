@@ -1,5 +1,5 @@
-//! Admission without an invite: of an account by its id, which a stranger was told and passed on. By an operator, or
-//! by an administrator in a chat.
+//! Admission without an invite. An unknown sender passes on the account id from the denial notice. An operator, or an
+//! administrator in a chat, admits that account.
 
 use super::{Access, AccessError, Grant, Role, User, check_name, people, put};
 use crate::model::{Account, InboxId, Platform, Sender, UserId};
@@ -10,17 +10,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
 
-/// Characters of a platform's own ids.
+/// Longest account or workspace id, in characters.
 const ID_CHARS_MAX: usize = 32;
 
-/// A person who is to be admitted.
+/// A person to admit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewPerson {
-    /// The account of the person.
+    /// The person's account.
     pub sender: Sender,
-    /// The name they will have.
+    /// The person's name.
     pub name: String,
-    /// The grant.
+    /// The person's grant.
     pub grant: Grant,
 }
 
@@ -29,18 +29,18 @@ pub struct NewPerson {
 pub enum Admitter {
     /// The operator, on the command line.
     Operator,
-    /// An administrator in a chat, to repositories they administer.
+    /// An administrator in a chat. They can admit to repositories that they administer.
     Administrator {
         /// The administrator.
         user: UserId,
         /// The administrator's name.
         name: String,
-        /// The message they said it in: it admits once, however often it is carried out.
+        /// The message with the command. It admits once, even if the command runs again.
         message: InboxId,
     },
 }
 
-/// Reads the id of an account as a stranger was told it: `slack:T0ACME:U0ALICE`, `telegram:42:4201`.
+/// Parses an account id in the form shown in the denial notice: `slack:T0ACME:U0ALICE`, `telegram:42:4201`.
 pub fn account_of(text: &str) -> Result<Sender, AccessError> {
     let malformed = || AccessError::InvalidAccount(text.chars().take(4 * ID_CHARS_MAX).collect());
     let parts: Vec<&str> = text.split(':').collect();
@@ -64,20 +64,21 @@ pub fn account_of(text: &str) -> Result<Sender, AccessError> {
     is_right.then_some(sender).ok_or_else(malformed)
 }
 
-/// Returns true for an id of Slack: these begin with a letter for what they name.
+/// True if the text is a Slack id. The first letter shows the kind of object.
 fn is_slack(id: &str, first: &[char]) -> bool {
     let chars = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit();
     id.starts_with(first) && (2..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(chars)
 }
 
-/// Returns true for a Telegram id of a person or bot: a positive number, which those of groups are not.
+/// True if the text is a Telegram id of a person or bot, which is a positive number. Ids of groups are negative.
 fn is_number(id: &str) -> bool {
     let number: Option<i64> = id.parse().ok();
     number.is_some_and(|number| number > 0 && number.to_string() == id)
 }
 
 impl Access {
-    /// Admits an account. One whose access was revoked is admitted by the operator alone. It has to be one of the `connected` workspaces and bots, or one that was seen here before.
+    /// Admits an account. Only the operator can readmit a revoked account. The account must belong to one of the
+    /// `connected` workspaces and bots, or to one that is already known here.
     pub async fn add(
         &self,
         new: NewPerson,
@@ -145,13 +146,13 @@ impl Access {
     }
 }
 
-/// True if somebody with these grants administers all that a glob of repositories may mean.
+/// True if these grants administer every repository that the glob can match.
 fn administers(grants: &[GrantRow], repositories: &str) -> bool {
     let grants = grants.iter().filter_map(people::grant);
     let mut own = grants.filter(|grant| grant.role == Role::Admin);
     own.any(|grant| {
         let own = grant.repositories.as_str();
-        // A glob of a backslash and a letter means the letter.
+        // A glob of a backslash and a letter matches the letter.
         let is_name = !repositories.contains('\\') && escape(repositories) == repositories;
         own == repositories
             || matches!(own, "*" | "**")
@@ -230,7 +231,7 @@ mod tests {
         assert!(long.len() < 500, "{long}");
     }
 
-    /// T03, T04: the account, and no other of its workspace.
+    /// T03, T04: only this account is admitted, not others of its workspace.
     #[tokio::test]
     async fn an_account_is_admitted_by_its_id_once() {
         let (_directory, access) = fresh().await;
@@ -249,7 +250,7 @@ mod tests {
             again.to_string(),
             "`telegram:42:666` is `eve` already; `drydock user grant` changes what they may do"
         );
-        // Somebody who is out comes back as somebody new, as by an invite.
+        // A revoked account comes back as a new user, as with an invite.
         access.revoke(user.id, "operator", at(2)).await.unwrap();
         let back = access
             .add(eve(), Vec::new(), Admitter::Operator, at(3))
@@ -277,7 +278,7 @@ mod tests {
             name: "mallory".to_owned(),
             ..eve()
         };
-        // The bot is known by its people from now on.
+        // From now on the bot is known through its admitted users.
         assert!(
             access
                 .add(mallory, Vec::new(), Admitter::Operator, at(3))
@@ -286,7 +287,7 @@ mod tests {
         );
     }
 
-    /// T03: a name nobody can read and a glob that is none change nothing.
+    /// T03: an unreadable name or an invalid glob changes nothing.
     #[tokio::test]
     async fn a_person_without_a_name_or_a_grant_is_not_admitted() {
         let (_directory, access) = fresh().await;
@@ -340,14 +341,14 @@ mod tests {
             name: "alice".to_owned(),
             message: InboxId(message),
         };
-        // Nothing is done for a command that nobody said.
+        // A command without a stored message does nothing.
         let refused = access.add(eve(), bot(), by(99), at(2)).await;
         assert!(matches!(refused, Err(AccessError::Store(_))), "{refused:?}");
         let message = accept_command(&access, "1").await;
         let refused = access.add(eve(), bot(), by(message.0), at(4)).await;
         assert_eq!(refused, Err(AccessError::NotAdministered("*".to_owned())));
         assert!(access.admit(&telegram("666")).is_none());
-        // The message that was refused stays so; a later one is another.
+        // A refused message stays refused. A later message is decided again.
         let admin = grant(Role::Admin, "*");
         access
             .set_grant(alice.user(), &admin, "operator", at(5))
@@ -365,7 +366,7 @@ mod tests {
         let lines = lines.iter().map(|(_, line)| line);
         let created: Vec<&String> = lines.filter(|line| line.contains("user.created")).collect();
         assert_eq!(created.len(), 1);
-        // A name may be given twice; the number is nobody else's.
+        // Names may repeat, but the user id is unique.
         let by = format!("\"by_user\":{}", alice.user());
         assert!(created[0].contains(&by), "{created:?}");
     }

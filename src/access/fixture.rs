@@ -1,4 +1,4 @@
-//! Fixtures that the tests of access share.
+//! Test fixtures shared within `access`.
 
 use super::{Access, NewInvite, Role};
 use crate::config::LimitSettings;
@@ -52,7 +52,7 @@ pub(super) fn editor(name: &str) -> NewInvite {
     }
 }
 
-/// Invites `name` with a token of `byte`s and lets `sender` in.
+/// Invites `name` with a token of repeated `byte`s and redeems it for `sender`.
 pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender) {
     let token = access
         .invite(editor(name), "operator", [byte; 32], at(0))
@@ -66,7 +66,7 @@ pub(super) async fn join(access: &Access, name: &str, byte: u8, sender: &Sender)
     assert!(access.admit(sender).is_some());
 }
 
-/// A command that somebody said, under this name.
+/// Stores a command message with this name.
 pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
     let sender = telegram("1");
     let inbound = Inbound {

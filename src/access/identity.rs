@@ -1,4 +1,4 @@
-//! Proof that somebody was admitted, and what they may do.
+//! Proof of admission, and the permissions of the admitted person.
 
 use super::people;
 use crate::model::{RepoPath, RequiredGrant, Role, Sender, UserId, quoted};
@@ -20,8 +20,8 @@ pub struct Grant {
     pub environments: Vec<String>,
 }
 
-/// Proof of admission. Cannot be built outside `access`. What it allows is what its user may do at the moment it
-/// is asked: a grant that changes, or is taken away, counts at once in every copy.
+/// Proof of admission. Only `access` can create one. It always reflects the user's current grants: a changed or revoked
+/// grant takes effect at once in every copy.
 #[derive(Clone, Debug)]
 pub struct Identity {
     user: UserId,
@@ -30,7 +30,7 @@ pub struct Identity {
     current_grants: CurrentGrants,
 }
 
-/// The current grants of a user, shared by all proofs of their admission; `None` once they were revoked.
+/// The current grants of a user, shared by all copies of their identity. `None` after revocation.
 #[derive(Clone, Debug)]
 pub(super) struct CurrentGrants(watch::Sender<Option<Arc<[CompiledGrant]>>>);
 
@@ -53,7 +53,7 @@ impl CurrentGrants {
         self.0.send_replace(Some(compiled(grants)));
     }
 
-    /// Takes the grants away, for good.
+    /// Removes the grants permanently.
     pub(super) fn revoke(&self) {
         self.0.send_replace(None);
     }
@@ -77,7 +77,7 @@ impl Identity {
         &self.current_grants
     }
 
-    /// Returns the same person with the grants that the store has for them.
+    /// Returns the same person with the grants from the store.
     pub(crate) fn with_stored(&self, rows: &[GrantRow]) -> Self {
         let grants: Vec<Grant> = rows.iter().filter_map(people::grant).collect();
         Self {
@@ -91,7 +91,7 @@ impl Identity {
         self.user
     }
 
-    /// The name given with the invite.
+    /// The name from the invite.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -101,23 +101,23 @@ impl Identity {
         &self.sender
     }
 
-    /// The highest role this identity has in a repository at this moment; none once the user was revoked.
+    /// Returns the highest role of this identity in a repository right now, or `None` after revocation.
     pub fn role(&self, repository: &str) -> Option<Role> {
         let grants = self.grants();
         grants_in(&grants, repository).map(|grant| grant.role).max()
     }
 
-    /// True once the user was revoked.
+    /// True if the user is revoked.
     pub fn is_revoked(&self) -> bool {
         self.current_grants.0.borrow().is_none()
     }
 
-    /// Returns once the user was revoked.
+    /// Waits until the user is revoked.
     pub async fn wait_until_revoked(&self) {
         self.wait_until(Self::is_revoked).await;
     }
 
-    /// Returns once this identity has no role in a repository any more.
+    /// Waits until this identity has no role in the repository.
     pub async fn wait_until_locked_out(&self, repository: &str) {
         self.wait_until(|identity| identity.role(repository).is_none())
             .await;
@@ -126,14 +126,14 @@ impl Identity {
     async fn wait_until(&self, holds: impl Fn(&Self) -> bool) {
         let mut changes = self.current_grants.0.subscribe();
         while !holds(self) {
-            // It cannot close while this identity has the other end.
+            // The channel cannot close, because this identity holds the sender.
             if changes.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Globs of the environments this identity may change in a repository, each once, sorted.
+    /// Returns the globs of environments that this identity may change in a repository, sorted and without duplicates.
     pub fn environments(&self, repository: &str) -> Vec<String> {
         let grants = self.grants();
         let editors = grants_in(&grants, repository).filter(|grant| grant.role >= Role::Editor);
@@ -142,18 +142,18 @@ impl Identity {
         globs.into_iter().collect()
     }
 
-    /// True if any grant lets this identity change something.
+    /// True if at least one grant allows changes.
     pub fn may_edit(&self) -> bool {
         self.grants().iter().any(|grant| grant.role >= Role::Editor)
     }
 
-    /// True if any grant makes this identity an administrator.
+    /// True if at least one grant is for an administrator.
     pub fn is_admin(&self) -> bool {
         self.grants().iter().any(|grant| grant.role == Role::Admin)
     }
 
-    /// Checks that this identity may write `path`, which belongs to `environment` (its directory), or is shared by
-    /// all environments (`None`). The error says what the grant covers.
+    /// Checks that this identity may write `path`. The path belongs to `environment` (its directory), or all
+    /// environments share it (`None`). The error names what the grant covers.
     pub fn may_write(
         &self,
         repository: &str,
@@ -176,8 +176,7 @@ impl Identity {
         })
     }
 
-    /// Checks that the grant covers everything a change needs. The error says what it does not cover, and why it is
-    /// needed.
+    /// Checks that the grant covers everything the change needs. The error names what is missing and why it is needed.
     pub fn may_prepare(&self, repository: &str, needs: &[RequiredGrant]) -> Result<(), String> {
         let Some(missing) = needs
             .iter()
@@ -203,7 +202,7 @@ impl Identity {
         })
     }
 
-    /// Returns true if this identity may write what belongs to an environment, or to all of them (`None`).
+    /// True if this identity may write files of one environment, or files of all environments (`None`).
     fn covers(&self, repository: &str, environment: Option<&str>) -> bool {
         let grants = self.grants();
         grants_in(&grants, repository)

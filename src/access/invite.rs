@@ -1,5 +1,5 @@
-//! Invites: one token, one person, one day. Unknown, expired, used and somebody else's tokens look
-//! the same from outside, and a token is stored nowhere.
+//! Invites. Each has one token, admits one person and is valid for one day by default. Unknown, expired, used and
+//! foreign tokens get the same answer. Tokens are never stored.
 
 use super::{Access, AccessError, Grant, NAME_CHARS_MAX, Role, people, put};
 use crate::model::{Op, Platform, Secret, Sender};
@@ -14,37 +14,37 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// The window that attempts are counted in.
+/// The window in which attempts are counted, in milliseconds.
 const MINUTE_MS: i64 = 60_000;
 
-/// An invite before it has a token.
+/// An invite without its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewInvite {
-    /// The name its user will have.
+    /// The name of the new user.
     pub name: String,
-    /// The role they get.
+    /// The role of the new user.
     pub role: Role,
-    /// The repositories it applies to: a glob.
+    /// A glob over the repositories of the grant.
     pub repositories: String,
-    /// The environments it applies to: globs, `**` for all.
+    /// Globs over the environments of the grant; `**` for all.
     pub environments: Vec<String>,
-    /// The time for which the invite is good.
+    /// How long the invite is valid.
     pub expires: Duration,
-    /// The only account that may use it, if it is known.
+    /// The only account that may use the invite, if known.
     pub bound_to: Option<Sender>,
 }
 
 impl NewInvite {
-    /// The time for which an invite is good unless another is given: a day.
+    /// The default validity of an invite: one day.
     pub const EXPIRES: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
-/// The token of an invite: 43 characters of base64url that are shown once and stored nowhere.
+/// The token of an invite: 43 characters of base64url. It is shown once and never stored.
 #[derive(Clone)]
 pub struct InviteToken(Secret);
 
 impl InviteToken {
-    /// The token itself, for the link that is handed out.
+    /// Returns the token for the invite link.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
@@ -53,24 +53,24 @@ impl InviteToken {
 /// The outcome of an attempt to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinOutcome {
-    /// The sender is admitted from now on.
+    /// The sender is now admitted.
     Welcome {
-        /// The name of the person.
+        /// The person's name.
         name: String,
-        /// The role they have.
+        /// The person's role.
         role: Role,
-        /// The repositories it applies to.
+        /// The repositories of the grant.
         repositories: String,
-        /// The environments it applies to.
+        /// The environments of the grant.
         environments: Vec<String>,
-        /// The person who invited them, and should hear of it.
+        /// The inviter, who should be notified.
         invited_by: String,
     },
-    /// The sender was admitted before. The invite is still good.
+    /// The sender was already admitted. The invite stays valid.
     AlreadyAdmitted,
-    /// The invite is not valid; nobody is told why.
+    /// The invite is not valid. The reason is never shown.
     Invalid,
-    /// No answer is given: too many attempts, or this message was handled before.
+    /// There is no answer: too many attempts, or the message was already handled.
     NoReply,
 }
 
@@ -90,9 +90,9 @@ impl JoinAttempts {
         }
     }
 
-    /// Counts an attempt; false if there were too many.
+    /// Counts an attempt. Returns false if there were too many.
     fn allow(&mut self, sender: &Sender, at: i64) -> bool {
-        // What lies ahead was counted by a clock that was set back since.
+        // Timestamps in the future come from a clock that was set back since.
         let is_recent = |since: i64| (0..MINUTE_MS).contains(&at.saturating_sub(since));
         if self.counted.len() >= self.senders_max && !self.counted.contains_key(sender) {
             self.counted.retain(|_, (since, _)| is_recent(*since));
@@ -110,7 +110,7 @@ impl JoinAttempts {
 }
 
 impl Access {
-    /// Issues an invite for these 32 random bytes. Only a keyed hash of the token is stored.
+    /// Issues an invite from 32 random bytes. The store keeps only a keyed hash of the token.
     pub async fn invite(
         &self,
         invite: NewInvite,
@@ -144,14 +144,15 @@ impl Access {
         Ok(token)
     }
 
-    /// Counts an attempt of a sender to use an invite; false if there were too many in this minute.
+    /// Counts a sender's attempt to use an invite. Returns false if there were too many in this minute.
     pub fn allow_attempt(&self, sender: &Sender, at: Timestamp) -> bool {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.allow(sender, at.as_millisecond())
     }
 
-    /// Uses a token for a sender. Of one that is not good nothing is stored, and `answer` is not asked. Admission, the spent token, the message's being handled and what `answer`
-    /// says to them are one transaction; from the answer on [`Access::admit`] knows them.
+    /// Redeems a token for a sender. An invalid token stores nothing and does not call `answer`. One transaction
+    /// contains the admission, the used token, the handled message and the operations from `answer`. After this call,
+    /// [`Access::admit`] admits the sender.
     pub async fn redeem(
         &self,
         token: &str,
@@ -205,11 +206,11 @@ impl Access {
         Ok(redeemed)
     }
 
-    /// Makes a token worthless that others have seen, such as one pasted in a public channel. False if
-    /// it was worthless already.
+    /// Revokes a token that others have seen, for example in a public channel. Returns false if it was not valid any
+    /// more.
     pub async fn revoke_invite(&self, token: &str, at: Timestamp) -> Result<bool, AccessError> {
         let hash = self.hash(token);
-        // Whoever makes tokens up costs no write.
+        // A made-up token costs no write.
         if !self.store.read(move |tx| invite::is_live(tx, hash, at)).await? {
             return Ok(false);
         }
@@ -238,9 +239,9 @@ fn welcome(person: &PersonRow) -> JoinOutcome {
     }
 }
 
-/// Names of those who admit people and are none.
+/// Names that stand for admission without a user.
 const RESERVED_NAMES: [&str; 2] = ["operator", "configuration"];
-/// The beginnings of accounts and of what is configured.
+/// Platforms whose names are prefixes of accounts and of configured entries.
 const ACCOUNTS: [Platform; 4] = [
     Platform::Slack,
     Platform::Telegram,
@@ -248,8 +249,8 @@ const ACCOUNTS: [Platform; 4] = [
     Platform::Terminal,
 ];
 
-/// Refuses a name that cannot be shown on a line, or not be told from another one, and one that stands for an account, a
-/// number, the operator or the configuration wherever people are named.
+/// Checks a person's name. Refuses names that cannot be shown on a line or that look like another name. Also refuses
+/// names that could be read as an account, a number, the operator or the configuration.
 pub fn check_name(name: &str) -> Result<(), AccessError> {
     let steers = |c: char| {
         let invisible = [
@@ -294,7 +295,7 @@ mod tests {
         }
     }
 
-    /// K: an invite is good once, for one account, and survives a restart.
+    /// K: an invite works once, for one account, and survives a restart.
     #[tokio::test]
     async fn an_invited_person_is_admitted_with_the_grant_they_were_given() {
         let (directory, access) = fresh().await;
@@ -319,7 +320,7 @@ mod tests {
             (identity.name(), identity.role("infra-a"), identity.role("apps")),
             ("alice", Some(Role::Editor), None)
         );
-        // A platform that delivers again hears nothing new.
+        // A repeated delivery gets no second answer.
         let again = access
             .redeem(
                 token.expose(),
@@ -370,7 +371,8 @@ mod tests {
         }
     }
 
-    /// R20: an invite that has expired stays so when the clock is set back, and none is good before it was made.
+    /// R20: an expired invite stays expired when the clock is set back, and no invite is valid before its creation
+    /// time.
     #[tokio::test]
     async fn a_clock_that_is_set_back_brings_no_invite_to_life() {
         let (_directory, access) = fresh().await;
@@ -390,11 +392,11 @@ mod tests {
         assert_eq!(redeem(&token, "d1", 60).await, JoinOutcome::Invalid);
         let later = invite(8, day).await;
         assert_eq!(redeem(&later, "d2", 120).await, JoinOutcome::Invalid);
-        // A clock that is a little behind is like any other.
+        // A clock that is slightly behind causes no error.
         assert_eq!(redeem(&later, "d3", day - 200).await, welcome());
     }
 
-    /// R20: whoever tried to join before the clock was set back is not locked out until it is there again.
+    /// R20: an attempt from before the clock was set back does not lock the sender out.
     #[test]
     fn join_attempts_dated_in_the_future_do_not_count_against_the_limit() {
         let mut attempts = super::JoinAttempts::new(2, 10);
@@ -485,7 +487,7 @@ mod tests {
         assert_eq!(access.revoke_invite(&tokens[5], at(1)).await, Ok(true));
         assert_eq!(access.revoke_invite(&tokens[5], at(2)).await, Ok(false));
         for (number, token) in tokens.iter().enumerate() {
-            // The one that is left, the seventh, has expired by then.
+            // The last token, the seventh, has expired by then.
             let name = number.to_string();
             let answer = access
                 .redeem(
@@ -537,7 +539,7 @@ mod tests {
         }
         assert!(answers[..5].iter().all(|answer| *answer == JoinOutcome::Invalid));
         assert!(answers[5..].iter().all(|answer| *answer == JoinOutcome::NoReply));
-        // Others are not held up, and neither are they a minute later.
+        // Other senders are not limited. The same sender can try again a minute later.
         let other = access
             .redeem("guess", &telegram("2"), &["o".into()], |_| Vec::new(), at(50))
             .await;

@@ -1,5 +1,4 @@
-//! Admission and authorization: who may do what. Only this module can make an [`Identity`], and no model request
-//! exists without one.
+//! Admission and authorization. Only this module can create an [`Identity`], and every model request needs one.
 
 mod admission;
 #[cfg(test)]
@@ -30,49 +29,49 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use unknown_sender::UnknownSenders;
 
-/// Characters of a person's name.
+/// Longest name of a person, in characters.
 const NAME_CHARS_MAX: usize = 100;
 
-/// An error of giving, changing or looking up access.
+/// An error of granting, changing or looking up access.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The store failed; nothing changed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An invite for nobody, or with a name that cannot be shown on a line.
+    /// The name is empty or cannot be shown on one line.
     #[error(
         "a name has 1 to {NAME_CHARS_MAX} printable characters, and begins and ends with none that is blank"
     )]
     Name,
-    /// A glob of a grant does not compile.
+    /// A glob of the grant does not compile.
     #[error("`{0}` is not a glob; use one such as `*`, `infra-*` or `environments/dev`")]
     Glob(String),
     /// The user does not exist.
     #[error("no user `{0}`; `drydock user list` shows all")]
     Unknown(String),
-    /// The name belongs to more than one user.
+    /// More than one user has this name.
     #[error("{} users are called `{name}`; use one of the ids {}", .ids.len(), shown(.ids))]
     Ambiguous {
         /// The name.
         name: String,
-        /// The ids of those users.
+        /// The ids of these users.
         ids: Vec<UserId>,
     },
     /// The user was revoked.
     #[error("`{0}` was revoked")]
     Revoked(String),
-    /// A text that is no id of an account on Slack or Telegram.
+    /// The text is not an account id of Slack or Telegram.
     #[error("{} is no id of an account; it is told to whoever is not admitted, such as `slack:T0ACME:U0EVE` or `telegram:42:4201`", quoted(.0))]
     InvalidAccount(String),
-    /// The account is admitted already.
+    /// The account is already admitted.
     #[error("`{account}` is {} already; `drydock user grant` changes what they may do", quoted(.name))]
     AlreadyAdmitted {
         /// The account.
         account: Sender,
-        /// The name of the user it belongs to.
+        /// The name of its user.
         name: String,
     },
-    /// The account of somebody whose access was revoked.
+    /// The account belongs to a user whose access was revoked.
     #[error(
         "`{account}` is {}, whose access was revoked; only whoever runs this server lets them in again, with `drydock user add` or `drydock invite`",
         quoted(.name)
@@ -80,18 +79,18 @@ pub enum AccessError {
     AccessWasRevoked {
         /// The account.
         account: Sender,
-        /// The name they had.
+        /// The name of that user.
         name: String,
     },
-    /// A name that stands for something else in lists and in the audit log.
+    /// The name has another meaning in lists and in the audit log.
     #[error("{} is not taken as a name: lists and the audit log mean something else by it; choose another one", quoted(.0))]
     ReservedName(String),
-    /// An account of a workspace or bot that nobody knows here.
+    /// The account belongs to an unknown workspace or bot.
     #[error(
         "`{0}` is of no workspace or bot that is connected, or has been; copy the whole ID that the person was told"
     )]
     NotConnected(Sender),
-    /// An administrator of other repositories.
+    /// The administrator does not administer these repositories.
     #[error("you do not administer all of {}; name what you administer with `--repo`", quoted(.0))]
     NotAdministered(String),
 }
@@ -103,7 +102,7 @@ fn shown(ids: &[UserId]) -> String {
 
 type IdentityCache = Arc<RwLock<HashMap<Sender, Identity>>>;
 
-/// The admitted people, in memory, kept in step with the store; clones share it.
+/// The admitted people, cached in memory and kept in sync with the store. Clones share the cache.
 #[derive(Clone)]
 pub struct Access {
     store: Store,
@@ -113,7 +112,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Loads everybody who is admitted.
+    /// Loads all admitted people.
     pub async fn load(store: Store, limits: &LimitSettings) -> Result<Self, AccessError> {
         let access = Self {
             store,
@@ -128,10 +127,10 @@ impl Access {
         Ok(access)
     }
 
-    /// Loads everybody again: what another process changed counts from here on.
+    /// Reloads all admitted people. Changes by other processes take effect after this call.
     pub async fn refresh(&self) -> Result<(), AccessError> {
         let admitted = Arc::clone(&self.admitted);
-        // Through the writer, so that no write of ours is overtaken by what was read before it.
+        // This read goes through the writer, so that its result cannot overwrite a newer write of this process.
         self.store
             .write_then(crate::store::people::people, move |people| {
                 let mut admitted = admitted.write().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +150,7 @@ impl Access {
         Ok(())
     }
 
-    /// The identity of a sender, if they are admitted at this moment.
+    /// Returns the identity of a sender who is currently admitted.
     pub fn admit(&self, sender: &Sender) -> Option<Identity> {
         self.admitted
             .read()
@@ -160,8 +159,8 @@ impl Access {
             .cloned()
     }
 
-    /// The service identity of a configured hook, `hook_identity:<name>`: good for its own repository only and
-    /// never an administrator. Its user exists from the first call on, and can be revoked like any.
+    /// Returns the service identity of a configured hook, `hook_identity:<name>`. It is limited to the hook's
+    /// repository and is never an administrator. The first call creates its user, which can be revoked like any other.
     pub async fn hook_identity(
         &self,
         name: &str,
@@ -175,7 +174,7 @@ impl Access {
         };
         let grant = Grant {
             role: settings.grants.role.min(Role::Editor),
-            // A configured name, not a glob, even if it looks like one.
+            // The setting is a name, not a glob, even if it looks like one.
             repositories: globset::escape(&settings.repository),
             environments: settings.grants.environments.clone(),
         };
@@ -207,8 +206,8 @@ impl Access {
         self.admit(&sender).ok_or(AccessError::Revoked(revoked))
     }
 
-    /// The identity of whoever runs this program in a terminal: they may edit what they could edit
-    /// anyway. Needs no store, and has user id 0.
+    /// Returns the identity of the person who runs this program in a terminal. They could edit these files anyway, so
+    /// it may edit. It needs no store and has user id 0.
     pub fn terminal_identity(name: &str) -> Identity {
         let sender = Sender {
             platform: Platform::Terminal,
@@ -224,8 +223,8 @@ impl Access {
     }
 }
 
-/// Makes the cache say about a person what the store says, and with it every proof that was made of it: what they
-/// may do changes also where somebody works on their behalf.
+/// Updates a person in the cache from their store row. All copies of their identity change too, so running work sees
+/// the new grants.
 fn put(admitted: &mut HashMap<Sender, Identity>, person: &PersonRow) {
     let mut standing = None;
     admitted.retain(|_, identity| {

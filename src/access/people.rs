@@ -1,4 +1,4 @@
-//! Users as an operator sees and changes them.
+//! Users in the form that operators see and change.
 
 use super::{Access, AccessError, Grant, Role, put};
 use crate::model::{Sender, UserId};
@@ -12,15 +12,15 @@ use std::sync::{Arc, PoisonError};
 /// A user, admitted or revoked.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct User {
-    /// The row of the user.
+    /// The row id of the user.
     pub id: UserId,
-    /// The name given with the invite.
+    /// The name from the invite.
     pub name: String,
     /// The inviter: `operator`, `configuration`, or a user's name.
     pub invited_by: String,
     /// The time of admission.
     pub created_at: Timestamp,
-    /// The time of revocation, if the user was revoked.
+    /// The time of revocation, if any.
     pub revoked_at: Option<Timestamp>,
     /// The accounts of the user.
     pub senders: Vec<Sender>,
@@ -29,12 +29,12 @@ pub struct User {
 }
 
 impl Access {
-    /// Every user there ever was, oldest first.
+    /// Lists all users, including revoked ones, oldest first.
     pub async fn users(&self) -> Result<Vec<User>, AccessError> {
         Ok(self.store.people().await?.iter().map(user).collect())
     }
 
-    /// The user with this id (`7`), account (`slack:T0ACME:U0ALICE`) or name.
+    /// Finds a user by id (`7`), account (`slack:T0ACME:U0ALICE`) or name.
     pub async fn user(&self, who: &str) -> Result<User, AccessError> {
         let users = self.users().await?;
         let exact = |user: &User| {
@@ -43,7 +43,7 @@ impl Access {
         if let Some(user) = users.iter().find(|user| exact(user)) {
             return Ok(user.clone());
         }
-        // A name that was given again means the person who still has it.
+        // If several users had this name, the one who is not revoked is meant.
         let named: Vec<&User> = users.iter().filter(|user| user.name == who).collect();
         let active: Vec<&User> = named
             .iter()
@@ -60,8 +60,8 @@ impl Access {
         }
     }
 
-    /// Takes a user's access away, at once: from the answer on, [`Access::admit`] knows none of their
-    /// accounts. False if it was taken before.
+    /// Revokes a user's access at once. After this call, [`Access::admit`] admits none of their accounts. Returns false
+    /// if the user was already revoked.
     pub async fn revoke(&self, user: UserId, by: &str, at: Timestamp) -> Result<bool, AccessError> {
         let (by, admitted) = (by.to_owned(), Arc::clone(&self.admitted));
         let (revoked, _) = self
@@ -87,7 +87,7 @@ impl Access {
         Ok(revoked)
     }
 
-    /// Gives a user this grant and no other, at once.
+    /// Replaces all grants of a user with this one, at once.
     pub async fn set_grant(
         &self,
         user: UserId,
@@ -118,7 +118,7 @@ impl Access {
     }
 }
 
-/// A person as an operator sees them.
+/// Converts a person's row to a [`User`].
 pub(super) fn user(person: &PersonRow) -> User {
     User {
         id: person.id,
@@ -131,13 +131,13 @@ pub(super) fn user(person: &PersonRow) -> User {
     }
 }
 
-/// Refuses globs that would grant nothing.
+/// Refuses globs that do not compile, because they would grant nothing.
 pub(super) fn check(grant: &Grant) -> Result<(), AccessError> {
     let mut globs = grant.environments.iter().chain([&grant.repositories]);
     globs.try_for_each(|glob| check_glob(glob))
 }
 
-/// Refuses a text that is no glob.
+/// Refuses a text that is not a valid glob.
 pub fn check_glob(text: &str) -> Result<(), AccessError> {
     match Glob::new(text) {
         Ok(_) => Ok(()),
@@ -145,7 +145,7 @@ pub fn check_glob(text: &str) -> Result<(), AccessError> {
     }
 }
 
-/// A grant as a row.
+/// Converts a grant to a row.
 pub(super) fn row(grant: &Grant) -> GrantRow {
     (
         word(grant.role).to_owned(),
@@ -154,7 +154,7 @@ pub(super) fn row(grant: &Grant) -> GrantRow {
     )
 }
 
-/// The grant of a row. A role this build does not know grants nothing.
+/// Converts a row to a grant. A role that this build does not know grants nothing.
 pub(super) fn grant((role, repositories, environments): &GrantRow) -> Option<Grant> {
     Some(Grant {
         role: [Role::Viewer, Role::Editor, Role::Admin]
@@ -196,7 +196,7 @@ mod tests {
             .await
             .unwrap();
         assert!(access.admit(&telegram("1")).is_none());
-        // Only a new invite brings them back, as somebody new.
+        // Only a new invite brings the account back, as a new user.
         join(&access, "alice", 2, &telegram("1")).await;
         assert_ne!(access.admit(&telegram("1")).unwrap().user(), alice.id);
         assert_eq!(access.user("alice").await.unwrap().revoked_at, None);
@@ -225,7 +225,7 @@ mod tests {
             .await
             .unwrap();
         assert!(!writes(&working) && working.role("infra-eu") == Some(Role::Viewer));
-        // What another process stored counts from the next load on, in the same proof.
+        // A change stored by another process applies after the next load, in the same identity.
         let editor = Grant {
             role: Role::Editor,
             ..smaller
@@ -247,7 +247,7 @@ mod tests {
         let (_, is_revoked) = tokio::join!(waiting, revoking);
         assert_eq!(is_revoked, Ok(true));
         assert!(working.is_revoked() && working.role("infra-eu").is_none() && !writes(&working));
-        // Who comes back is somebody else: the old proof stays worthless.
+        // The new invite creates a new user. The old identity stays without grants.
         join(&access, "alice", 2, &telegram("1")).await;
         assert!(working.is_revoked() && writes(&access.admit(&telegram("1")).unwrap()));
     }

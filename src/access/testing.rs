@@ -1,10 +1,10 @@
-//! Identities for the tests of other modules, which cannot make any.
+//! Identities for tests of other modules, which cannot create any themselves.
 
 use super::identity::CurrentGrants;
 use super::{Grant, Identity, Role};
 use crate::model::{Platform, Sender, UserId};
 
-/// Ada, with one grant in all repositories.
+/// Returns Ada, with one grant for all repositories.
 pub(crate) fn identity(role: Role, environments: &[&str]) -> Identity {
     let sender = Sender {
         platform: Platform::Slack,

@@ -1,5 +1,5 @@
-//! Strangers: told once a day, remembered in a bounded table, and nothing else. A flood of them costs
-//! a look into memory each.
+//! Unknown senders. Each gets at most one notice a day and one row in a bounded table. Further messages cost only a
+//! lookup in memory.
 
 use super::{Access, AccessError};
 use crate::model::Sender;
@@ -8,17 +8,17 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-/// Milliseconds between two searches for old entries while memory is full.
+/// Milliseconds between two purges of old entries while the map is full.
 const PURGE_MS: i64 = 60_000;
 
 /// The answer to a sender without an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DenialNotice {
-    /// True if the notice is due: at most once a day.
+    /// True if a notice is due: at most once a day.
     pub notify: bool,
 }
 
-/// The senders that were sent a notice within a day, as far as memory goes.
+/// The senders that got a notice within a day, up to a bound.
 pub(super) struct UnknownSenders {
     notified_at: HashMap<Sender, i64>,
     senders_max: usize,
@@ -36,7 +36,7 @@ impl UnknownSenders {
         }
     }
 
-    /// True if this one may have to be told. Counts every call.
+    /// True if this sender may need a notice. Counts every call.
     fn may_need_notice(&mut self, sender: &Sender, at: i64) -> bool {
         self.denials = self.denials.saturating_add(1);
         let is_recent = |told_at: i64| told_at > at.saturating_sub(NOTICE_MS);
@@ -60,9 +60,9 @@ impl UnknownSenders {
 }
 
 impl Access {
-    /// Counts a message of a stranger, and says whether to tell them. The first of a day is noted and
-    /// audited; all others cost neither a write nor a notice, and neither does anybody once as many
-    /// strangers as we remember were told within a day.
+    /// Counts a message of an unknown sender and decides whether to send a notice. The first message of a day is stored
+    /// and audited; later ones cost no write and get no notice. New senders also get none after a day's bound of
+    /// remembered senders is reached.
     pub async fn record_denial(&self, sender: &Sender, at: Timestamp) -> Result<DenialNotice, AccessError> {
         let remembered_max = {
             let mut strangers = self
@@ -88,7 +88,7 @@ impl Access {
         }
     }
 
-    /// Messages of strangers since the start.
+    /// Returns the number of messages from unknown senders since the start.
     pub fn denials(&self) -> u64 {
         let strangers = self
             .unknown_senders
@@ -128,7 +128,7 @@ mod tests {
         }
         assert_eq!(access.denials(), 100);
         drop(access);
-        // A restart does not make it a new day.
+        // A restart does not start a new day.
         let store = Store::open(directory.path()).unwrap();
         let access = Access::load(store.clone(), &limits(10)).await.unwrap();
         assert!(!is_notified(&access, "666", DAY - 1).await);
@@ -141,7 +141,7 @@ mod tests {
         assert!(!is_notified(&access, "666", DAY + 1).await);
     }
 
-    /// T02, a tenth of its size.
+    /// T02, at a tenth of its size.
     #[tokio::test]
     async fn a_flood_of_unknown_senders_gets_bounded_notices_and_stores_bounded_bytes() {
         let directory = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ mod tests {
             .unwrap()
             .len();
         assert!(bytes <= 2 << 20, "{bytes}");
-        // Yesterday's make room.
+        // Yesterday's entries are purged.
         let access = Access::load(Store::open(directory.path()).unwrap(), &limits(1_000))
             .await
             .unwrap();
