@@ -1,5 +1,5 @@
-//! Administration of a server: invites, users, recordings, stored data. The same code answers a running server's
-//! socket and a command line that finds no server running.
+//! Administration of a server: invites, users, recordings and stored data. The same code serves the socket of a running
+//! server and the command line when no server runs.
 
 mod audit;
 mod socket;
@@ -19,29 +19,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Operations that are listed at once.
+/// Longest list of operations in one answer.
 const LETTERS_MAX: u32 = 1_000;
 
-/// A request of an operator.
+/// A request from an operator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum AdminRequest {
-    /// Makes an invite.
+    /// Creates an invite.
     Invite {
-        /// The person's name, as it is shown to others.
+        /// The person's display name.
         name: String,
-        /// The role they get.
+        /// The person's role.
         role: Role,
         /// Glob over repository names.
         repositories: String,
         /// Globs over environments.
         environments: Vec<String>,
-        /// The hours for which the invite is good.
+        /// How many hours the invite is valid.
         hours: u32,
     },
-    /// Lists every person who was admitted.
+    /// Lists every admitted person, including revoked ones.
     Users,
-    /// Shows one person: by id, name or `slack:T0ACME:U0ALICE`.
+    /// Shows one person, found by id, name or `slack:T0ACME:U0ALICE`.
     User {
         /// The id, name or account of the person.
         which: String,
@@ -51,91 +51,92 @@ pub enum AdminRequest {
         /// The account, the name and the grant of the person.
         person: NewPerson,
     },
-    /// Takes a person's access away, at once.
+    /// Revokes a person's access at once.
     Revoke {
         /// The id, name or account of the person.
         which: String,
     },
-    /// Gives a person this grant and no other, at once.
+    /// Replaces all grants of a person with this one, at once.
     Grant {
         /// The id, name or account of the person.
         which: String,
         /// The grant.
         grant: Grant,
     },
-    /// Shows the recording of a conversation: by its id, or a change such as `CHG-42`.
+    /// Shows the recording of a conversation, found by its id or a change such as `CHG-42`.
     Session {
         /// The id of the conversation, or the name of a change.
         which: String,
     },
-    /// Checks the audit log's chain.
+    /// Checks the hash chain of the audit log.
     Audit,
-    /// Lists the newest lines of the audit log that fit everything that is given.
+    /// Lists the newest lines of the audit log that match all given filters.
     AuditList {
         /// A kind such as `ingress.rejected`, or its part before the dot.
         kind: Option<String>,
-        /// The person they are about: by id, name or `slack:T0ACME:U0ALICE`.
+        /// The person in the lines: an id, a name or `slack:T0ACME:U0ALICE`.
         person: Option<String>,
-        /// The first moment that counts.
+        /// The earliest time to include.
         since: Option<Timestamp>,
-        /// Lines at most.
+        /// Maximum number of lines.
         limit: u32,
     },
-    /// Reports how much is stored of each kind, and for how long it is kept.
+    /// Reports the stored amount and the retention time of each kind of data.
     Data,
-    /// Lists the operations that were given up, and reports whether the channels deliver.
+    /// Lists the dead letters, and reports the health of the channels.
     Outbox {
         /// A channel to list; `None` for all.
         channel: Option<String>,
     },
-    /// Sends again what was given up.
+    /// Sends dead letters again.
     OutboxRetry {
-        /// The operations to send again.
+        /// The dead letters to send again.
         which: DeadLetterFilter,
     },
-    /// Drops what was given up: it is never sent.
+    /// Drops dead letters. They are never sent.
     OutboxDrop {
-        /// The operations to drop.
+        /// The dead letters to drop.
         which: DeadLetterFilter,
     },
-    /// Removes what is older than it is kept: some seconds of it. Ask until it is done.
+    /// Prunes data that is older than its retention time. One request works for some seconds; repeat it until it is
+    /// done.
     Prune {
-        /// The treatment of old rows: removed, or only counted.
+        /// Whether old rows are removed or only counted.
         prune: Prune,
-        /// The position of the request: it begins a round or goes on with one.
+        /// Whether the request starts a round or continues one.
         begin: RoundStart,
     },
 }
 
-/// The answer.
+/// The answer to an operator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum AdminReply {
-    /// An invite. The token is shown this once.
+    /// An invite. Its token is shown only in this answer.
     Invite {
         /// The token.
         token: String,
-        /// Instructions for its use, one line per connected channel.
+        /// Instructions for using it, one line per connected channel.
         how: Vec<String>,
-        /// The time it stops working.
+        /// The time of expiry.
         expires: Timestamp,
     },
-    /// The users that were asked for.
+    /// The requested users.
     Users {
         /// The users, sorted by id.
         users: Vec<User>,
     },
-    /// The person is admitted.
+    /// The person was admitted.
     Added {
         /// The person, with their grants.
         user: User,
     },
-    /// The person's access is taken away.
+    /// The person's access was revoked.
     Revoked {
         /// The person.
         user: User,
     },
-    /// The person's grant is changed.
+    /// The person's grant was changed.
     Granted {
         /// The person, with their new grants.
         user: User,
@@ -145,51 +146,51 @@ pub enum AdminReply {
         /// The records, oldest first.
         records: Vec<recording::SessionRecord>,
     },
-    /// The audit log is whole.
+    /// The audit log is intact.
     Audit {
-        /// Number of its rows, since it was begun.
+        /// Number of rows since the log began.
         rows: i64,
-        /// Number of them that were cut from its beginning.
+        /// Number of rows that were cut from the start of the log.
         #[serde(default)]
         cut: i64,
-        /// The time of the first row that is left, once some were cut.
+        /// The time of the first remaining row, if rows were cut.
         #[serde(default)]
         since: Option<Timestamp>,
     },
     /// Lines of the audit log.
     AuditLines {
-        /// The lines, the newest first.
+        /// The lines, newest first.
         lines: Vec<AuditLine>,
-        /// True if there may be older ones that fit.
+        /// True if there may be older matching lines.
         has_more: bool,
     },
     /// The amount of stored data.
     Data {
         /// The amount for each kind.
         kinds: Vec<Holding>,
-        /// The file of the database.
+        /// The size of the database file.
         database: DatabaseSize,
     },
-    /// The operations that were given up.
+    /// The dead letters.
     Outbox {
-        /// The channels of a running server.
+        /// The health of the channels of a running server.
         channels: Vec<ChannelHealth>,
-        /// The operations, the oldest first, up to a bound.
+        /// The dead letters, oldest first, up to a bound.
         letters: Vec<DeadLetter>,
-        /// The number of operations that were given up, also beyond the bound.
+        /// Total number of dead letters, including those beyond the bound.
         #[serde(default)]
         total: u64,
     },
     /// The result of a retry or a drop.
     Letters {
-        /// Number of operations.
+        /// Number of dead letters.
         count: u64,
     },
-    /// The rows that were removed, or would be.
+    /// The amount that was removed, or would be removed.
     Pruned {
         /// The result for each kind.
         pruned: Vec<PrunedAmount>,
-        /// The kinds that could not be removed, with the reason.
+        /// The kinds whose removal failed, with the reason.
         failed: Vec<String>,
         /// True if the round is complete.
         is_done: bool,
@@ -201,13 +202,13 @@ pub enum AdminReply {
     },
 }
 
-/// A source of the instructions for invites on each connected channel.
+/// A source of instructions for invites on each connected channel.
 pub trait Installations: Send + Sync {
-    /// The connected channels by their configured names.
+    /// Returns the connected channels by configured name.
     fn installations(&self) -> Vec<(String, Installation)>;
 }
 
-/// Knows no channel: for a command line without a running server.
+/// An empty source, for a command line without a running server.
 #[derive(Debug)]
 pub struct NoInstallations;
 
@@ -217,7 +218,7 @@ impl Installations for NoInstallations {
     }
 }
 
-/// The services that requests of operators need.
+/// The services that operator requests need.
 pub struct Admin {
     /// The store.
     pub store: Store,
@@ -225,11 +226,11 @@ pub struct Admin {
     pub access: Arc<Access>,
     /// The data directory.
     pub data: PathBuf,
-    /// The rules for how long stored data is kept.
+    /// The retention rules for stored data.
     pub retention: Arc<Retention>,
     /// The configured channels by name.
     pub channels: BTreeSet<String>,
-    /// The running gateway; `None` where no server runs.
+    /// The running gateway; `None` if no server runs.
     pub gateway: Option<Arc<Gateway>>,
     /// The connected channels.
     pub installations: Arc<dyn Installations>,
@@ -239,7 +240,7 @@ pub struct Admin {
     pub random: fn() -> [u8; 32],
 }
 
-/// An error of a request that has no answer.
+/// An error of an operator request.
 #[derive(Debug, thiserror::Error)]
 enum AdminError {
     #[error(transparent)]
@@ -251,7 +252,7 @@ enum AdminError {
 }
 
 impl Admin {
-    /// Answers one question. A failure is an answer, too.
+    /// Answers one request. A failure is also returned as an answer.
     pub async fn answer(&self, request: AdminRequest) -> AdminReply {
         let result = match request {
             AdminRequest::Invite {
@@ -398,7 +399,7 @@ impl Admin {
         })
     }
 
-    /// Refuses a channel that is neither configured nor in the outbox: it is a mistake.
+    /// Refuses a channel that is neither configured nor in the outbox. Such a name is a mistake.
     async fn check_channel(&self, channel: Option<&str>) -> Result<(), AdminError> {
         let Some(channel) = channel.filter(|channel| !self.channels.contains(*channel)) else {
             return Ok(());

@@ -1,11 +1,11 @@
-//! Answers of the audit log to an operator: the check that it is whole, and its lines.
+//! Answers about the audit log for an operator: the integrity check and the lines.
 
 use super::{Admin, AdminError, AdminReply};
 use crate::access::AccessError;
 use crate::store::{AuditPerson, AuditSearch, AuditState};
 use jiff::Timestamp;
 
-/// Lines that are listed at once.
+/// Longest list of audit lines in one answer.
 pub const AUDIT_LINES_MAX: u32 = 1_000;
 
 impl Admin {
@@ -42,7 +42,7 @@ impl Admin {
         })
     }
 
-    /// The person that is meant: somebody who was admitted, or an account that was not.
+    /// Finds the person for a filter: an admitted user, or an account that was never admitted.
     async fn audited(&self, who: &str) -> Result<AuditPerson, AdminError> {
         match self.access.user(who).await {
             Ok(user) => Ok(AuditPerson {

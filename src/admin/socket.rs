@@ -1,4 +1,4 @@
-//! The socket through which an operator asks a running server: one line of JSON each way.
+//! The admin socket. An operator sends one line of JSON to a running server and gets one line back.
 
 use super::{Admin, AdminReply, AdminRequest};
 use crate::system::on_open_directory;
@@ -11,15 +11,15 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The socket of a running server, in its data directory.
+/// File name of the socket in the data directory.
 const SOCKET: &str = "admin.sock";
-/// Longest question.
+/// Longest request, in bytes.
 const QUESTION_BYTES_MAX: u64 = 64 * 1024;
-/// Longest answer.
+/// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Operators answered at once; more wait.
+/// Maximum number of operators served at once. Further ones wait.
 const OPERATORS_MAX: usize = 8;
-/// The longest time of one exchange.
+/// Longest duration of one exchange.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 
 /// Opens the socket of a running server: `admin.sock` in the data directory, mode 0600.
@@ -30,14 +30,14 @@ pub fn listen(data: &Path) -> std::io::Result<UnixListener> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // The data directory is 0700, so nobody else reaches the socket before its own mode is set.
+    // The data directory has mode 0700, so no other user can reach the socket before its own mode is set.
     let (name, _directory) = on_open_directory(data, SOCKET)?;
     let listener = UnixListener::bind(&name)?;
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// Answers operators until `cancel`. One that hangs keeps nobody else waiting.
+/// Serves operators until `cancel`. A stuck connection does not block the others.
 pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: CancellationToken) {
     let slots = Arc::new(Semaphore::new(OPERATORS_MAX));
     let mut exchanges = JoinSet::new();
@@ -52,7 +52,7 @@ pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: Cancellati
             () = cancel.cancelled() => return,
         };
         let Some((slot, stream)) = accepted else {
-            // Out of descriptors, say: others end and give theirs back.
+            // For example, no file descriptors are left. Other connections will end and free some.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -83,7 +83,7 @@ async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
     writer.write_all(written(&answer)?.as_bytes()).await
 }
 
-/// An answer as one line. One that is too long is answered with its size.
+/// Serializes an answer as one line. If it is too long, the line reports its size instead.
 fn written(answer: &AdminReply) -> std::io::Result<String> {
     let mut text = serde_json::to_string(answer)?;
     if text.len() as u64 >= ANSWER_BYTES_MAX {
@@ -97,7 +97,7 @@ fn written(answer: &AdminReply) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Asks the running server of a data directory; `None` if none is running.
+/// Sends a request to the running server of a data directory. Returns `None` if none is running.
 pub async fn ask(data: &Path, request: &AdminRequest) -> std::io::Result<Option<AdminReply>> {
     let connected = match on_open_directory(data, SOCKET) {
         Ok((name, _directory)) => UnixStream::connect(name).await,
