@@ -1,6 +1,6 @@
-//! The recording of a conversation: one file of JSON lines, private and only ever appended to. It is
-//! for people who want to know what happened; nothing is ever decided from it, so it is not synced to
-//! disk line by line, and a write that fails does not end a turn.
+//! The recording of a conversation: one private, append-only file of JSON lines. It is for people who want to know what
+//! happened. The program makes no decisions from it. Therefore lines are not synced to disk one by one, and a failed
+//! write does not end a turn.
 
 mod retention;
 
@@ -18,18 +18,18 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The newest bytes of a recording that are read; older lines stay in the file.
+/// Maximum number of bytes that are read from the end of a recording. Older lines stay in the file.
 const READ_BYTES_MAX: u64 = 64 << 20;
-/// Lines of one text that are shown.
+/// Maximum number of lines shown of one text.
 const SHOWN_LINES_MAX: usize = 40;
 
-/// Takes secrets out of a text before it is written.
+/// A function that removes secrets from a text before it is written.
 pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// An error of writing or reading a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The text is not the name of a recording.
+    /// The text is not a valid name of a recording.
     #[error("`{0}` is not a session; a session is 32 hex digits")]
     Name(String),
     /// The recording does not exist.
@@ -51,50 +51,50 @@ impl From<std::io::Error> for SessionError {
 pub struct SessionRecord {
     /// The time of the event.
     pub at: Timestamp,
-    /// The turn it belongs to, where it was in one.
+    /// The turn of the event, if there is one.
     pub turn: Option<TurnId>,
     /// The event.
     #[serde(flatten)]
     pub event: RecordedEvent,
 }
 
-/// The event that a line records.
+/// The event in a line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RecordedEvent {
-    /// A person said something and a turn began.
+    /// A person's message started a turn.
     Began {
-        /// The words of the person.
+        /// The person's message.
         user: String,
     },
     /// The model answered.
     Assistant {
-        /// The model that did, as its provider names it.
+        /// The model, by its provider's name for it.
         model: String,
-        /// The words of the answer.
+        /// The text of the answer.
         text: String,
-        /// The tools it called.
+        /// The tool calls in the answer.
         calls: Vec<ToolCall>,
-        /// The tokens of the call.
+        /// The token usage of the call.
         usage: Usage,
     },
     /// A tool answered.
     Result {
         /// The id of the call.
         call: String,
-        /// The text that the model reads.
+        /// The result text for the model.
         content: String,
-        /// True when it failed.
+        /// True if the tool failed.
         is_error: bool,
     },
     /// The answer was sent back to the model.
     SentBack {
-        /// The text that the model reads.
+        /// The remark for the model.
         remark: String,
     },
     /// A change was prepared.
     Change {
-        /// `CHG-42 rev 2`.
+        /// The change and its revision, such as `CHG-42 rev 2`.
         change: String,
         /// The configured repository.
         repository: String,
@@ -103,29 +103,29 @@ pub enum RecordedEvent {
         /// The patch, as text.
         patch: String,
     },
-    /// The turn ended.
+    /// The turn ended with a verdict.
     Verdict {
         /// The verdict.
         verdict: Verdict,
         /// The source of the verdict.
         source: VerdictSource,
-        /// The facts, in words.
+        /// A summary of the facts.
         summary: String,
     },
-    /// The last line was cut short by a crash, and taken away.
+    /// A crash had cut the last line short, and the line was removed.
     Recovered {
-        /// Number of bytes of the line.
+        /// Number of bytes in the removed line.
         lost_bytes: u64,
     },
-    /// A line that says nothing this build can read. Never written.
+    /// A line that this build cannot read. Never written.
     Unreadable {
-        /// The number of the line, counted from the first that was read.
+        /// The line number, counted from the first line that was read.
         line: u64,
     },
 }
 
 impl RecordedEvent {
-    /// A model call and the results of its tools, as the lines they become.
+    /// Converts a model call and its tool results to events.
     pub fn from_step(step: &Step, model: &str) -> Vec<Self> {
         let assistant = step.assistant();
         let answer = Self::Assistant {
@@ -145,7 +145,7 @@ impl RecordedEvent {
         std::iter::once(answer).chain(results).chain(sent_back).collect()
     }
 
-    /// A prepared change.
+    /// Converts a prepared change to an event.
     pub fn from_change(change: &Change) -> Self {
         Self::Change {
             change: change.to_string(),
@@ -156,16 +156,16 @@ impl RecordedEvent {
     }
 }
 
-/// Appends to one recording.
+/// A writer that appends to one recording.
 pub struct Recorder {
-    // A line is one write, and lines of one conversation come one after the other.
+    // Each line is one write. Lines of one conversation are written one after the other.
     file: Mutex<File>,
     redact: Redact,
 }
 
 impl Recorder {
-    /// Opens the recording `sessions/<session>.jsonl` in the data directory, creating it with mode
-    /// 0600. A last line that a crash cut short is taken away, and the recording says so.
+    /// Opens the recording `sessions/<session>.jsonl` in the data directory and creates it with mode 0600 if it is
+    /// missing. If a crash cut the last line short, that line is removed and the removal is recorded.
     pub fn open(
         directory: &Path,
         session: &str,
@@ -214,7 +214,7 @@ impl Recorder {
     }
 }
 
-/// The records of a session, oldest first: the newest 64 MiB of them.
+/// Reads the events of a recording, oldest first, from its newest 64 MiB.
 #[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
 pub fn read(directory: &Path, session: &str) -> Result<Vec<SessionRecord>, SessionError> {
     let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
@@ -225,7 +225,7 @@ pub fn read(directory: &Path, session: &str) -> Result<Vec<SessionRecord>, Sessi
     file.seek(SeekFrom::Start(skipped))?;
     let mut lines = BufReader::new(file.take(READ_BYTES_MAX)).split(b'\n');
     if skipped > 0 {
-        // Most likely the second half of a line.
+        // The first line is probably incomplete.
         lines.next().transpose()?;
     }
     let mut records: Vec<SessionRecord> = Vec::new();
@@ -241,7 +241,8 @@ pub fn read(directory: &Path, session: &str) -> Result<Vec<SessionRecord>, Sessi
     Ok(records)
 }
 
-/// A recording as plain text for a terminal. Control characters are shown, not obeyed.
+/// Formats a recording as plain text for a terminal. Control characters are made visible, so the terminal does not
+/// interpret them.
 pub fn render(records: &[SessionRecord]) -> String {
     let mut text = String::new();
     for record in records {
@@ -306,7 +307,7 @@ fn render_event(text: &mut String, event: &RecordedEvent) {
     }
 }
 
-/// A head line and an indented body.
+/// Appends a head line and an indented body.
 fn block(text: &mut String, head: &str, body: &str) {
     push_visible(text, head);
     text.push('\n');
@@ -321,8 +322,7 @@ fn block(text: &mut String, head: &str, body: &str) {
     }
 }
 
-// Direction marks are left out of a terminal for the same reason as escape sequences: they can make
-// a line look like another one.
+// Text direction marks are removed for the same reason as escape sequences: they can make a line look like another one.
 fn push_visible(text: &mut String, line: &str) {
     for character in line.chars() {
         match character {
@@ -334,10 +334,10 @@ fn push_visible(text: &mut String, line: &str) {
     }
 }
 
-/// Times a recording is opened again because it was shortened meanwhile.
+/// Maximum number of attempts to open a recording that is being shortened.
 const OPENED_MAX: usize = 10;
 
-/// Opens a recording so that it is not shortened while it is open.
+/// Opens a recording with a lock that prevents shortening.
 fn open_shared(path: &Path) -> Result<File, SessionError> {
     for _ in 0..OPENED_MAX {
         let file = OpenOptions::new()
@@ -349,10 +349,10 @@ fn open_shared(path: &Path) -> Result<File, SessionError> {
         match file.lock_shared() {
             Ok(()) => {}
             Err(err) if err.kind() == std::io::ErrorKind::Interrupted => continue,
-            // Where files cannot be locked, none is shortened either.
+            // Without file locks, recordings are not shortened either.
             Err(_) => return Ok(file),
         }
-        // Whoever waited for the lock may hold a file that has another in its place.
+        // While this call waited for the lock, the file may have been replaced.
         match std::fs::metadata(path) {
             Ok(there) if there.ino() == file.metadata()?.ino() => return Ok(file),
             Ok(_) => {}
@@ -371,7 +371,7 @@ fn path(directory: &Path, session: &str) -> Result<PathBuf, SessionError> {
     Ok(directory.join("sessions").join(format!("{session}.jsonl")))
 }
 
-/// Bytes after the last line end.
+/// Returns the number of bytes after the last line end.
 fn torn_bytes(file: &mut File) -> std::io::Result<u64> {
     const CHUNK: u64 = 64 << 10;
     let length = file.metadata()?.len();

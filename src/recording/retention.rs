@@ -1,5 +1,5 @@
-//! The end of recordings: lines that are older than they are kept go, and a file without lines with them. A
-//! recording that is being written is left alone; it is shortened another time.
+//! Retention of recordings. Lines older than the retention time are removed, and so is a file without lines. A
+//! recording that is being written is skipped and shortened later.
 
 #![allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
 
@@ -13,31 +13,32 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Recordings of one call.
+/// Maximum number of recordings in one call.
 const SHORTENED_MAX: usize = 2_000;
-/// A recording is written anew once so much of it is too old, so that a long one is not copied every hour.
+/// Divisor for rewriting: a recording is rewritten once at least one part in this many is too old. This avoids hourly
+/// copies of long recordings.
 const OLD_PART: u64 = 8;
-/// Ends the name of a recording that is being written anew.
+/// Suffix of an unfinished copy of a recording.
 const UNFINISHED: &str = ".jsonl.part";
 
 /// The result of shortening some recordings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShortenResult {
-    /// Recordings that lost lines, or would.
+    /// Number of recordings that lost lines, or would lose lines.
     pub files: u64,
-    /// The bytes they lost.
+    /// Number of removed bytes.
     pub bytes: u64,
-    /// The last one that was looked at; none when there are no more.
+    /// The name of the last recording that was checked; `None` at the end of the list.
     pub next: Option<String>,
 }
 
-/// The time at which a line was written.
+/// The time of a line.
 #[derive(Deserialize)]
 struct LineTime {
     at: Timestamp,
 }
 
-/// Takes lines from before `before` away from some recordings: those whose names follow `after`.
+/// Removes lines from before `before` from some recordings, starting with the first name after `after`.
 pub fn shorten(
     directory: &Path,
     before: Timestamp,
@@ -53,7 +54,7 @@ pub fn shorten(
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if name.ends_with(UNFINISHED) && prune == Prune::Remove {
-            // Half a copy, of a process that was killed. The recording itself is in its place.
+            // An incomplete copy of a process that was killed. The recording itself is unchanged.
             std::fs::remove_file(entry.path())?;
         }
         let Some(session) = name.strip_suffix(".jsonl") else {
@@ -86,7 +87,7 @@ fn entries(directory: &Path) -> Result<Option<ReadDir>, SessionError> {
     }
 }
 
-/// Shortens one recording, unless somebody writes it; says by how many bytes.
+/// Shortens one recording unless it is being written. Returns the number of removed bytes.
 fn shorten_one(path: &Path, before: Timestamp, prune: Prune) -> Result<u64, SessionError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -96,13 +97,14 @@ fn shorten_one(path: &Path, before: Timestamp, prune: Prune) -> Result<u64, Sess
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(0),
-        // Then nobody could tell whether it is being written.
+        // Without a lock, a concurrent writer would go unnoticed.
         Err(TryLockError::Error(err)) => {
             return Err(SessionError::Io(format!("its file cannot be locked: {err}")));
         }
     }
     let shortened = shorten_locked(&file, path, before, prune);
-    // A program that is being started has a copy of the file for a moment, and would hold the lock.
+    // The lock is released explicitly: a child process that is just starting may hold a copy of the file descriptor,
+    // which would keep the lock.
     file.unlock()?;
     shortened
 }
@@ -140,8 +142,8 @@ fn shorten_locked(
     Ok(old)
 }
 
-/// Bytes of the lines at the beginning that are too old. A line that cannot be read goes with an old one that
-/// follows it, and stays otherwise.
+/// Returns the number of bytes in leading lines that are too old. An unreadable line is removed with an old line that
+/// follows it; otherwise it stays.
 fn old_bytes(file: &File, before: Timestamp) -> Result<u64, SessionError> {
     let mut lines = BufReader::new(file);
     let (mut looked_at, mut old) = (0, 0);

@@ -1,4 +1,4 @@
-//! Recordings: what is written is read back, torn lines, secrets and names.
+//! Tests of recordings: reading back, torn lines, secrets and names.
 
 use super::{RecordedEvent, Recorder, Redact, SessionError, SessionRecord, ShortenResult, read, render};
 use crate::model::{ToolCall, TurnId, Usage, Verdict, VerdictSource};
@@ -254,12 +254,12 @@ fn lines_that_are_too_old_go_and_a_recording_without_lines_with_them() {
     assert_eq!(shorten(0, Prune::Remove), ShortenResult::default());
     let dry = shorten(4, Prune::DryRun);
     assert_eq!((dry.files, std::fs::metadata(&file).unwrap().len()), (1, bytes));
-    // While it is written, it is left alone.
+    // A recording is not shortened while it is being written.
     let writing = recorder(directory.path());
     assert_eq!(shorten(4, Prune::Remove), ShortenResult::default());
     writing.append(&line(10)).unwrap();
     drop(writing);
-    // A copy that was cut short by a kill is no recording, and goes.
+    // An incomplete copy after a kill is not a recording, and it is removed.
     let half = file.with_extension("jsonl.part");
     std::fs::write(&half, "{").unwrap();
     assert_eq!(shorten(4, Prune::Remove), dry);
@@ -270,10 +270,10 @@ fn lines_that_are_too_old_go_and_a_recording_without_lines_with_them() {
         std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // It is written on.
+    // Appending still works.
     recorder(directory.path()).append(&line(11)).unwrap();
     assert_eq!(read(directory.path(), SESSION).unwrap().len(), 8);
-    // A long one is not written anew for little.
+    // A long recording is not rewritten for a small old part.
     assert_eq!(shorten(6, Prune::Remove).files, 1);
     (12..40).for_each(|second| recorder(directory.path()).append(&line(second)).unwrap());
     assert_eq!(shorten(7, Prune::Remove), ShortenResult::default());
