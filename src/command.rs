@@ -1,53 +1,53 @@
-//! Commands: words that are answered without a model. This file knows which there are, how people
-//! write them on each surface, and what `/help` says. The gateway carries them out.
+//! Commands: words that are answered without a model. This module defines the commands, their syntax on each surface
+//! and the text of `/help`. The gateway executes them.
 
 use crate::inspect::Question;
 
-/// A command a person can give without spending a token.
+/// A command that a person can give without using tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// Shows the commands a person may use here.
+    /// Shows the commands that the person may use here.
     Help,
     /// Shows the running, waiting and prepared work.
     Status,
-    /// Shows the prepared change, or what it does to one environment.
+    /// Shows the prepared change, or its effect on one environment.
     Diff,
     /// Shows the risks of the prepared change.
     Risk,
     /// Sends the prepared change as a patch file.
     Patch,
-    /// Lists the environments, and which of them change.
+    /// Lists the environments and marks those that change.
     Envs,
-    /// Shows the objects an environment renders to.
+    /// Shows the rendered objects of an environment.
     Render,
     /// Shows the entry points that import a file.
     WhoImports,
-    /// Takes back the last turn's edits.
+    /// Reverts the last turn's edits.
     Undo,
-    /// Throws the prepared change away.
+    /// Discards the prepared change.
     Discard,
-    /// Starts a fresh history; the workspace stays.
+    /// Starts a new history. The workspace stays.
     Clear,
-    /// Shows the part of this conversation the model sees.
+    /// Shows the part of this conversation that the model sees.
     Context,
-    /// Tokens used.
+    /// Shows the number of tokens used.
     Usage,
     /// Stops the running turn.
     Stop,
-    /// Lets somebody in: an administrator's.
+    /// Admits a person. For administrators only.
     User,
 }
 
-/// A command as people know it.
+/// The description of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// The command.
     pub verb: Verb,
-    /// The word people type.
+    /// The word that people type.
     pub word: &'static str,
-    /// The arguments that may or must follow the word; empty when there are none.
+    /// The required or optional arguments; empty if there are none.
     pub arguments: &'static str,
-    /// The text about it in `/help`.
+    /// The description in `/help`.
     pub what: &'static str,
 }
 
@@ -60,7 +60,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
     }
 }
 
-/// Every command, in the order of `/help`.
+/// All commands, in the order of `/help`.
 pub const ALL: [CommandSpec; 15] = [
     spec(Verb::Help, "help", "", "what I can do here"),
     spec(
@@ -129,24 +129,24 @@ pub const ALL: [CommandSpec; 15] = [
     ),
 ];
 
-/// A command as somebody wrote it.
+/// A command in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
     /// The command.
     pub verb: Verb,
-    /// The rest, trimmed.
+    /// The text after the word, trimmed.
     pub arguments: &'a str,
 }
 
 impl CommandSpec {
-    /// The word with its arguments: `render ENV`.
+    /// Returns the word with its arguments: `render ENV`.
     pub fn usage(&self) -> String {
         format!("{} {}", self.word, self.arguments).trim_end().to_owned()
     }
 }
 
 impl Verb {
-    /// The word people type.
+    /// Returns the word that people type.
     pub fn word(self) -> &'static str {
         ALL.iter()
             .find(|known| known.verb == self)
@@ -158,7 +158,7 @@ impl Verb {
         self == Self::User
     }
 
-    /// Finds a command by its word. Telegram knows no `-` in a command, so `_` stands for it as well.
+    /// Finds a command by its word. Telegram does not allow `-` in commands, so `_` is accepted as well.
     pub fn parse(word: &str) -> Option<Self> {
         let word = word.to_lowercase().replace('_', "-");
         ALL.iter()
@@ -166,8 +166,8 @@ impl Verb {
             .map(|known| known.verb)
     }
 
-    /// Returns the question the command asks of the environments, or the hint to show where it lacks an argument; `None` for one that asks
-    /// nothing of them.
+    /// Returns the query about environments that the command makes. Returns a hint if an argument is missing, and
+    /// `None` if the command makes no such query.
     pub fn question(self, arguments: &str) -> Option<Result<Question, &'static str>> {
         let given = arguments.trim().trim_matches('`').trim().to_owned();
         match (self, given.is_empty()) {
@@ -200,9 +200,9 @@ impl Verb {
     }
 }
 
-/// Finds a command in a typed message: `/verb` or `!verb` first, or the message is exactly one of
-/// the words (`@drydock status`, which arrives without its mention). A slash before any other word is no
-/// command of ours, so that paths reach the model; for `!` see [`find_unknown_in_text`].
+/// Finds a command in a typed message. The message starts with `/verb` or `!verb`, or it is exactly one of the words
+/// (`@drydock status`, which arrives without its mention). A slash before another word is not a command, so that paths
+/// reach the model. For `!`, see [`find_unknown_in_text`].
 pub fn find_in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
     let Some(rest) = text.strip_prefix(['/', '!']) else {
@@ -216,8 +216,7 @@ pub fn find_in_text(text: &str) -> Option<Command<'_>> {
     })
 }
 
-/// The word of a typed message that was meant as a command and is none: what follows a `!` at its beginning. A lone
-/// `!` has an empty one.
+/// Finds an unknown command in a typed message: the word after a leading `!`. A lone `!` gives an empty word.
 pub fn find_unknown_in_text(text: &str) -> Option<&str> {
     let rest = text.trim().strip_prefix('!')?;
     if rest.trim_start_matches('!').is_empty() {
@@ -231,12 +230,12 @@ pub fn find_unknown_in_text(text: &str) -> Option<&str> {
     (is_word && Verb::parse(word).is_none()).then_some(word)
 }
 
-/// The answer to a command that does not exist.
+/// Returns the answer to an unknown command.
 pub fn unknown_reply(word: &str) -> String {
     unknown_reply_among(word, &ALL.map(|known| known.word))
 }
 
-/// The answer to a command that is none of `spec`: the nearest of them, and all.
+/// Returns the answer to a command that is not in `known`: the nearest known command, and a list of all.
 pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
     let shown: String = word.chars().take(40).collect();
     let nearest = known
@@ -254,7 +253,7 @@ pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// Edits between two words of at most 40 characters.
+/// Returns the edit distance of two words of at most 40 characters.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,24 +1,24 @@
-//! The register of what keeps this process from doing all of its work, by the name of what is to blame. Whoever
-//! notices a failure reports it, and takes it back when it is over; `/readyz` shows it. The register decides nothing
-//! and asks nobody.
+//! Current health problems of this process, by name of the failing part. The code that notices a failure sets its
+//! entry, and clears it when the failure is over. `/readyz` shows the entries. This module makes no decisions and runs
+//! no checks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{info, warn};
 
-/// Reasons that are told apart; a further one is logged only.
+/// Maximum number of distinct problems. Further ones are only logged.
 const REASONS_MAX: usize = 256;
 
-/// The amount of work that a reason stops.
+/// How much work a problem stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthSeverity {
-    /// Messages would be refused: `/readyz` answers 503.
+    /// Messages would be refused. `/readyz` answers 503.
     Unready,
-    /// Messages are taken, and something does not work as it should: `/readyz` answers 200 and names it.
+    /// Messages are accepted, but something does not work. `/readyz` answers 200 and names it.
     Degraded,
 }
 
-/// A register of what does not work. Clones share it.
+/// The current health problems. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     reasons: Arc<Mutex<BTreeMap<String, Reason>>>,
@@ -31,9 +31,8 @@ struct Reason {
 }
 
 impl Health {
-    /// Says that something does not work, in the place of what was said of it before. `name` is what an operator knows
-    /// it by, such as `store` or `channel slack`; `why` is short and holds no path, address or secret. Logged where it
-    /// is news.
+    /// Reports a problem and replaces an earlier report with the same name. Operators know the part by `name`, such as
+    /// `store` or `channel slack`. `why` is short and holds no path, address or secret. Changes are logged.
     pub fn set(&self, name: &str, severity: HealthSeverity, why: impl Into<String>) {
         let why = why.into();
         let mut reasons = self.reasons();
@@ -47,14 +46,14 @@ impl Health {
         }
     }
 
-    /// Says that it works again.
+    /// Reports that a part works again.
     pub fn clear(&self, name: &str) {
         if self.reasons().remove(name).is_some() {
             info!(health = name, "{name}: it works again");
         }
     }
 
-    /// Returns the reasons of a severity, one line each, sorted.
+    /// Returns the problems of a severity, one line each, sorted.
     pub fn reason_lines(&self, severity: HealthSeverity) -> Vec<String> {
         let reasons = self.reasons();
         let told = reasons.iter().filter(|(_, reason)| reason.severity == severity);
@@ -86,7 +85,7 @@ mod tests {
             health.reason_lines(HealthSeverity::Degraded),
             ["mirror infra: it cannot be fetched"]
         );
-        // The newest word counts, also on how bad it is.
+        // The newest report replaces the earlier one, including its severity.
         other.set("store", HealthSeverity::Degraded, "it is being checked");
         assert_eq!(health.reason_lines(HealthSeverity::Unready), [""; 0]);
         health.clear("store");

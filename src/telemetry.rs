@@ -1,5 +1,5 @@
-//! Logs: to standard error, as JSON for machines and as text for people. Every line passes the
-//! redactor before it is written. What a command tells the person who typed it goes there too, by `cli::output`.
+//! Logs on standard error, as JSON for machines or text for people. Every line is redacted before it is written. The
+//! output of commands for the person at the terminal also goes there, through `cli::output`.
 
 use crate::redact::Redactor;
 use std::io::{self, Write};
@@ -8,33 +8,33 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Bytes of one line; more are cut, after redaction.
+/// Longest line in bytes. Longer lines are cut after redaction.
 const LINE_BYTES_MAX: usize = 65_536;
-/// The filter when no other was asked for.
+/// The default log filter.
 const FILTER_DEFAULT: &str = "info";
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Lines of one JSON object each, for machines.
+    /// One JSON object per line, for machines.
     Json,
     /// Text for people at a terminal.
     Pretty,
 }
 
-/// An error of setting up logs.
+/// An error of the log setup.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The operator's filter cannot be understood.
+    /// The operator's filter is not valid.
     #[error("DRYDOCK_LOG: {0}; write a level such as `debug`, or `drydock::http=debug,info`")]
     Filter(String),
-    /// The process has set up logging already.
+    /// Logging is already set up in this process.
     #[error("logging was set up twice")]
     AlreadyInitialized,
 }
 
-/// Starts logging for the whole process, to what `open` gives for each line: standard error. `filter` is what
-/// `DRYDOCK_LOG` holds; `info` if it is not set.
+/// Starts logging for the whole process. `open` returns the output for each line, which is standard error. `filter` is
+/// the value of `DRYDOCK_LOG`; the default is `info`.
 pub fn init<W, O>(
     format: LogFormat,
     filter: Option<&str>,
@@ -49,7 +49,7 @@ where
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadyInitialized)
 }
 
-/// Makes a log line of every panic from now on, in the place of a text on standard error that nobody redacted.
+/// Logs every panic from now on. This replaces the default text on standard error, which is not redacted.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -81,7 +81,7 @@ where
     })
 }
 
-/// Gives each event a writer of its own.
+/// A factory that gives each event its own writer.
 struct RedactedWriters<W> {
     open: W,
     redactor: Arc<Redactor>,
@@ -103,8 +103,7 @@ where
     }
 }
 
-/// A line of the log. It is collected whole and written when it is dropped, because a secret may be split between two
-/// writes.
+/// A log line. It is collected completely and written on drop, because a secret may be split across two writes.
 struct RedactedLine<O: Write> {
     line: Vec<u8>,
     output: O,
@@ -131,7 +130,7 @@ impl<O: Write> Drop for RedactedLine<O> {
             line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
         }
         line.push('\n');
-        // There is nowhere left to say that standard error is closed.
+        // If standard error is closed, there is no other place to report it.
         let _ = self.output.write_all(line.as_bytes());
     }
 }
@@ -170,7 +169,7 @@ mod tests {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// T89, I7: in a message, a field, a span and an error's text.
+    /// T89, I7: in messages, fields, spans and error texts.
     #[test]
     fn no_secret_reaches_a_log_line() {
         for format in [LogFormat::Json, LogFormat::Pretty] {
