@@ -1,5 +1,6 @@
-//! The system prompt, which a model gets first and is embedded from `config/prompts`, and the blocks that untrusted text is wrapped in. The
-//! same inputs give the same bytes, so that providers can cache them: no clock, no randomness.
+//! The system prompt, which is embedded from `config/prompts` and sent to the model first, and the blocks that wrap
+//! untrusted text. The same inputs give the same bytes, so that providers can cache them: the prompt contains no time
+//! and nothing random.
 
 use crate::access::Role;
 use crate::model::RepoPath;
@@ -12,14 +13,15 @@ const TANKA: &str = include_str!("../config/prompts/tanka.md");
 /// The kind of repository a conversation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepositoryKind {
-    /// Any files of text.
+    /// A repository of plain text files.
     Text,
     /// Tanka environments, written in Jsonnet.
     Tanka,
 }
 
 impl RepositoryKind {
-    /// Tanka is what has a `jsonnetfile.json`, a `main.jsonnet`, or a `spec.json` below `environments`.
+    /// Returns `Tanka` if the repository has a `jsonnetfile.json`, a `main.jsonnet`, or a `spec.json` below
+    /// `environments`.
     pub fn of_files(files: &[RepoPath]) -> Self {
         let is_sign = |path: &RepoPath| match path.file_name() {
             "jsonnetfile.json" | "main.jsonnet" => true,
@@ -37,20 +39,20 @@ impl RepositoryKind {
     }
 }
 
-/// The facts the prompt states about the conversation. All of it comes from the operator's configuration.
+/// The facts the prompt states about the conversation. All of them come from the operator's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptFacts<'a> {
     /// The repository's configured name.
     pub repository: &'a str,
-    /// The branch changes are prepared against.
+    /// The base branch of changes.
     pub branch: &'a str,
-    /// The person's role there; `None` for a person who may do nothing.
+    /// The user's role in the repository; `None` if the user has no rights there.
     pub role: Option<Role>,
-    /// Globs of the environments the person may change.
+    /// Globs of the environments the user may change.
     pub environments: &'a [String],
 }
 
-/// The system prompt. The same bytes for the same inputs.
+/// Returns the system prompt. The same inputs give the same bytes.
 pub fn system(kind: RepositoryKind, facts: &PromptFacts<'_>) -> String {
     let mut prompt = SYSTEM.to_owned();
     match kind {
@@ -75,8 +77,8 @@ const BEGIN: &str = "<untrusted_data>\n";
 /// The end of a block of data.
 const END: &str = "\n</untrusted_data>";
 
-/// Wraps text that nobody vouches for (quoted messages, webhook fields) so that it reads as data.
-/// The text is JSON without a raw `<`, `>` or line end, so no content can end the block.
+/// Wraps untrusted text (quoted messages, webhook fields) so that the model reads it as data. The text is encoded as
+/// JSON without a raw `<`, `>` or line end, so no content can end the block.
 pub fn data_block(label: &str, source: &str, text: &str) -> String {
     let json = json!({ "label": label, "source": source, "text": text }).to_string();
     let mut block = String::with_capacity(json.len() + 64);
@@ -95,7 +97,7 @@ pub fn data_block(label: &str, source: &str, text: &str) -> String {
     block
 }
 
-/// Returns the words people wrote themselves: a text without its blocks of data.
+/// Returns the words that users wrote themselves: the text without its blocks of data.
 pub fn own_words(text: &str) -> String {
     let mut own = String::with_capacity(text.len());
     let mut rest = text;
@@ -128,7 +130,7 @@ fn permissions_text(facts: &PromptFacts<'_>) -> String {
     }
 }
 
-/// A name in backticks that cannot leave them.
+/// Formats a name in backticks. The name cannot end the code span.
 fn code(name: &str) -> String {
     let name: String = name
         .chars()
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn only_tools_that_exist_are_promised() {
-        // The tools for charts are not there everywhere, so nothing is promised of them.
+        // The chart tools are not available everywhere, so the prompt does not mention them.
         let names = all_tools().into_iter().map(|tool| tool.spec().name);
         let known: BTreeSet<&str> = names.filter(|name| !name.starts_with("helm_")).collect();
         let prompt = prompt(RepositoryKind::Tanka);
