@@ -1,4 +1,5 @@
-//! Checks of a change that Drydock runs itself. A check that could not run says so: it is never a pass.
+//! The checks that Drydock itself runs on a change. A check that could not run is reported as such; it never counts
+//! as passed.
 
 use crate::agent::CheckOutcome;
 use crate::compare::ChangeReport;
@@ -6,7 +7,7 @@ use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
 use std::collections::{BTreeSet, HashMap};
 
-/// The position of a change in its repository.
+/// The position of a change relative to its branch.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchState<'a> {
     /// The commit the change is based on.
@@ -17,7 +18,7 @@ pub struct BranchState<'a> {
     pub branch: &'a str,
 }
 
-/// Runs every check on a change that needs no environments, in a fixed order.
+/// Runs, in a fixed order, every check that needs no environments.
 pub fn checks(changes: &[FileChange], standing: BranchState<'_>, redactor: &Redactor) -> Vec<Check> {
     vec![
         base_is_current(standing),
@@ -27,8 +28,8 @@ pub fn checks(changes: &[FileChange], standing: BranchState<'_>, redactor: &Reda
     ]
 }
 
-/// Judges whether a change holds, by our checks of its files and the results of its environments. A model is asked to mend only what
-/// can be mended in the files and the change broke.
+/// Combines the checks of the files and the results of the environments into one outcome. The model is asked only to
+/// fix problems that the change caused and that edits to the files can fix.
 pub fn check_outcome(checks: &[Check], told: &ChangeReport) -> CheckOutcome {
     let is_of_the_files = |check: &&Check| [JSON_PARSES, NO_CONFLICT_MARKERS].contains(&check.name.as_str());
     let broken = checks
@@ -107,8 +108,9 @@ fn no_secrets(changes: &[FileChange], redactor: &Redactor) -> Check {
     summarise("no secrets in added lines", files.len(), broken.next())
 }
 
-/// The first line of what a file becomes that is new and holds a secret, or that holds what was a secret before and
-/// does not look like one any more. `redactor` knows what the files were: an edit beside a value makes it no less secret.
+/// Returns the first line that holds a secret in a new version of a file. A line also counts if it held a secret
+/// before and no longer looks like one. `redactor` knows the old content of the files, so an edit next to a value
+/// does not make the value public.
 fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> {
     let content = &change.after.as_ref()?.content;
     let after = String::from_utf8_lossy(content);
@@ -119,7 +121,7 @@ fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> 
     let still = secret_lines(content, redactor);
     let before = change.before.as_ref().map(|before| &before.content);
     let was = before.map(|before| (String::from_utf8_lossy(before), secret_lines(before, redactor)));
-    // What was there before: whether it was a secret then.
+    // Lines of the old content, and whether each held a secret.
     let mut known: HashMap<&str, bool> = HashMap::new();
     if let Some((text, secret)) = &was {
         known.extend(numbered(text).map(|(at, line)| (line, secret.contains(&at))));
@@ -132,7 +134,7 @@ fn first_secret_line(change: &FileChange, redactor: &Redactor) -> Option<usize> 
     found.map(|(at, _)| at)
 }
 
-/// The lines of a file that hold a secret as far as the file itself says so.
+/// Returns the lines of a file that hold a secret, judged by that file alone.
 fn secret_lines(content: &[u8], redactor: &Redactor) -> BTreeSet<usize> {
     let alone = redactor.fresh();
     alone.learn_file(None, content);
@@ -151,7 +153,7 @@ fn summarise(name: &str, files: usize, broken: Option<String>) -> Check {
     }
 }
 
-/// The text files a change writes, of these extensions or of any.
+/// Returns the text files a change writes, filtered by extension if `extensions` is not empty.
 fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, &'a str)> {
     let text = |change: &'a FileChange| {
         let path = change.path.as_str();
@@ -167,7 +169,7 @@ fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, 
     changes.iter().filter_map(text).collect()
 }
 
-/// The kind of a JSON error without the position, which serde_json would repeat.
+/// Returns the kind of a JSON error without its position, which serde_json would repeat.
 fn shape(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ")
@@ -247,7 +249,7 @@ mod tests {
         );
     }
 
-    /// T59: an edit beside a value makes it no less secret.
+    /// T59: an edit next to a value does not make it public.
     #[test]
     fn what_was_a_secret_before_an_edit_is_one_after_it() {
         let name = "no secrets in added lines";
@@ -277,7 +279,7 @@ mod tests {
             let expected = format!("`a.txt`:{line} looks like a secret");
             assert_eq!(state(&changes, name), (CheckState::Fail, expected), "{after}");
         }
-        // Into another file.
+        // The value moves to another file.
         let moved = [
             change("a.yaml", Some(&format!("password: '{secret}'\n")), None),
             change("b.yaml", Some("x: 1\n"), Some(&format!("x: 1\ny: '{secret}'\n"))),
