@@ -1,4 +1,4 @@
-//! The story the demo plays. Every line of it is checked; a line that does not hold fails the demo.
+//! The demo script. Every line is checked; a line whose check fails makes the demo fail.
 
 use super::environment::{DemoEnvironment, HOOK_SECRET, SLACK_CHANNEL};
 use super::message_text;
@@ -18,16 +18,16 @@ use std::time::Duration;
 pub const ALICE: &str = "U0ALICE";
 /// Bob's Telegram account, which is also his private chat.
 pub const BOB: i64 = 4_201;
-/// The Slack account of a person who was never admitted.
+/// The Slack account of a user without access.
 const EVE: &str = "U0EVE";
-/// The Telegram account of a person who was never admitted.
+/// The Telegram account of a user without access.
 const MALLORY: i64 = 666;
 const CHANNEL: &str = "#platform";
 const TELEGRAM: &str = "Telegram";
 /// The longest time any step may take on loopback.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Plays the whole story.
+/// Runs the whole demo script.
 pub async fn play(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     stage.slack.add_channel(SLACK_CHANNEL, &[ALICE, EVE]);
     invites(stage, transcript).await?;
@@ -120,7 +120,7 @@ async fn unknown_senders(stage: &DemoEnvironment, transcript: &mut Transcript<'_
     Ok(())
 }
 
-/// Alice in Slack and Bob in Telegram, side by side. Answers Alice's thread.
+/// Runs Alice's conversation in Slack and Bob's in Telegram at the same time. Returns Alice's thread.
 async fn two_people_at_once(
     stage: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
@@ -324,7 +324,7 @@ async fn webhook(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
     Ok(())
 }
 
-/// Alice asks for a change, in a thread of its own; its result.
+/// Requests a change as Alice, in a new thread, and returns the result.
 async fn ask_as_alice(
     stage: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
@@ -356,7 +356,7 @@ async fn recovery(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> a
     Ok(())
 }
 
-/// A library is edited: who uses it, what comes of it there, and what does not change.
+/// Edits a library and checks which environments use it, how they change, and which do not change.
 async fn library(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("A library, and everything that uses it");
     let result = ask_as_alice(stage, transcript, "raise the default memory of an app to 192Mi").await?;
@@ -458,7 +458,7 @@ async fn invite(
     }
 }
 
-/// Returns the text a person reads in a Slack message, on all its surfaces.
+/// Returns the text a user reads in a Slack message, on all its surfaces.
 pub fn slack_text(message: &SlackMessage) -> String {
     message_text::text(message)
 }
@@ -488,7 +488,7 @@ pub async fn slack_result(stage: &DemoEnvironment, thread: &str, text: &str) -> 
         .with_context(|| format!("no result that reads `{text}`"))
 }
 
-/// Waits for a message of the bot in a Telegram chat; the newest that reads so.
+/// Waits for a message of the bot in a Telegram chat and returns the newest that contains the text.
 pub async fn telegram_message(
     stage: &DemoEnvironment,
     chat: i64,

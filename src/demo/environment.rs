@@ -1,5 +1,5 @@
-//! The stage: a throw-away repository, emulators of everything outside, and the real gateway between
-//! them, all on loopback and all below one temporary directory.
+//! The demo environment: a temporary repository, emulators of all external services, and the real gateway between
+//! them. All of it runs on loopback and below one temporary directory.
 
 use super::repository;
 use crate::app::{App, Host};
@@ -14,28 +14,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Secrets of the stage; they are good for nothing else.
+/// The bot token of the emulated Slack. The secrets in this file are used only in the demo.
 pub const SLACK_BOT_TOKEN: &str = "xoxb-110022003300-stage-bot-token";
-/// The secret the emulated Slack signs with.
+/// The signing secret of the emulated Slack.
 pub const SLACK_SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
 /// The bot token of the emulated Telegram.
 pub const TELEGRAM_BOT_TOKEN: &str = "7700000001:AAStageStageStageStageStageStageStage";
-/// The secret the hook's sender signs with.
+/// The secret with which the hook's sender signs.
 pub const HOOK_SECRET: &str = "a3c1e5f7092b4d6f8a0c2e4f60718293";
-/// The key of the emulated model.
+/// The API key of the emulated model.
 pub const MODEL_KEY: &str = "sk-ant-stage-000000000000000000000000";
 /// The Slack channel the hook posts to.
 pub const SLACK_CHANNEL: &str = "C0PLATFORM";
-/// The longest time the gateway may take to connect and load.
+/// The longest time the gateway may take to connect its channels and load its repositories.
 const READY_MAX: Duration = Duration::from_secs(30);
 
 /// The running gateway and the emulated services around it.
 pub struct DemoEnvironment {
-    /// The real gateway; `None` while it is down.
+    /// The real gateway; `None` while it is stopped.
     pub app: Option<App>,
-    /// Emulated Slack.
+    /// The emulated Slack.
     pub slack: SlackEmulator,
-    /// Emulated Telegram.
+    /// The emulated Telegram.
     pub telegram: TelegramEmulator,
     /// The emulated model.
     pub model: ModelEmulator,
@@ -94,7 +94,7 @@ impl DemoEnvironment {
         Ok(stage)
     }
 
-    /// Starts the gateway, again after [`DemoEnvironment::stop`].
+    /// Starts the gateway, also after [`DemoEnvironment::stop`].
     pub async fn start(&mut self) -> anyhow::Result<()> {
         let app = App::start(self.config()?, self.host).await?;
         self.slack.connect_to(&format!("http://{}/in/slack", app.address));
@@ -103,29 +103,29 @@ impl DemoEnvironment {
         wait_until_ready(&format!("http://{address}/readyz")).await
     }
 
-    /// Stops the gateway; the emulators go on.
+    /// Stops the gateway; the emulators keep running.
     pub async fn stop(&mut self) {
         if let Some(app) = self.app.take() {
             app.shutdown().await;
         }
     }
 
-    /// Below which everything lies.
+    /// Returns the directory that holds all files of the demo.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The bare repository.
+    /// Returns the path of the bare repository.
     pub fn repository(&self) -> PathBuf {
         self.directory.path().join("infra.git")
     }
 
-    /// The gateway's data directory.
+    /// Returns the gateway's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    /// The gateway's address, as a URL without a path.
+    /// Returns the gateway's address, as a URL without a path.
     pub fn url(&self) -> String {
         self.app
             .as_ref()
@@ -133,7 +133,7 @@ impl DemoEnvironment {
             .unwrap_or_default()
     }
 
-    /// The configuration the gateway is started with; loaded as an operator's file is.
+    /// Returns the gateway's configuration, loaded in the same way as an operator's file.
     pub fn config(&self) -> anyhow::Result<Config> {
         let secrets = [
             ("STAGE_SLACK_BOT_TOKEN", SLACK_BOT_TOKEN),
@@ -212,7 +212,7 @@ grants = {{ role = "editor", environments = ["dev", "staging"] }}
     }
 }
 
-/// Waits until the gateway says that its channels are connected and its repositories loaded.
+/// Waits until the gateway reports that its channels are connected and its repositories are loaded.
 async fn wait_until_ready(url: &str) -> anyhow::Result<()> {
     let client = http_client()?;
     let asked = async {

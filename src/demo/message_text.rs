@@ -1,11 +1,10 @@
-//! A Slack message as a person sees it, in plain text: lists with their bullets, buttons in brackets,
-//! people by name.
+//! Renders a Slack message as plain text, as a user sees it: lists with bullets, buttons in brackets, users by name.
 
 use super::demo_script::ALICE;
 use crate::emulator::slack::SlackMessage;
 use serde_json::Value;
 
-/// The message, block by block; its text alone when it has no blocks.
+/// Renders the message block by block, or only its text if it has no blocks.
 pub(super) fn text(message: &SlackMessage) -> String {
     let shown = match message.request["blocks"].as_array() {
         Some(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n"),
@@ -20,7 +19,7 @@ fn block(block: &Value) -> String {
     shown.trim_end().to_owned()
 }
 
-/// Bounded by serde_json's own depth limit: all that is shown was parsed by it.
+/// Appends the text of a node. Recursion is bounded because serde_json, which parsed the node, limits the depth.
 fn show(node: &Value, shown: &mut String) {
     if let Value::Array(nodes) = node {
         nodes.iter().for_each(|node| show(node, shown));

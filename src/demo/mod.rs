@@ -1,4 +1,4 @@
-//! The demo: the whole story on loopback, with the real gateway and emulators of everything else.
+//! The demo: the demo script, run on loopback against the real gateway, with emulators of all other services.
 
 pub mod repository;
 pub mod scripted_model;

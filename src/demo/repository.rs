@@ -1,5 +1,5 @@
-//! A throw-away Tanka repository with a history: three environments of thirteen objects each, and a
-//! small one that uses no library.
+//! A temporary Tanka repository with a history: three environments of thirteen objects each, and a small one that
+//! uses no library.
 
 use anyhow::Context;
 use gix::objs::tree::{Entry, EntryKind};
@@ -18,7 +18,7 @@ pub const HOOK_PROMPT: &str = "prompts/release.md";
 
 type Files = BTreeMap<String, String>;
 
-/// Creates a bare repository with the branch `main` at `path`; answers its newest commit.
+/// Creates a bare repository with the branch `main` at `path` and returns its newest commit.
 #[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
@@ -73,7 +73,7 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
     Ok(third.to_string())
 }
 
-/// Objects in one of [`ENVIRONMENTS`]: a namespace, and three for each application.
+/// The number of objects in one of [`ENVIRONMENTS`]: a namespace, and three for each application.
 pub const OBJECTS_PER_ENVIRONMENT: usize = 13;
 
 fn library() -> Files {
@@ -145,7 +145,7 @@ fn spec_json(environment: &str) -> String {
     )
 }
 
-/// Stores the files as one more commit and answers its id.
+/// Stores the files as one more commit and returns its id.
 fn commit_files(
     repository: &gix::Repository,
     files: &Files,
@@ -161,7 +161,7 @@ fn commit_files(
     let author = gix::actor::Signature {
         name: "Dana Demo".into(),
         email: "dana@example.com".into(),
-        // Fixed, so that the demo's commit ids are the same every time.
+        // The time is fixed so that the demo's commit ids are always the same.
         time: gix::date::Time {
             seconds: 1_760_000_000 + day * 86_400,
             offset: 0,

@@ -1,5 +1,5 @@
-//! The script of the demo's model: a handful of requests it knows, played as real tool calls through the real wire format. An unknown
-//! request gets an honest answer.
+//! The script of the demo's model: a few known requests, answered with real tool calls in the real wire format. For
+//! any other request the model says that it does not know it.
 
 use crate::agent::REMARK_PREFIX;
 use crate::emulator::model::{
@@ -8,13 +8,13 @@ use crate::emulator::model::{
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A request the model knows.
+/// A request that the script can answer.
 struct ScriptedRequest {
-    /// Every one of these must be in the request, in lower case.
+    /// Words that must all be in the request, in lower case.
     words: &'static [&'static str],
-    /// The words a visitor would use.
+    /// An example of the request, as a visitor would type it.
     example: &'static str,
-    /// The model's answer at a step of the turn.
+    /// Returns the model's answer at a step of the turn.
     play: fn(step: usize) -> ScriptedAnswer,
 }
 
@@ -61,7 +61,7 @@ const LINES: [ScriptedRequest; 8] = [
     },
 ];
 
-/// The requests the model knows, as a visitor would say them.
+/// Returns an example of each request that the script can answer.
 pub fn known_requests() -> impl Iterator<Item = &'static str> {
     LINES
         .iter()
@@ -69,9 +69,9 @@ pub fn known_requests() -> impl Iterator<Item = &'static str> {
         .filter(|example| !example.starts_with('('))
 }
 
-/// The model's next answer. `pace` is how long it pretends to think.
+/// Returns the model's next answer. `pace` is the simulated thinking time.
 pub fn answer(asked: &ModelRequest, pace: Duration) -> ScriptedAnswer {
-    // What begins a turn; an answer that was sent back goes on with it.
+    // Only a user's message begins a turn; an answer that was sent back continues it.
     let said_by_a_person = |message: &RequestMessage| {
         message.role == RequestRole::User
             && !message.text.is_empty()
@@ -81,7 +81,7 @@ pub fn answer(asked: &ModelRequest, pace: Duration) -> ScriptedAnswer {
     let request = turn_started.and_then(|index| asked.messages.get(index));
     let request = request.map_or_else(String::new, |message| message.text.to_lowercase());
     let after = asked.messages.len() - turn_started.map_or(asked.messages.len(), |index| index + 1);
-    // Each step of a turn is an assistant message and the message with its results.
+    // Each step of a turn consists of an assistant message and the message with its results.
     let step = after / 2;
     let line = LINES
         .iter()
@@ -124,7 +124,7 @@ fn bump_web(step: usize) -> ScriptedAnswer {
                 "file_search",
                 json!({ "glob_pattern": "**/*.jsonnet", "text_query": "web" }),
             ),
-        // Long enough for a card: what is over in a moment has none.
+        // The delay is long enough for a status card: very short turns have none.
         1 => calls("file_read", read("dev")).with_fault(AnswerFault::Delay(Duration::from_millis(500))),
         2 => calls(
             "file_edit",
@@ -183,7 +183,7 @@ fn release(step: usize) -> ScriptedAnswer {
     }
 }
 
-/// The first edit names text that is not there; the model reads the file and corrects itself.
+/// The first edit names text that does not exist; the model reads the file and corrects itself.
 fn worker_debug(step: usize) -> ScriptedAnswer {
     match step {
         0 => calls(
@@ -201,7 +201,7 @@ fn worker_debug(step: usize) -> ScriptedAnswer {
     }
 }
 
-/// The first edit does not parse; the checks say so, and the model mends it.
+/// The first edit does not parse; the checks report it and the model fixes it.
 fn default_memory(step: usize) -> ScriptedAnswer {
     let path = "lib/app.libsonnet";
     match step {
@@ -222,7 +222,7 @@ fn default_memory(step: usize) -> ScriptedAnswer {
     }
 }
 
-/// Goes on and on, slowly, until somebody stops it.
+/// Continues slowly, without end, until a user stops it.
 fn audit(step: usize) -> ScriptedAnswer {
     let environment = ["dev", "staging", "prod"][step % 3];
     let offset = step / 3;

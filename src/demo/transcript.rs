@@ -1,34 +1,34 @@
-//! The transcript of the story: lines, each with the result of its check.
+//! The transcript of the demo script: lines, each with the result of its check.
 
 use serde::Serialize;
 
-/// A line of the story.
+/// A line of the transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TranscriptLine {
-    /// The scene it belongs to.
+    /// The scene the line belongs to.
     pub scene: &'static str,
     /// The place: `#platform`, `Telegram`, `webhook`.
     pub place: &'static str,
     /// The speaker.
     pub who: &'static str,
-    /// The words that are said, or the finding.
+    /// The spoken words, or the finding.
     pub text: String,
-    /// False when what was expected did not happen.
+    /// True if the expectation was met.
     pub ok: bool,
 }
 
-/// Collects the lines and shows each as it happens.
+/// Collects the lines and shows each of them immediately.
 pub struct Transcript<'a> {
     scene: &'static str,
     lines: Vec<TranscriptLine>,
     show: &'a mut (dyn FnMut(&TranscriptLine) + Send),
 }
 
-/// Lines of a message that are shown; the rest is counted.
+/// The number of lines of a message that are shown; further lines are only counted.
 const LINES_SHOWN_MAX: usize = 24;
 
 impl<'a> Transcript<'a> {
-    /// An empty transcript.
+    /// Creates an empty transcript.
     pub fn new(show: &'a mut (dyn FnMut(&TranscriptLine) + Send)) -> Self {
         Self {
             scene: "",
@@ -42,12 +42,12 @@ impl<'a> Transcript<'a> {
         self.scene = scene;
     }
 
-    /// Adds words that a person says.
+    /// Adds the words of a user.
     pub fn says(&mut self, place: &'static str, who: &'static str, text: &str) {
         self.push(place, who, text, true);
     }
 
-    /// Drydock says something that must hold every one of `expected`.
+    /// Adds an answer of Drydock, which must contain every one of `expected`.
     pub fn expect_answer(&mut self, place: &'static str, text: &str, expected: &[&str]) {
         let missing: Vec<&str> = expected
             .iter()
@@ -66,7 +66,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// A fact that must hold.
+    /// Adds a fact that must hold.
     pub fn expect(&mut self, place: &'static str, text: &str, holds: bool) {
         self.push(place, "checked", text, holds);
     }
@@ -81,7 +81,7 @@ impl<'a> Transcript<'a> {
         self.lines.len()
     }
 
-    /// True before the first line.
+    /// Returns true if there are no lines yet.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

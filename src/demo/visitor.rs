@@ -1,4 +1,4 @@
-//! The visitor, who may type after the story: their words go to Slack as Alice's, and the answer is shown.
+//! Interactive input after the demo script: the visitor's words go to Slack as Alice's, and the answer is shown.
 
 use super::demo_script::{ALICE, slack_text};
 use super::environment::{DemoEnvironment, SLACK_CHANNEL};
@@ -8,10 +8,10 @@ use std::time::Duration;
 /// The longest time an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// The beginnings of a turn's card, whatever follows.
+/// The possible beginnings of a turn's status card.
 const STATUS_CARD_PREFIXES: [&str; 3] = ["Queued", "Working", "Done in"];
 
-/// Returns the text a visitor sees first.
+/// Returns the text that a visitor sees first.
 pub fn greeting() -> String {
     let known: Vec<String> = scripted_model::known_requests()
         .map(|example| format!("  {example}"))
@@ -22,7 +22,7 @@ pub fn greeting() -> String {
     )
 }
 
-/// Sends a line in a thread (a new one if there is none) and answers what came back, with the thread.
+/// Sends a line in a thread (a new one if there is none) and returns the answer and the thread.
 pub async fn ask(
     stage: &DemoEnvironment,
     thread: Option<&str>,
