@@ -1,4 +1,4 @@
-//! Connects a channel, again and again until it works, then keeps it attached to the engine.
+//! Connects a channel, retrying until it succeeds, and then attaches it to the engine.
 
 use super::ingress::IngressRoutes;
 use crate::access::AccessError;
@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-/// Longest wait between two attempts to connect.
+/// The longest wait between two attempts to connect.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Polled messages on their way to the store.
+/// The number of polled messages that may wait for the store.
 const POLLED_MAX: usize = 64;
 
-/// A channel on its way up.
+/// Connects one channel.
 pub(super) struct ChannelConnector {
     pub(super) name: String,
     pub(super) settings: ChannelSettings,
@@ -33,7 +33,7 @@ pub(super) struct ChannelConnector {
     pub(super) cancel: CancellationToken,
 }
 
-/// The server's settings as channels see them, with the address it really listens on.
+/// Returns the server settings for channels, with the address that the server really listens on.
 pub(super) fn server_settings(server: &ServerSettings, address: SocketAddr) -> ServerSettings {
     ServerSettings {
         listen: address,
@@ -67,12 +67,12 @@ impl ChannelConnector {
         tokio::pin!(delivering, polling);
         tokio::select! {
             () = &mut delivering => {
-                // Before its time, that is the end of this task, which is noticed.
+                // If delivery ends before a shutdown, this task ends as well, and the server notices that.
                 if self.cancel.is_cancelled() {
                     polling.await;
                 }
             }
-            // A channel with a webhook is not polled.
+            // A channel with a webhook is not polled, so `poll` returns at once.
             _ = &mut polling => delivering.await,
         }
     }
@@ -93,13 +93,13 @@ impl ChannelConnector {
         }
     }
 
-    /// Tells the platform that a message is ours only once it is durable.
+    /// Stores polled messages. A message is acknowledged to the platform only once it is durable.
     async fn receive_polled(&self, mut polled: mpsc::Receiver<PolledInbound>) {
         while let Some(PolledInbound { inbound, accepted }) = polled.recv().await {
             let at = (self.now)();
             match catch_panic(self.gateway.receive(inbound, at)).await {
                 PolledOutcome::Stored => {
-                    // It may poll no more.
+                    // The receiver is gone if polling has already ended.
                     let _gone = accepted.send(());
                 }
                 PolledOutcome::Failed(error) => {
@@ -121,11 +121,11 @@ impl ChannelConnector {
 /// The outcome for a polled message.
 #[derive(Debug, PartialEq, Eq)]
 enum PolledOutcome {
-    /// The message is durable, or refused for good.
+    /// The message is durable, or was refused for good.
     Stored,
-    /// The message is to come again.
+    /// The message could not be stored and must be polled again.
     Failed(AccessError),
-    /// The message made its handler panic, and must not come again: it would do the same.
+    /// The message made its handler panic. It must not be polled again, because it would panic again.
     Panicked,
 }
 

@@ -1,13 +1,14 @@
-//! Notices that our clock and a sender's differ: then its signatures are right, and none is taken for its age.
+//! Detects that this machine's clock and a sender's clock differ: the signatures are right, but every request is
+//! refused for its age.
 
 use crate::health::{Health, HealthSeverity};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Requests in a row that may be old ones that somebody repeats.
+/// The number of stale requests in a row that may be a replay of old requests.
 const IN_A_ROW_MAX: u32 = 5;
 
-/// Requests of each name in a row whose signature is right and whose time is not.
+/// Counts, for each name, the requests in a row with a valid signature and a wrong time.
 pub(super) struct ClockMonitor {
     health: Health,
     in_a_row: Mutex<BTreeMap<String, u32>>,
@@ -21,7 +22,7 @@ impl ClockMonitor {
         }
     }
 
-    /// Counts a request that was signed so many seconds from now.
+    /// Counts a request whose signing time differs from now by so many seconds.
     pub(super) fn record_stale(&self, name: &str, seconds: i64) {
         let mut in_a_row = self.in_a_row();
         let count = in_a_row.entry(name.to_owned()).or_default();
@@ -33,7 +34,7 @@ impl ClockMonitor {
         }
     }
 
-    /// Notes a request that was signed a moment ago.
+    /// Records a request that was signed recently.
     pub(super) fn record_fresh(&self, name: &str) {
         if self.in_a_row().remove(name).is_some() {
             self.health.clear(&health_key(name));
@@ -63,7 +64,7 @@ mod tests {
         for _ in 0..5 {
             clocks.record_stale("slack", -7_200);
         }
-        // Nothing in a row is old requests that somebody repeats.
+        // A fresh request ends the row, so the stale ones before it may have been a replay.
         clocks.record_fresh("slack");
         for _ in 0..5 {
             clocks.record_stale("slack", -7_200);

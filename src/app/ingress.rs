@@ -1,4 +1,4 @@
-//! The engine as the HTTP listener sees it: the webhook behind a name, and the storing of its events.
+//! Connects the HTTP listener to the engine: finds the webhook of a name and stores its events.
 
 use super::clocks::ClockMonitor;
 use super::refusals::Refusals;
@@ -14,14 +14,14 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The webhooks by name, and what is not ready yet.
+/// The webhooks by name, and the repositories that are not ready yet.
 pub(super) struct IngressRoutes {
     webhooks: RwLock<BTreeMap<String, Arc<dyn Webhook>>>,
     installations: RwLock<BTreeMap<String, Installation>>,
     connecting: Mutex<BTreeSet<String>>,
-    /// The webhooks that verify for channels until they are connected.
+    /// Webhooks that verify requests of channels that are not connected yet.
     unconnected: BTreeMap<String, Arc<dyn Webhook>>,
-    /// The repositories that cannot serve yet; why, where it was tried.
+    /// Repositories that are not loaded yet, with the reason if loading has failed.
     loading: Mutex<BTreeMap<String, Option<String>>>,
     health: Health,
 }
@@ -54,7 +54,7 @@ impl IngressRoutes {
         }
     }
 
-    /// Opens the webhook of a channel that knows who it is.
+    /// Opens the webhook of a channel whose installation is known.
     pub(super) fn add_channel(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
         if let Some(webhook) = webhook::channel_webhook(name, settings, installation) {
             let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl LoadObserver for IngressRoutes {
     }
 }
 
-/// The engine with a clock, as the HTTP side sees it.
+/// The engine with a clock, as the HTTP side uses it.
 pub(super) struct GatewayIngress {
     pub(super) gateway: Arc<Gateway>,
     pub(super) routes: Arc<IngressRoutes>,
@@ -131,7 +131,7 @@ pub(super) struct GatewayIngress {
 #[async_trait]
 impl Ingress for GatewayIngress {
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable> {
-        // In a task of its own: a sender that hangs up must not stop what it has begun.
+        // A separate task: if the sender disconnects, the message is still processed completely.
         let gateway = Arc::clone(&self.gateway);
         let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
         match received.await.map_err(|_| Unavailable)? {

@@ -1,4 +1,4 @@
-//! Builds everything from the configuration, and owns start and shutdown.
+//! Builds the server from its configuration, and starts and stops it.
 
 mod channels;
 mod clocks;
@@ -38,35 +38,35 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// Longest wait of a shutdown for what is running.
+/// The longest time that a shutdown waits for running work.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
-/// Longest wait for each thing that is left after that.
+/// The longest time that a shutdown then waits for each remaining part.
 const LEFT_MAX: Duration = Duration::from_secs(2);
 
-/// The inputs that the program takes from its surroundings: time, randomness and its own path.
+/// The inputs of the program that do not come from the configuration: time, randomness and its own path.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// The clock.
     pub now: fn() -> Timestamp,
-    /// 32 bytes nobody can guess.
+    /// Returns 32 unpredictable bytes.
     pub random: fn() -> [u8; 32],
-    /// The program that is started again as a sandbox worker.
+    /// Returns the path of the program that is started again as a sandbox worker.
     pub program: fn() -> ProgramPath,
-    /// Servers on this machine in the place of hosts, as host and address: how downloads are tried out
-    /// without a network. No configuration can name one.
+    /// Local servers that replace hosts, as pairs of host and address. Tests use them to try downloads without a
+    /// network. The configuration cannot set them.
     pub host_overrides: &'static [(&'static str, &'static str)],
 }
 
-/// An error that keeps the server from starting. One line, with what to do.
+/// An error that keeps the server from starting, in one line that says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] OpenError),
-    /// The database failed while starting.
+    /// A database access failed during the start.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The address is taken or not ours.
+    /// The server cannot listen on its address: the address is in use or not of this machine.
     #[error("cannot listen on {address}: {why}; set `server.listen` to a free address")]
     Listen {
         /// The configured address.
@@ -74,36 +74,36 @@ pub enum StartError {
         /// The system's reason.
         why: std::io::Error,
     },
-    /// The configuration asks for something else that does not work.
+    /// Another setting of the configuration does not work.
     #[error("{0}")]
     Setup(String),
 }
 
-/// The reason why a server ends that nobody stopped. One line.
+/// The reason why the server ended without a shutdown, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerFailure {
-    /// The store is broken, and takes nothing more.
+    /// The store is broken and accepts no more writes.
     #[error("the store is broken: {0}; the process ends, and the next start looks at what the disk holds")]
     Store(String),
-    /// A task ended that the server cannot do without.
+    /// A task that the server needs has ended.
     #[error("{task} {how}; the process ends, because it does not work without")]
     Task {
         /// The name of the task.
         task: String,
-        /// `panicked` or `wait_for_failure`.
+        /// The way the task ended: `panicked` or `ended`.
         how: &'static str,
     },
 }
 
 /// A running server.
 pub struct App {
-    /// The address it listens on; the port is real even if the configuration said 0.
+    /// The address the server listens on; the real port, also if the configuration has port 0.
     pub address: SocketAddr,
     /// The engine, for tests and the demo.
     pub gateway: Arc<Gateway>,
-    /// The requests that an operator can make.
+    /// The administrative requests that an operator can make.
     pub admin: Arc<Admin>,
-    /// The register of what does not work now.
+    /// The register of current health problems.
     pub health: Health,
     condition: tokio::sync::watch::Receiver<Condition>,
     cancel: CancellationToken,
@@ -112,13 +112,13 @@ pub struct App {
 }
 
 impl App {
-    /// Starts a server. It serves at once; channels connect and repositories load behind it, and
-    /// `/readyz` says when they have.
+    /// Starts a server. It accepts requests at once; channels connect and repositories load in the background, and
+    /// `/readyz` reports when they are ready.
     pub async fn start(config: Config, world: Host) -> Result<Self, StartError> {
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
-        // The certificates of the system are read while the store is opened.
+        // The system's certificates are read while the store is opened.
         let directory = config.data.directory.clone();
         let group = GroupAccess::from_setting(config.data.group_access);
         let opening = tokio::task::spawn_blocking(move || {
@@ -145,7 +145,7 @@ impl App {
             Arc::new(log_progress),
             world.now,
         );
-        // Nothing is started for an evaluation before one is asked for.
+        // Sandbox workers are started only when the first evaluation is requested.
         let evaluator: Arc<dyn Evaluate> =
             Arc::new(LazyEvaluator::new((world.program)(), config.sandbox.clone()));
         let mask_key = (world.random)().to_vec();
@@ -267,7 +267,7 @@ impl App {
         Ok(())
     }
 
-    /// Waits until the server cannot do its work any more although nobody stopped it. Safe to drop at any time.
+    /// Waits until the server fails. Cancel-safe.
     pub async fn wait_for_failure(&mut self) -> ServerFailure {
         tokio::select! {
             biased;
@@ -276,8 +276,8 @@ impl App {
         }
     }
 
-    /// Stops: no new requests, running turns are stopped at their next await, what is in the outbox
-    /// stays there for the next start.
+    /// Stops the server. It accepts no new requests, and running turns stop at their next await. Messages in the
+    /// outbox stay there for the next start.
     pub async fn shutdown(mut self) {
         crash_point::before("B28");
         self.accepting.cancel();
@@ -290,7 +290,7 @@ impl App {
                 "some tasks did not end in {} s; what they did is in the journal",
                 SHUTDOWN_MAX.as_secs()
             );
-            // One that blocks never ends; it goes with the process.
+            // A task that blocks cannot be stopped; it ends with the process.
             let _left = tokio::time::timeout(LEFT_MAX, self.tasks.shutdown()).await;
         }
         if tokio::time::timeout(LEFT_MAX, self.gateway.end_work())
@@ -303,8 +303,8 @@ impl App {
     }
 }
 
-/// Takes away what a server that was killed left of its runs. Whoever has opened the store owns the data
-/// directory alone, and nothing runs yet.
+/// Removes the scratch files of a server that was killed. This is safe: the process that has opened the store is the
+/// only user of the data directory, and no run has started yet.
 async fn clear_scratch(scratch: PathBuf) {
     let cleared = tokio::task::spawn_blocking(move || Scratch::clear(&scratch)).await;
     if let Ok(Err(why)) = cleared {
@@ -312,7 +312,7 @@ async fn clear_scratch(scratch: PathBuf) {
     }
 }
 
-/// Every tool.
+/// Builds the toolbox with every tool.
 fn toolbox(
     config: &Config,
     client: reqwest::Client,
@@ -321,7 +321,7 @@ fn toolbox(
     world: Host,
 ) -> Result<Toolbox, StartError> {
     let settings = &config.sandbox.programs;
-    // Where no host is allowed, nothing is downloaded.
+    // If no host is allowed, no download client is built.
     let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
         true => client,
         false => provider::download_client().map_err(setup)?,
@@ -341,7 +341,7 @@ fn toolbox(
     Toolbox::new(tool::all(&reach)).map_err(setup)
 }
 
-/// Returns the source of Jsonnet packages: none, while no host is allowed.
+/// Returns the source of Jsonnet packages; `None` if no host is allowed.
 fn packages(
     config: &Config,
     client: reqwest::Client,

@@ -1,5 +1,5 @@
-//! Requests that were not signed with the secret of their channel or hook: who sends them hears 401 and no reason, so
-//! the operator has to see that the two sides have different secrets.
+//! Counts requests that were not signed with the secret of their channel or hook. The sender gets only status 401
+//! without a reason, so the operator must be able to see that the two sides have different secrets.
 
 use crate::config::{ChannelSettings, Config};
 use crate::health::{Health, HealthSeverity};
@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Refused requests in a row, with no authentic one between them, that may be somebody else's.
+/// The number of refused requests in a row, with no authentic one between them, that may come from a third party.
 const IN_A_ROW_MAX: u32 = 2;
 
 /// Refused requests, by the name of a channel or hook.
 pub(super) struct Refusals {
     health: Health,
-    /// The key that holds each secret.
+    /// The configuration key of each secret.
     secrets: BTreeMap<String, String>,
     refused: Mutex<BTreeMap<String, RefusalCounts>>,
 }
@@ -24,14 +24,15 @@ pub(super) struct Refusals {
 #[derive(Debug, Default)]
 struct RefusalCounts {
     in_a_row: u32,
-    /// Since the last line of the log.
+    /// Refused requests since the last log line.
     unlogged: u64,
-    /// The minute of that line.
+    /// The minute of the last log line.
     minute: Option<i64>,
 }
 
 impl RefusalCounts {
-    /// The number of those refused in a row, and of those to be logged now, which is once a minute.
+    /// Counts a refused request. Returns the number of refused requests in a row and, at most once a minute, the
+    /// number to log.
     fn count(&mut self, at: Timestamp) -> (u32, Option<u64>) {
         self.in_a_row = self.in_a_row.saturating_add(1);
         self.unlogged += 1;
@@ -51,9 +52,11 @@ impl Refusals {
         }
     }
 
-    /// Notes a refused request. A name is a configured one or [`NAME_UNKNOWN`], so that there is a bound to them.
+    /// Records a refused request. The name is a configured one or [`NAME_UNKNOWN`], so the number of names is
+    /// bounded.
     pub(super) fn record_refused(&self, name: &str, reason: &str, at: Timestamp) {
-        // Held until it is told: one that is authentic meanwhile takes it back.
+        // The lock is held until the health register is updated: an authentic request in the meantime must be able to
+        // clear it.
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let (in_a_row, unlogged) = refused.entry(name.to_owned()).or_default().count(at);
         let Some(secret) = self.secrets.get(name) else {
@@ -84,7 +87,7 @@ impl Refusals {
         }
     }
 
-    /// Notes a request that was signed with the right secret, whatever it says.
+    /// Records a request that was signed with the right secret, whatever its content.
     pub(super) fn record_authentic(&self, name: &str) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(refused) = refused.get_mut(name)
@@ -95,7 +98,7 @@ impl Refusals {
     }
 }
 
-/// The key that holds the secret of each channel and hook, by its name.
+/// Returns the configuration key of the secret of each channel and hook, by name.
 fn secrets(config: &Config) -> BTreeMap<String, String> {
     let channels = config.channels.iter().map(|(name, settings)| {
         let key = match settings {
@@ -111,8 +114,9 @@ fn secrets(config: &Config) -> BTreeMap<String, String> {
     channels.chain(hooks).collect()
 }
 
-/// The names whose newest requests were all refused for their secret, each with what is to be said of it. What came
-/// before the newest good one on record is over: of strangers, and of those who bring an invite, no name of a channel is kept.
+/// Returns the names whose newest requests were all refused because of their secret, each with an explanation.
+/// Requests before the last accepted one do not count. Requests of unknown senders and invite attempts are recorded
+/// without the name of a channel.
 pub(crate) fn secret_mismatches(config: &Config, doors: &IngressActivity) -> Vec<(String, String)> {
     let secrets = secrets(config);
     let told = secrets.iter().filter_map(|(name, secret)| {
@@ -138,7 +142,7 @@ fn health_key(name: &str) -> String {
     format!("secret of {name}")
 }
 
-/// A reason of the audit log in words.
+/// Returns a reason of the audit log in words.
 fn words(reason: &str) -> &str {
     match reason {
         "hook.forged" => "the signature is wrong",
@@ -250,7 +254,8 @@ api_key = { env = "SIGNING" }
         assert_eq!(told(forged(&[9, 8, 7, 3]), Some(5)), expected);
         assert_eq!(told(forged(&[9, 8]), None), []);
         assert_eq!(told(forged(&[9, 8, 7]), Some(9)), []);
-        // What was not for us was signed; of a wrong time nothing is known.
+        // A request that was ignored had a valid signature; a request with a wrong time says nothing about the
+        // secret.
         let ignored = |reason| {
             let mut rows = forged(&[9, 8, 7]);
             rows.insert(1, turned(8, reason));

@@ -1,21 +1,21 @@
-//! The long-running tasks of a server, by name. None ends before the server does, but those that may: whoever waits
-//! here hears of the first that does.
+//! The long-running tasks of a server, by name. An endless task must not end before the server does; the first one
+//! that does is reported to the caller of [`Tasks::wait_for_failure`].
 
 use super::ServerFailure;
 use std::collections::HashMap;
 use std::future::Future;
 use tokio::task::{Id, JoinError, JoinSet};
 
-/// The expected life of a task.
+/// The expected lifetime of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskLifetime {
     /// The task runs as long as the server does.
     Endless,
-    /// The task has something to do, and is done then.
+    /// The task ends when its work is done.
     Finite,
 }
 
-/// The tasks that run.
+/// The running tasks.
 #[derive(Default)]
 pub(super) struct Tasks {
     running: JoinSet<()>,
@@ -33,7 +33,7 @@ impl Tasks {
         self.names.insert(id, (name.into(), course));
     }
 
-    /// Waits until a task panics, or ends that may not. Safe to drop at any time.
+    /// Waits until a task panics or an endless task ends. Cancel-safe.
     pub(super) async fn wait_for_failure(&mut self) -> ServerFailure {
         loop {
             let (id, how) = match self.running.join_next_with_id().await {
@@ -54,12 +54,12 @@ impl Tasks {
         }
     }
 
-    /// Waits until all have ended.
+    /// Waits until all tasks have ended.
     pub(super) async fn wait_all(&mut self) {
         while self.running.join_next().await.is_some() {}
     }
 
-    /// Ends those that run.
+    /// Aborts the running tasks.
     pub(super) async fn shutdown(&mut self) {
         self.running.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! Watches the store, and says in the register of health how it is.
+//! Checks the store regularly and reports its state to the health register.
 
 use crate::health::{Health, HealthSeverity};
 use crate::store::{Condition, Store, StoreError};
@@ -8,20 +8,20 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// Time between two checks of a store that takes writes.
+/// Time between two checks while the store accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// Time between two checks of a store that does not.
+/// Time between two checks while the store accepts no writes.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Time limit of a check: longer than the store waits for a lock.
+/// Time limit of a check; longer than the store waits for a lock.
 const CHECK_TIME_MAX: Duration = Duration::from_millis(2_500);
-/// Time between two tries to read the whole database.
+/// Time between two attempts to read the whole database.
 const INTEGRITY_RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// The name of the store in the register.
+/// The store's name in the health register.
 const STORE: &str = "store";
-/// The name of the check of the whole database.
+/// The name of the check of the whole database in the health register.
 const CHECK: &str = "check of the database";
 
-/// Looks at the store again and again until `cancel`.
+/// Checks the store repeatedly until `cancel`.
 pub(super) async fn watch_store(
     store: Store,
     health: Health,
@@ -29,7 +29,7 @@ pub(super) async fn watch_store(
     cancel: CancellationToken,
 ) {
     let mut condition = store.condition();
-    // Why the last look failed, whatever the store says of itself.
+    // The reason why the last check failed, independent of the store's own report.
     let mut unanswered: Option<String> = None;
     loop {
         let why = why(&condition.borrow_and_update(), unanswered.as_deref());
@@ -45,7 +45,7 @@ pub(super) async fn watch_store(
         };
         tokio::select! {
             () = cancel.cancelled() => return,
-            // News of a failure is told at once; news of its end, too.
+            // A change of the store's condition is reported at once.
             changed = condition.changed() => if changed.is_ok() { continue },
             () = tokio::time::sleep(wait) => {}
         }
@@ -60,7 +60,7 @@ pub(super) async fn watch_store(
     }
 }
 
-/// Returns the reason why the store takes no writes, as far as is known: its own report comes first.
+/// Returns the reason why the store accepts no writes, if any. The store's own report comes first.
 fn why(condition: &Condition, unanswered: Option<&str>) -> Option<String> {
     match condition {
         Condition::Sound => unanswered.map(str::to_owned),
@@ -68,7 +68,7 @@ fn why(condition: &Condition, unanswered: Option<&str>) -> Option<String> {
     }
 }
 
-/// Reads the whole database where the start had no time to; until that is done, it is said.
+/// Reads the whole database if there was no time for that at the start. The health register says so until it is done.
 pub(super) async fn check_store(store: Store, health: Health, cancel: CancellationToken) {
     if store.is_checked() {
         return;
@@ -77,7 +77,7 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
     loop {
         match store.check(&cancel).await {
             Ok(()) => return health.clear(CHECK),
-            // The process ends for it.
+            // The process ends because of this error.
             Err(StoreError::Broken(_)) => return,
             Err(error) => warn!(%error, "the database could not be checked; it is tried again"),
         }
@@ -88,7 +88,7 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
     }
 }
 
-/// Waits until the store is broken, and answers why.
+/// Waits until the store is broken and returns the reason.
 pub(super) async fn wait_until_broken(condition: &mut watch::Receiver<Condition>) -> String {
     let is_broken = |condition: &Condition| matches!(condition, Condition::Broken(_));
     if let Ok(condition) = condition.wait_for(is_broken).await
@@ -96,7 +96,7 @@ pub(super) async fn wait_until_broken(condition: &mut watch::Receiver<Condition>
     {
         return why.clone();
     }
-    // Whoever could say so is gone.
+    // The sender is gone, so the condition can no longer change.
     std::future::pending().await
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::why;
     use crate::store::Condition;
 
-    /// R14, R36: a disk that hangs reports no failure, and is no store that takes writes.
+    /// R14, R36: a disk that hangs reports no failure, but the store accepts no writes.
     #[test]
     fn a_store_that_does_not_answer_is_not_ready_whatever_it_said_last() {
         let full = Condition::Unavailable("the disk is full".to_owned());
