@@ -1,6 +1,5 @@
 //! The record of a model's answer: its words, the names and arguments of its calls, and the provider's own blocks,
-//! all without secrets. Calls are carried out with the arguments as they were written; what is kept is never carried
-//! out.
+//! all without secrets. Calls run with the arguments as the model wrote them; the redacted record is never executed.
 
 use crate::model::{Assistant, ContentBlock, RawBlocks, ToolCall};
 use crate::redact::Redactor;
@@ -8,10 +7,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The times that JSON may be packed into a string of JSON before we stop following.
+/// The number of levels of JSON in a string of JSON that are searched for secrets.
 const ESCAPES_MAX: usize = 2;
 
-/// An answer to act on, and what is kept of it.
+/// An answer to act on, and its redacted copy for the record.
 pub(super) struct RecordedAnswer {
     /// The answer, with the arguments as the model wrote them.
     pub(super) assistant: Assistant,
@@ -20,13 +19,15 @@ pub(super) struct RecordedAnswer {
 }
 
 impl RecordedAnswer {
-    /// Takes secrets out of an answer. The provider's own blocks are signed or read byte for byte, so with a secret in
-    /// one of them none is kept: the list of blocks is empty then, and what we read of the answer is sent back instead.
+    /// Redacts an answer. The provider's own blocks are signed or read byte for byte, so they cannot be redacted: if
+    /// one of them holds a secret, the list of blocks becomes empty, and the parsed parts of the answer are sent back
+    /// instead.
     pub(super) fn new(mut assistant: Assistant, redactor: &Redactor) -> Self {
         for block in &mut assistant.blocks {
             match block {
                 ContentBlock::Text { text } => redact(text, redactor),
-                // What pairs a result with its call, and what is looked up, is the same in both.
+                // The call id and the tool name are the same in both copies: they pair results with calls and are
+                // looked up.
                 ContentBlock::Call(call) => {
                     redact(&mut call.id, redactor);
                     redact(&mut call.name, redactor);
@@ -56,7 +57,7 @@ impl RecordedAnswer {
     }
 }
 
-/// True if a call is given one of the live secrets, in whatever way its JSON says so.
+/// Returns true if the arguments of a call contain a live secret, however their JSON escapes it.
 pub(super) fn is_given_live_secret(call: &ToolCall, redactor: &Redactor) -> bool {
     let holds = |text: &str| variants(text).any(|text| redactor.contains_live(&text));
     let mut found = holds(&call.arguments);
@@ -66,8 +67,8 @@ pub(super) fn is_given_live_secret(call: &ToolCall, redactor: &Redactor) -> bool
     found
 }
 
-/// The arguments of a call without secrets. JSON stays JSON: secrets are looked for in the texts it holds, whichever way
-/// those are escaped.
+/// Redacts the arguments of a call. The result is still JSON: secrets are searched for in its strings, however those
+/// are escaped.
 pub(super) fn redact_arguments<'t>(written: &'t str, redactor: &Redactor) -> Cow<'t, str> {
     let Ok(mut value) = serde_json::from_str::<Value>(written) else {
         return words(written, redactor);
@@ -83,7 +84,7 @@ pub(super) fn redact_arguments<'t>(written: &'t str, redactor: &Redactor) -> Cow
         true => Cow::Owned(value.to_string()),
         false => Cow::Borrowed(written),
     };
-    // What is left is no text of the value: a number, or a field that was written twice.
+    // Remaining secrets are not in strings of the value: they are in a number, or in a field that was written twice.
     match words(&kept, redactor) {
         Cow::Owned(_) => Cow::Owned("{}".to_owned()),
         Cow::Borrowed(_) => kept,
@@ -100,7 +101,7 @@ fn redact(text: &mut String, redactor: &Redactor) {
     }
 }
 
-/// A text without secrets, also those that are written with escapes.
+/// Redacts a text, including secrets that are written with escapes.
 fn words<'t>(text: &'t str, redactor: &Redactor) -> Cow<'t, str> {
     let mut kept = redactor.redact(text);
     let mut plain = kept.clone();
@@ -117,13 +118,13 @@ fn words<'t>(text: &'t str, redactor: &Redactor) -> Cow<'t, str> {
     kept
 }
 
-/// A text, and what it is once its escapes are undone.
+/// Returns a text, and the text without its escapes.
 fn variants(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let next = |text: &Cow<'_, str>| text.contains('\\').then(|| Cow::Owned(unescaped(text)));
     std::iter::successors(Some(Cow::Borrowed(text)), next).take(1 + ESCAPES_MAX)
 }
 
-/// A text with the escapes of JSON undone, whatever else it is.
+/// Returns a text with its JSON escapes undone; the text need not be JSON.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -136,7 +137,7 @@ fn unescaped(text: &str) -> String {
                 plain.push(char);
                 after.get(5..).unwrap_or_default()
             }
-            // `\/` and `\"` stand for what follows; of the others nobody makes a secret.
+            // `\/` and `\"` stand for the character that follows; the other escapes do not occur in secrets.
             None => after,
         };
     }
@@ -144,7 +145,7 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// Calls `change` with each text of a value, names of fields included.
+/// Calls `change` with each string of a value, including field names.
 fn each_text(value: &mut Value, change: &mut dyn FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),

@@ -1,5 +1,5 @@
-//! Runs the tool calls of one answer: prepare, execute, finalise. Every call gets exactly one result;
-//! an unknown tool, arguments that do not fit and a refusal are results, never errors.
+//! Runs the tool calls of one answer in three phases: prepare, execute, finish. Every call gets exactly one result;
+//! unknown tools, invalid arguments and refusals are results, never errors.
 
 use super::answer_record::{is_given_live_secret, redact_arguments};
 use super::excerpt::Excerpt;
@@ -14,15 +14,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Words of running calls that wait to be passed on; more than these are lost.
+/// The number of progress messages that may wait to be passed on; further ones are dropped.
 const PROGRESS_QUEUE_MAX: usize = 16;
 
-/// Time that a write that was admitted may take after its turn was stopped or ran out of time. The turn breaks off
-/// where one takes longer, and goes back to its last recorded step.
+/// Time limit for an admitted write to finish after its turn was stopped or ran out of time. If a write takes longer,
+/// the turn fails and returns to its last recorded step.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The channel on which running calls report how far they are: the place of a call in its group, and words for
-/// people.
+/// The channel on which running calls report progress: the index of a call in its group, and a text for users.
 type ProgressSender = mpsc::Sender<(usize, String)>;
 
 /// A call with its result, as it is shown.
@@ -30,20 +29,20 @@ type ProgressSender = mpsc::Sender<(usize, String)>;
 pub(super) struct CallResult {
     pub(super) result: ToolResult,
     pub(super) outcome: CallOutcome,
-    /// The reason that a call did not write that was to write, without secrets.
+    /// The reason why a writing call did not write, without secrets.
     pub(super) write_failure: Option<String>,
 }
 
-/// A call that has ended, with what it answered. A later call may learn that some of it is secret.
+/// A call that has ended, with its answer. A later call may reveal that a part of the answer is secret.
 struct FinishedCall<'c> {
     call: &'c ToolCall,
     answer: Excerpt,
     outcome: CallOutcome,
-    /// The reason that a call did not write that was to write.
+    /// The reason why a writing call did not write.
     write_failure: Option<String>,
 }
 
-/// The outcome of a call, for whoever counts.
+/// The outcome of a call, for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
     Read,
@@ -85,8 +84,8 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Runs all calls. Neighbouring read-only calls run in parallel; a call that writes waits for
-    /// those before it. Results come back in the order of the calls.
+    /// Runs all calls. Neighbouring read-only calls run in parallel; a call that writes waits for those before it.
+    /// The results have the order of the calls.
     pub(super) async fn run(
         &self,
         assistant: &Assistant,
@@ -115,21 +114,21 @@ impl<'a> Calls<'a> {
             }
         }
         self.end_writes().await?;
-        // What a later call learnt that is secret is none the less so in the answers before it.
+        // A secret that a later call revealed is redacted from earlier answers, too.
         let mut all = self.shown(&earlier);
         all.append(&mut done);
         Ok(all)
     }
 
-    /// Ends the step for calls that were left behind: they write nothing any more, and a write that was
-    /// admitted before that is done. So what is recorded as the step's edits is all of them.
+    /// Ends the writes of the step: calls that were abandoned can write no more, and admitted writes are awaited. So
+    /// the recorded edits of the step are complete.
     async fn end_writes(&self) -> anyhow::Result<()> {
         self.ended.cancel();
         let done = tokio::time::timeout(WRITE_TIME_MAX, self.writers.wait()).await;
         done.map_err(|_| anyhow::anyhow!("a write did not end within {} s", WRITE_TIME_MAX.as_secs()))
     }
 
-    /// Runs neighbouring calls at the same time.
+    /// Runs neighbouring calls in parallel.
     async fn run_in_parallel<'c>(
         &self,
         group: Vec<(&'c ToolCall, Result<PreparedCall, ToolError>)>,
@@ -147,7 +146,7 @@ impl<'a> Calls<'a> {
         ended.into_iter().collect()
     }
 
-    /// Waits for calls that run at the same time, and passes on how far they are meanwhile.
+    /// Waits for calls that run in parallel, and passes on their progress.
     async fn join_with_progress<'c>(
         &self,
         group: Vec<(&'c ToolCall, Result<PreparedCall, ToolError>)>,
@@ -162,7 +161,7 @@ impl<'a> Calls<'a> {
         tokio::pin!(running);
         loop {
             tokio::select! {
-                // What was told before the end is passed on before it.
+                // Progress that was reported before the end is passed on before the end.
                 biased;
                 Some((index, text)) = words.recv() => if let Some(call) = calls.get(index) {
                     events(TurnEvent::ToolProgress {
@@ -176,8 +175,8 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Returns the observer of what a call downloads. Telling never waits: words that find no room, or come after the
-    /// call has ended, are lost.
+    /// Returns an observer for the downloads of a call. It never blocks: messages are dropped if the queue is full or
+    /// the call has ended.
     fn watch(&self, index: usize, told: &ProgressSender) -> DownloadObserver {
         let told = told.clone();
         let tell = move |text| drop(told.try_send((index, text)));
@@ -228,8 +227,8 @@ impl<'a> Calls<'a> {
         })
     }
 
-    /// The results of calls without what is known to be secret by now. Redaction precedes every cut: it must never
-    /// leave half a secret behind.
+    /// Returns the results of calls, without the secrets that are known by now. Redaction comes before truncation, so
+    /// that no part of a secret is left.
     fn shown(&self, ended: &[FinishedCall<'_>]) -> Vec<CallResult> {
         let redactor = self.cx.redactor;
         let shown = ended.iter().map(|ended| {
@@ -252,7 +251,7 @@ impl<'a> Calls<'a> {
         shown.collect()
     }
 
-    /// True if a call is one of a tool that writes, offered to this person or not.
+    /// Returns true if the tool of a call writes, whether or not it was offered to this user.
     fn is_write(&self, call: &ToolCall) -> bool {
         let tool = self.cx.toolbox.find(&call.name);
         tool.is_some_and(|tool| tool.effect() != Effect::Read)
@@ -281,7 +280,7 @@ impl<'a> Calls<'a> {
         }
         let effect = prepared.tool.effect();
         let content = tokio::select! {
-            // What is done at the last moment is done.
+            // A call that finishes together with the stop counts as done.
             biased;
             result = prepared.tool.call(cx, prepared.arguments) => result?,
             () = self.cx.cancel.cancelled() => return Err(ToolError::Failed("stopped before it was done".to_owned())),
@@ -298,7 +297,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Tells people that calls have ended.
+/// Reports to users that calls have ended.
 fn report_finished(
     ended: &[FinishedCall<'_>],
     done: &[CallResult],
@@ -314,7 +313,7 @@ fn report_finished(
     }
 }
 
-/// The reason of a failure. What the model may do about it follows.
+/// Returns the reason of a failure, without the advice for the model that follows it.
 fn reason(why: &str) -> String {
     why.split([';', '\n']).next().unwrap_or_default().to_owned()
 }

@@ -1,22 +1,24 @@
-//! The two ends of a tool's answer, kept while more may be learnt of which parts of it are secret.
+//! The beginning and the end of a tool's answer, kept with a margin so that secrets that become known later can still
+//! be redacted.
 
 use crate::redact::Redactor;
 
-/// Bytes that are kept beyond what is shown. A secret that a cut goes through lies in these, and is not shown.
+/// Bytes that are kept in addition to the shown ones. A secret at the point of truncation lies within them and is not
+/// shown.
 const MARGIN_BYTES: usize = 64 << 10;
 
-/// The beginning and the end of a text, without the secrets that were known when it was cut.
+/// The beginning and the end of a text, redacted with the secrets that were known when it was truncated.
 #[derive(Debug)]
 pub(super) struct Excerpt {
     head: String,
-    /// Bytes left out between head and tail.
+    /// The number of bytes left out between head and tail.
     left_out: usize,
     tail: String,
 }
 
 impl Excerpt {
-    /// Keeps as much of a text as is needed to show so many bytes of it. What is known to be secret is hidden before
-    /// anything is cut.
+    /// Keeps as much of a text as is needed to show `shown_max` bytes of it. Known secrets are redacted before
+    /// truncation.
     pub(super) fn new(text: &str, shown_max: usize, redactor: &Redactor) -> Self {
         let text = redactor.redact(text);
         let (head, tail) = (
@@ -39,7 +41,8 @@ impl Excerpt {
         }
     }
 
-    /// Shows head and tail in so many bytes, without what is known to be secret by now, and says what is missing.
+    /// Returns head and tail in `bytes_max` bytes, redacted with the secrets that are known by now, and a note about
+    /// the missing bytes.
     pub(super) fn shown(&self, bytes_max: usize, redactor: &Redactor) -> String {
         let (head, tail) = (redactor.redact(&self.head), redactor.redact(&self.tail));
         if self.left_out == 0 && head.len() <= bytes_max {

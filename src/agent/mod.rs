@@ -1,8 +1,9 @@
-//! The loop: model and tools take turns on one workspace until there is an answer, a limit or a stop.
+//! The agent loop: model and tools alternate on one workspace until there is an answer, a limit is reached or the
+//! turn is stopped.
 //!
-//! A failing tool never ends a turn and a failing provider never loses one. The loop knows no
-//! channel, no store and no clock but its own deadline; what must be durable goes through
-//! [`Journal`], what people may watch through [`TurnEvent`].
+//! A failing tool never ends a turn, and a failing provider never loses one. The loop uses no channel, no store and
+//! no clock except its own deadline. Durable data goes through [`Journal`], and progress for users through
+//! [`TurnEvent`].
 
 mod calls;
 mod excerpt;
@@ -36,7 +37,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use window::{RequestTooLong, WindowBounds};
 
-/// The costs of attempts at the same message that a restart cut short.
+/// The costs of earlier attempts at the same message that a restart interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EarlierAttempts {
     /// The number of attempts.
@@ -50,7 +51,7 @@ pub struct EarlierAttempts {
 /// The services and settings that one turn works with.
 #[derive(Clone, Copy)]
 pub struct TurnContext<'a> {
-    /// The person on whose behalf it runs.
+    /// The user on whose behalf the turn runs.
     pub identity: &'a Identity,
     /// The provider that answers.
     pub provider: &'a dyn Provider,
@@ -60,23 +61,23 @@ pub struct TurnContext<'a> {
     pub system: &'a str,
     /// The tools.
     pub toolbox: &'a Toolbox,
-    /// The files.
+    /// The workspace with the files.
     pub workspace: &'a Workspace,
-    /// The conditions that must hold of the files before the turn may end as done.
+    /// The conditions that the files must meet before the turn may end as done.
     pub postconditions: &'a dyn Postconditions,
-    /// The bounds.
+    /// The limits of the turn.
     pub limits: &'a Limits,
-    /// Applied to every tool result before the model, or anybody, sees it.
+    /// The redactor that is applied to every tool result before the model or a user sees it.
     pub redactor: &'a Redactor,
-    /// The cost of its message so far.
+    /// The costs of earlier attempts at the turn's message.
     pub earlier_attempts: EarlierAttempts,
-    /// The time the turn began: its limit counts from here.
+    /// The start of the turn, from which its time limit counts.
     pub began: Instant,
     /// Fires when the turn is stopped.
     pub cancel: &'a CancellationToken,
 }
 
-/// An event that people may watch while a turn runs.
+/// An event of a running turn that users may watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEvent {
     /// A model call begins.
@@ -84,13 +85,13 @@ pub enum TurnEvent {
         /// The number of the step, from 1.
         step: u32,
     },
-    /// The model writes words.
+    /// The model writes text.
     Text(String),
-    /// The provider made us wait.
+    /// The provider requires a wait.
     Waiting {
-        /// The reason, for a person.
+        /// The reason, as a text for users.
         why: String,
-        /// The time until then.
+        /// The length of the wait.
         wait: Duration,
     },
     /// A tool starts.
@@ -102,13 +103,13 @@ pub enum TurnEvent {
         /// The arguments as JSON, redacted.
         arguments: String,
     },
-    /// A tool that runs says how far it is. Seldom, and what comes too fast is left out.
+    /// A running tool reports progress. Messages that follow each other too fast are dropped.
     ToolProgress {
         /// The id of its call.
         call: String,
         /// The name of the tool.
         name: String,
-        /// The progress, for a person; redacted.
+        /// The progress, as a text for users; redacted.
         text: String,
     },
     /// A tool ended.
@@ -119,14 +120,14 @@ pub enum TurnEvent {
         name: String,
         /// The text that the model reads, redacted.
         content: String,
-        /// True when it failed.
+        /// True if the tool failed.
         is_error: bool,
     },
-    /// The model is done, and we look at what it made of the files.
+    /// The model is done, and Drydock checks the files.
     Checking(CompareProgress),
-    /// A check of ours does not hold, and the answer goes back to the model.
+    /// A check failed, and the answer goes back to the model.
     SentBack {
-        /// The checks that do not hold, one line each.
+        /// The failed checks, one line each.
         failing: Vec<String>,
     },
 }
@@ -134,40 +135,40 @@ pub enum TurnEvent {
 /// Makes the steps of a turn durable.
 #[async_trait]
 pub trait Journal: Send {
-    /// Called with each answer of the model, before anything is done with it.
+    /// Records that an answer of the model has arrived, before it is processed.
     async fn answer_received(&mut self) -> anyhow::Result<()>;
 
-    /// Called with an answer that is thrown away: it is paid for all the same.
+    /// Records the usage of an answer that is discarded: it costs tokens as well.
     async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
 
-    /// Called after each step, with its edits already in the workspace, before the next model call.
+    /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
     async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
 }
 
-/// The end of a turn. The facts in it were counted here, none was read from model text.
+/// The end of a turn. The loop itself counted its facts; none was taken from model text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnOutcome {
     /// The verdict.
     pub verdict: Verdict,
     /// The source of the verdict.
     pub source: VerdictSource,
-    /// The model's last words; empty if it had none.
+    /// The model's last text; empty if it had none.
     pub answer: String,
-    /// The words for the person when there is no proper answer.
+    /// The message for the user if there is no proper answer.
     pub notice: Option<String>,
-    /// Model calls made.
+    /// The number of model calls.
     pub steps: u32,
-    /// Tool calls run, those that failed included.
+    /// The number of tool calls, including failed ones.
     pub tool_calls: u32,
-    /// The outcome of those that were to write.
+    /// The outcome of the writing calls.
     pub writes: WriteCounts,
-    /// Tokens of all calls.
+    /// The tokens of all model calls.
     pub usage: Usage,
 }
 
-/// Runs one turn. The history's last turn must be open; it is closed when this returns.
+/// Runs one turn. The history's last turn must be open; it is closed when this function returns.
 ///
-/// An `Err` means that the journal failed: nothing after its last success is durable.
+/// An `Err` means that the journal failed: no step after its last success is durable.
 pub async fn run_turn(
     cx: TurnContext<'_>,
     history: &mut History,
@@ -210,7 +211,7 @@ struct TurnLoop<'a> {
     offered: Toolbox,
     repetition: Repetition,
     repairs: u32,
-    /// True if it edited anything since its answer was sent back last.
+    /// True if the model has edited files since its answer was last sent back.
     has_written: bool,
     steps: u32,
     tool_calls: u32,
@@ -306,13 +307,13 @@ impl TurnLoop<'_> {
         Some(LoopEnd::notice(Verdict::Limit, why))
     }
 
-    /// True if the person may not even look any more: then no model is asked on their behalf.
+    /// Returns true if the user has lost read access: then no model is called on their behalf.
     fn is_locked_out(&self) -> bool {
         let repository = self.cx.workspace.repository.name();
         self.cx.identity.role(repository).is_none()
     }
 
-    /// Tokens of the message, with what was spent before a restart.
+    /// Returns the tokens spent on the message, including those before a restart.
     fn spent(&self) -> u64 {
         self.cx
             .earlier_attempts
@@ -325,13 +326,13 @@ impl TurnLoop<'_> {
         let before = self.cx.earlier_attempts;
         let why = match before.steps.saturating_add(self.steps) {
             0 if before.turns == 0 => "Stopped before the first step.".to_owned(),
-            // The one that was cut short had begun.
+            // The interrupted attempt had begun its first step.
             steps => format!("Stopped at step {}.", steps.max(1)),
         };
         LoopEnd::notice(Verdict::Cancelled, why)
     }
 
-    /// The part of the conversation that a request has room for.
+    /// Returns the part of the conversation that fits into a request.
     fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
         let limits = self.cx.limits;
         let bounds = WindowBounds {
@@ -402,8 +403,8 @@ impl TurnLoop<'_> {
         }
     }
 
-    /// Takes in an answer without calls: it ends the turn, unless what we check fails and may still be
-    /// mended. Then it goes back to the model.
+    /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
+    /// answer goes back to the model.
     async fn handle_final_answer(
         &mut self,
         completion: Completion,
@@ -462,7 +463,7 @@ impl TurnLoop<'_> {
         }))
     }
 
-    /// Looks at the files, for as long as the turn has time.
+    /// Checks the files, within the turn's time limit.
     async fn check_postconditions(
         &self,
         events: &mut (dyn FnMut(TurnEvent) + Send),
@@ -480,8 +481,8 @@ impl TurnLoop<'_> {
         }
     }
 
-    /// True if an answer may go back to the model: there is a limit to that, as to everything else, and
-    /// a model that edited nothing since it was told, or only answered a question, mends nothing.
+    /// Returns true if an answer may go back to the model. The number of repairs is limited. A model that has edited
+    /// no files since the last report, or only answered a question, has nothing to fix.
     fn may_repair(&self) -> bool {
         self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
     }
@@ -535,8 +536,8 @@ impl TurnLoop<'_> {
     }
 }
 
-/// Makes the ids of an answer's calls unique in the whole conversation, so that each result has
-/// exactly one call. The provider's own blocks carry the old ids and are dropped with them.
+/// Makes the ids of an answer's calls unique in the whole conversation, so that each result has exactly one call. The
+/// provider's own blocks contain the old ids, so they are dropped if an id changes.
 fn unique_ids(mut completion: Completion, history: &History) -> Completion {
     let steps = history.turns().iter().flat_map(Turn::steps);
     let mut known: HashSet<String> = steps

@@ -1,14 +1,14 @@
-//! Postconditions: what must hold of a workspace before a turn may end as done. The loop asks for it itself, so that
-//! no model can leave it out, and sends an answer back to the model while it does not hold.
+//! Postconditions: the requirements on a workspace before a turn may end as done. The loop itself checks them, so no
+//! model can skip them. While one fails, the answer goes back to the model.
 
 use crate::compare::CompareProgress;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-/// Looks at what a turn made of its workspace.
+/// Checks the workspace at the end of a turn.
 #[async_trait]
 pub trait Postconditions: Send + Sync {
-    /// Checks the files as they are now. Tells `progress` how far it is, and returns soon after `cancel`, with
+    /// Checks the current files. Reports to `progress`, and returns soon after `cancel` with
     /// [`CheckOutcome::Incomplete`].
     async fn check(
         &self,
@@ -20,13 +20,13 @@ pub trait Postconditions: Send + Sync {
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// The files are those of the base.
+    /// The files are the same as in the base.
     Unchanged,
-    /// The files were all checked, and everything holds.
+    /// All files were checked, and everything holds.
     Passed,
     /// The conditions that do not hold, one line each, redacted.
     Failed(Vec<String>),
-    /// The check is incomplete: nothing fails, and not everything could be looked at. Holds the reason, in one line,
+    /// The check is incomplete: nothing failed, but not everything could be checked. Holds the reason, in one line,
     /// redacted.
     Incomplete(String),
 }

@@ -1,5 +1,5 @@
-//! Notices a model that goes round in circles: the same call with the same result again and again,
-//! or one malformed call after the other.
+//! Detects a model in a loop: the same call with the same result again and again, or one malformed call after the
+//! other.
 
 use super::calls::{CallOutcome, CallResult};
 use crate::model::ToolCall;
@@ -25,8 +25,8 @@ impl Repetition {
         }
     }
 
-    /// Takes in the calls of one step; answers why the turn must stop, if it must. A successful write
-    /// starts the count anew, because the same question may now have another answer.
+    /// Counts the calls of one step. Returns the reason if the turn must stop. A successful write resets the count,
+    /// because the same question may now have another answer.
     pub(super) fn observe(&mut self, calls: &[ToolCall], done: &[CallResult]) -> Option<String> {
         for (call, done) in calls.iter().zip(done) {
             match done.outcome {

@@ -1,4 +1,4 @@
-//! The loop against a scripted model, on a real workspace.
+//! Tests of the loop with a scripted model on a real workspace.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 const READ_A: (&str, &str, &str) = ("1", "file_read", "{\"path\":\"a.txt\"}");
 
-/// An answer that ends for this reason.
+/// Sets the stop reason of an answer.
 fn ends(line: ScriptStep, stop: StopReason) -> ScriptStep {
     match line {
         ScriptStep::Answer(mut completion) => {
@@ -195,7 +195,7 @@ async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
             if by_stop {
                 bench.cancel.cancel();
             }
-            // Long enough for the time of the turn to be over.
+            // The sleep is longer than the time limit of the turn.
             tokio::time::sleep(Duration::from_millis(1_200)).await;
         };
         tokio::select! {
@@ -212,7 +212,7 @@ async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
 #[tokio::test(start_paused = true)]
 async fn no_call_of_an_answer_begins_after_the_time_is_up() {
     let mut bench = TurnFixture::new();
-    // The first call takes as long as the turn has: both are due at once.
+    // The first call takes as long as the turn's time limit: both end at once.
     bench.limits.turn_time_max = Duration::from_millis(100);
     let model = ScriptedProvider::new([
         calls(&[("1", "slow_write", ""), ("2", "slow_write", "")]),
@@ -267,7 +267,7 @@ async fn a_stop_before_the_first_step_asks_nobody() {
     );
 }
 
-/// R23: what a restart cut short was work on the same message.
+/// R23: the work that a restart interrupted belongs to the same message.
 #[tokio::test]
 async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
     let mut bench = TurnFixture::new();
@@ -362,7 +362,7 @@ async fn an_empty_model_answer_is_retried_once_and_then_reported() {
         .run(&ScriptedProvider::new([says(" "), says("Here.")]))
         .await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Pass, 2));
-    // Each answer is paid for, also one that is thrown away.
+    // Each answer costs tokens, also a discarded one.
     assert_eq!((ran.steps.len(), ran.discarded_tokens.len()), (1, 1));
     let ran = bench.run(&ScriptedProvider::new([says(""), says("\n")])).await;
     assert_eq!(notice(&ran), "The model gave an empty answer twice.");
@@ -425,7 +425,7 @@ async fn too_many_calls_in_one_answer_are_refused_and_the_rest_is_run() {
 #[tokio::test]
 async fn a_secret_is_gone_before_a_result_is_cut() {
     let mut bench = TurnFixture::new();
-    // The cut would fall into the middle of the secret.
+    // The truncation would cut through the secret.
     bench.limits.tool_output_bytes_max = 80;
     let ran = bench
         .run(&ScriptedProvider::new([
@@ -440,7 +440,7 @@ async fn a_secret_is_gone_before_a_result_is_cut() {
     }
 }
 
-/// T59, T87: what one call learns while another has answered already, or after that.
+/// T59, T87: a call reveals a secret while another call has already answered, or after that.
 #[tokio::test(start_paused = true)]
 async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_truncation() {
     let tells = ("1", "tell_learnt", "");
@@ -450,7 +450,7 @@ async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_trunc
         (calls(&[tells, ("3", "slow_write", ""), learns]), true),
     ] {
         let mut bench = TurnFixture::new();
-        // The cut would fall into the middle of the secret.
+        // The truncation would cut through the secret.
         bench.limits.tool_output_bytes_max = 80;
         let ran = bench.run(&ScriptedProvider::new([step, says("Done.")])).await;
         let results = ran.results();
@@ -464,7 +464,7 @@ async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_trunc
         for told in [format!("{results:?}"), format!("{:?}", finished.last())] {
             assert!(!told.contains("kept-to") && !told.contains("-4711"), "{told}");
         }
-        // People see at once what a call has answered, with what is known at that time.
+        // Users see the answer of a call at once, redacted with the secrets known at that time.
         assert_eq!(finished[0].1 != results[0].0, is_shown_early);
     }
 }
@@ -601,12 +601,12 @@ async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting(
         .collect();
     let words = "archive ⟦secret:1⟧ 4 MiB";
     assert_eq!(told[..2], [("1", "downloads", words), ("2", "downloads", words)]);
-    // What nobody takes at once is lost, and the tool goes on.
+    // Progress that is not received at once is dropped, and the tool continues.
     assert_eq!(told.len(), 2 + 16);
     assert_eq!(ran.results(), [("downloaded", false); 3]);
 }
 
-/// Returns what a provider would refuse in these turns.
+/// Returns the errors that a provider would find in these turns.
 fn offences(turns: &[Turn]) -> Vec<String> {
     let mut offences = Vec::new();
     let mut ids = HashSet::new();

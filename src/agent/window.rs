@@ -1,42 +1,42 @@
-//! The part of a conversation that one request holds: as much as its bound allows, the newest first.
+//! The part of a conversation that fits into one request: as much as the bound allows, the newest parts first.
 //!
-//! What has to be left out is decided step by step, in the order in which the steps came, and each time so much is
-//! left out that the next requests fit as well. So the same conversation gives the same request, and a request
-//! begins with the bytes of the one before it until the bound is met again.
+//! The parts to leave out are chosen step by step, in the order of the steps. Each time, enough is left out that the
+//! next requests fit as well. So the same conversation always gives the same request, and each request begins with
+//! the bytes of the previous one until the bound is reached again.
 
 use crate::model::{History, Step, ToolCall, ToolResult, Turn, result_bytes};
 use std::borrow::Cow;
 
-/// Bytes that stay of a result of an earlier step, first and at last.
+/// Bytes that are kept of a result of an earlier step: at first, and at the end.
 const EARLIER_BYTES: [usize; 2] = [2_048, 512];
-/// Bytes that stay of a result of the newest step.
+/// Bytes that are kept of a result of the newest step.
 const NEWEST_BYTES: [usize; 6] = [49_152, 32_768, 16_384, 8_192, 4_096, 2_048];
-/// Bytes that stay of a result of the newest step where that is still too much.
+/// Bytes that are kept of a result of the newest step if the request is still too long.
 const NEWEST_BYTES_AT_LAST: [usize; 3] = [1_024, 512, 256];
-/// Bytes of the note about steps that are left out.
+/// Bytes reserved for the note about omitted steps.
 const NOTE_BYTES: usize = 320;
-/// Bytes that stand for what was left out of a result.
+/// Bytes reserved for the mark that replaces the omitted part of a result.
 const MARK_BYTES: usize = 256;
 
 /// The bounds of one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowBounds {
-    /// Whole turns.
+    /// The number of turns.
     pub(super) turns_max: usize,
     /// Bytes of the whole request.
     pub(super) bytes_max: usize,
-    /// Bytes of it that are the same in every request: instructions and tools.
+    /// Bytes of the parts that are the same in every request: instructions and tools.
     pub(super) fixed: usize,
 }
 
 /// The request cannot be made small enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestTooLong {
-    /// Bytes of the request without everything that can be left out.
+    /// Bytes of the request after everything optional was left out.
     pub(super) bytes: usize,
 }
 
-/// The turns of a request. `repeats` says of a tool that calling it again shows what it showed before.
+/// Returns the turns of a request. `repeats` returns true for a tool whose calls give the same answer when repeated.
 pub(super) fn fit<'h>(
     history: &'h History,
     bounds: WindowBounds,
@@ -65,22 +65,22 @@ struct Window<'h> {
     earlier: &'h [Turn],
     bounds: WindowBounds,
     repeats: &'h dyn Fn(&str) -> bool,
-    /// The first of the earlier turns that is in it.
+    /// The index of the first earlier turn in the window.
     start: usize,
-    /// Steps of the open turn that were looked at.
+    /// The number of steps of the open turn that were processed.
     seen: usize,
-    /// Number of those that are left out.
+    /// The number of processed steps that are left out.
     left_out: usize,
-    /// Bytes that may stay of each result of the steps that were looked at.
+    /// Bytes that may be kept of each result of the processed steps.
     kept_bytes: Vec<Vec<usize>>,
     /// Bytes of the request.
     bytes: usize,
-    /// True once the open turn is not as it was.
+    /// True if the open turn was shortened.
     is_cut: bool,
 }
 
 impl<'h> Window<'h> {
-    /// The window as its turn begins: the earlier turns that fit beside what the person said.
+    /// Creates the window at the start of its turn: the earlier turns that fit next to the user's message.
     fn new(
         open: &'h Turn,
         earlier: &'h [Turn],
@@ -107,7 +107,7 @@ impl<'h> Window<'h> {
         window
     }
 
-    /// Bytes a request has after something was left out: the next ones have room.
+    /// Returns the size of a request after parts were left out. It leaves room for the next requests.
     fn target_bytes(&self) -> usize {
         let variable = self.bounds.bytes_max.saturating_sub(self.bounds.fixed);
         self.bounds.fixed + variable / 4 * 3
@@ -121,7 +121,7 @@ impl<'h> Window<'h> {
         self.open.steps().get(number)
     }
 
-    /// Takes in the next step of the open turn, and leaves out what no longer fits.
+    /// Processes the next step of the open turn, and leaves out parts that no longer fit.
     fn take_step(&mut self) -> Result<(), RequestTooLong> {
         let Some(step) = self.step(self.seen) else {
             return Ok(());
@@ -139,7 +139,7 @@ impl<'h> Window<'h> {
         let newest = self.seen - 1..self.seen;
         let half = (self.bounds.bytes_max - self.bounds.fixed.min(self.bounds.bytes_max)) / 2;
         for bytes in NEWEST_BYTES {
-            // Only what would fill a request by itself is shortened before earlier steps are left out.
+            // Before earlier steps are left out, only results that would fill a request by themselves are shortened.
             if self.bytes_of(newest.start) > half {
                 self.shorten(newest.clone(), bytes, self.bounds.bytes_max);
             }
@@ -153,7 +153,7 @@ impl<'h> Window<'h> {
         self.check()
     }
 
-    /// Fails where all was left out that can be, and it is too much still.
+    /// Fails if the request is still too long after everything optional was left out.
     fn check(&self) -> Result<(), RequestTooLong> {
         match self.is_over() {
             true => Err(RequestTooLong { bytes: self.bytes }),
@@ -170,8 +170,8 @@ impl<'h> Window<'h> {
         }
     }
 
-    /// Shortens results of these steps, the oldest first, until the request has no more than `enough` bytes. Of the
-    /// newest step all are treated alike.
+    /// Shortens the results of these steps, the oldest first, until the request has at most `enough` bytes. All
+    /// results of the newest step are shortened equally.
     fn shorten(&mut self, steps: std::ops::Range<usize>, bytes: usize, enough: usize) {
         let newest = self.seen - 1;
         for number in steps {
@@ -236,7 +236,7 @@ impl<'h> Window<'h> {
         }
     }
 
-    /// Bytes of a step as it is now.
+    /// Returns the current size of a step in bytes.
     fn bytes_of(&self, number: usize) -> usize {
         let Some(step) = self.step(number) else { return 0 };
         let results = step.results().iter().enumerate().map(|(index, result)| {
@@ -252,7 +252,7 @@ impl<'h> Window<'h> {
         step.answer_bytes() + results.sum::<usize>()
     }
 
-    /// A result with so many bytes of what it was; `None` if that is all of it.
+    /// Returns a result shortened to so many bytes; `None` if it already fits.
     fn content(&self, number: usize, index: usize, result: &ToolResult, bytes: usize) -> Option<String> {
         if bytes == usize::MAX {
             return None;
@@ -281,7 +281,7 @@ impl<'h> Window<'h> {
     }
 }
 
-/// Tells a model how to find what was left out of a result.
+/// Returns a hint for the model on how to read the omitted part of a result.
 fn repeat_hint(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
     match repeats(&call.name) {
         true => format!("`{}` with the same arguments shows them again", call.name),
@@ -289,7 +289,7 @@ fn repeat_hint(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
     }
 }
 
-/// Head and tail of a text, and a line that says how much is missing between them.
+/// Returns the head and tail of a text, with a line between them about the missing bytes.
 fn shortened(text: &str, bytes: usize, again: &str) -> String {
     let head = text.floor_char_boundary(bytes / 4 * 3);
     let tail = text

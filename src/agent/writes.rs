@@ -1,21 +1,21 @@
-//! The calls of a turn that were to write, counted: what people are told about them is never the model's word.
+//! Counts the writing calls of a turn, so that the report to users never relies on the model's word.
 
 use super::calls::{CallOutcome, CallResult};
 use crate::model::short_line;
 
-/// Reasons that are told; the rest is counted.
+/// The number of reasons that are reported; further ones are only counted.
 const REASONS_MAX: usize = 3;
-/// Characters of one reason.
+/// The number of characters of one reason.
 const REASON_CHARS_MAX: usize = 200;
 
 /// The outcome of a turn's writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteCounts {
-    /// Calls that wrote.
+    /// The number of calls that wrote.
     pub done: u32,
-    /// Calls that were refused: a grant, a role, a budget or a rule was against them.
+    /// The calls that were refused because of a grant, a role, a budget or a rule.
     pub refused: FailedWrites,
-    /// Calls that failed otherwise.
+    /// The calls that failed for another reason.
     pub failed: FailedWrites,
 }
 
@@ -23,14 +23,14 @@ pub struct WriteCounts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedWrites {
     count: u32,
-    /// The reasons, each once, without secrets, in the order they came up.
+    /// The reasons without duplicates and without secrets, in the order of their occurrence.
     reasons: Vec<String>,
     /// True if there were more reasons than are kept.
     is_cut: bool,
 }
 
 impl WriteCounts {
-    /// Takes in the calls of one step.
+    /// Counts the calls of one step.
     pub(super) fn count(&mut self, done: &[CallResult]) {
         for done in done {
             match (done.outcome, &done.write_failure) {
@@ -42,12 +42,12 @@ impl WriteCounts {
         }
     }
 
-    /// The line about refused writes, if there were any.
+    /// Returns the line about refused writes, if there were any.
     pub fn refusals(&self) -> Option<String> {
         self.refused.summary("refused")
     }
 
-    /// The line about writes that failed for another reason, if there were any.
+    /// Returns the line about writes that failed for another reason, if there were any.
     pub fn failures(&self) -> Option<String> {
         self.failed.summary("not possible")
     }

@@ -1,4 +1,4 @@
-//! Tests of the record of a model's answer: it is kept without secrets.
+//! Tests that the record of a model's answer contains no secrets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,8 @@ fn redactor() -> Redactor {
     Redactor::new([Secret::new(LIVE.to_owned())])
 }
 
-/// Shaped like a GitHub token; the halves keep this file itself clean.
+/// Returns a string in the shape of a GitHub token. It is built from two halves so that secret scanners ignore this
+/// file.
 fn shaped() -> String {
     ["ghp_", "CANARYcanary0123456789CANARYcanary012345"].concat()
 }
@@ -45,7 +46,7 @@ fn answer(blocks: Vec<ContentBlock>, raw: &[serde_json::Value]) -> Assistant {
     }
 }
 
-/// Each character as an escape of JSON.
+/// Writes each character as a JSON escape.
 fn escaped(text: &str) -> String {
     text.chars()
         .map(|char| format!("\\u{:04x}", u32::from(char)))
@@ -79,7 +80,7 @@ fn a_secret_in_arguments_is_found_however_json_says_it_and_json_stays_json() {
             if serde_json::from_str::<serde_json::Value>(&form).is_ok() {
                 assert!(serde_json::from_str::<serde_json::Value>(&kept).is_ok(), "{kept}");
             }
-            // What is kept is the same when it passes again.
+            // Redacting twice gives the same result.
             assert_eq!(redact_arguments(&kept, &redactor), kept);
             assert_eq!(
                 is_given_live_secret(&call(&form), &redactor),

@@ -1,5 +1,5 @@
-//! Fixtures of the loop's tests: a workspace on a real repository of two files, tools that take their time, and a
-//! journal that can break.
+//! Fixtures of the loop's tests: a workspace on a real repository of two files, slow tools, and a journal that can
+//! fail.
 
 use crate::access::{Identity, Role, testing::identity};
 use crate::agent::{
@@ -28,10 +28,10 @@ use tokio_util::sync::CancellationToken;
 /// A secret the redactor knows.
 pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
 
-/// A secret that the redactor knows once `learn` has ended.
+/// A secret that the redactor knows after `learn` has ended.
 const LATE_SECRET: &str = "kept-to-ourselves-4711";
 
-/// The services and settings that a turn of the tests works with.
+/// The services and settings of a turn in the tests.
 pub(super) struct TurnFixture {
     base: Arc<Base>,
     pub(super) overlay: Arc<Overlay>,
@@ -48,12 +48,12 @@ pub(super) struct TurnFixture {
     _directory: TempDir,
 }
 
-/// The outcome of a turn, with what it reported and recorded.
+/// The outcome of a turn, with its reported events and recorded steps.
 pub(super) struct TurnRun {
     pub(super) outcome: anyhow::Result<TurnOutcome>,
     pub(super) events: Vec<TurnEvent>,
     pub(super) steps: Vec<Step>,
-    /// Output tokens of answers that were thrown away.
+    /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
 }
 
@@ -62,7 +62,7 @@ impl TurnRun {
         self.outcome.as_ref().unwrap()
     }
 
-    /// Every result, as the model read it.
+    /// Returns every result, as the model read it.
     pub(super) fn results(&self) -> Vec<(&str, bool)> {
         let results = self.steps.iter().flat_map(Step::results);
         results
@@ -135,14 +135,14 @@ impl TurnFixture {
         self
     }
 
-    /// The workspace without edits, and nobody has said stop.
+    /// Resets the workspace and the stop signal.
     pub(super) fn reset(&mut self) {
         self.overlay = Arc::new(Overlay::new(Arc::clone(&self.base), WorkspaceEdits::new()));
         self.workspace.tree = Arc::clone(&self.overlay) as Arc<dyn Tree>;
         self.cancel = CancellationToken::new();
     }
 
-    /// Runs one turn of a fresh conversation.
+    /// Runs one turn of a new conversation.
     pub(super) async fn run(&self, provider: &ScriptedProvider) -> TurnRun {
         let mut history = History::default();
         self.run_on(provider, &mut history, MemoryJournal::default())
@@ -182,7 +182,7 @@ impl TurnFixture {
     }
 }
 
-/// Finds what it was told to, one after the other, and that all holds after that.
+/// Reports the configured findings, one after the other, and a pass after that.
 #[derive(Default)]
 pub(super) struct ScriptedPostconditions {
     pub(super) findings: Mutex<VecDeque<CheckOutcome>>,
@@ -222,11 +222,11 @@ impl Postconditions for ScriptedPostconditions {
 #[derive(Default)]
 pub(super) struct MemoryJournal {
     pub(super) steps: Vec<Step>,
-    /// Output tokens of answers that were thrown away.
+    /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
-    /// The step, from 0, that cannot be written.
+    /// The index, from 0, of the step that cannot be written.
     pub(super) breaks_at: Option<usize>,
-    /// True if the turn cannot be put on record.
+    /// True if the start of the turn cannot be recorded.
     pub(super) never_begins: bool,
 }
 
@@ -249,7 +249,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// Takes a tenth of a second and says when it began and ended.
+/// Takes a tenth of a second and logs its begin and end.
 struct SlowTool {
     name: &'static str,
     effect: Effect,
@@ -274,7 +274,7 @@ impl Tool for SlowTool {
     }
 }
 
-/// Tells of an archive of so many times 4 MiB, which has a secret in its name.
+/// Reports the download of an archive of a multiple of 4 MiB, with a secret in its name.
 struct DownloadingTool;
 
 #[async_trait]
@@ -305,7 +305,7 @@ impl Tool for DownloadingTool {
     }
 }
 
-/// Learns a secret a tenth of a second after it began.
+/// Reveals a secret a tenth of a second after it began.
 struct SecretLearningTool;
 
 #[async_trait]
@@ -326,7 +326,7 @@ impl Tool for SecretLearningTool {
     }
 }
 
-/// Answers always the same; `None` is never.
+/// Always gives the same answer; with `None` it never ends.
 struct FixedAnswerTool(&'static str, fn() -> Option<Result<String, ToolError>>);
 
 #[async_trait]
@@ -347,7 +347,7 @@ impl Tool for FixedAnswerTool {
     }
 }
 
-/// The schema of a tool without parameters is the one of `git_status`.
+/// Returns a specification with the schema of `git_status`, which has no parameters.
 fn spec(name: &'static str) -> ToolSpec {
     let all = tool::workspace_tools();
     let status = all.iter().find(|tool| tool.spec().name == "git_status");

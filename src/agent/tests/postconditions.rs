@@ -1,4 +1,4 @@
-//! The loop looks at the files itself before a turn ends as done.
+//! Tests that the loop itself checks the files before a turn ends as done.
 
 use super::fixture::{ScriptedPostconditions, TurnFixture};
 use super::{READ_A, notice, write};
@@ -38,7 +38,7 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
         (outcome.answer.as_str(), outcome.steps),
         ("Done, after one repair.", 4)
     );
-    // What the model read, where it stands in the conversation, and that it was written down.
+    // The remark is what the model read, is at its place in the conversation, and was recorded.
     let steps = history.turns()[0].steps();
     let remarks: Vec<_> = steps.iter().map(|step| step.remark().is_some()).collect();
     assert_eq!(remarks, [false, true, false, false]);

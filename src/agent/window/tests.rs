@@ -1,4 +1,4 @@
-//! Requests stay within their bound, and calls keep their results.
+//! Tests that requests stay within their bound, and calls keep their results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,7 +12,7 @@ const BOUNDS: WindowBounds = WindowBounds {
     fixed: 10_000,
 };
 
-/// A step that reads files of these sizes.
+/// Builds a step that reads files of these sizes.
 fn reads(step: usize, sizes: &[usize]) -> Step {
     let call = |index: usize| ToolCall {
         id: format!("{step}-{index}"),
@@ -166,7 +166,7 @@ fn the_first_request_of_a_turn_is_within_the_bound_as_well() {
     history.begin("x".repeat(80_000)).unwrap();
     let turns = fitted(&history, BOUNDS).unwrap();
     assert!(turns.len() == 1 && bytes(&turns) <= BOUNDS.bytes_max);
-    // What the person said is not shortened.
+    // The user's message is not shortened.
     history.close("done");
     history.begin("x".repeat(95_000)).unwrap();
     let error = fitted(&history, BOUNDS).unwrap_err();
@@ -176,7 +176,7 @@ fn the_first_request_of_a_turn_is_within_the_bound_as_well() {
     );
 }
 
-/// A conversation gives the same request each time, and the prefix of one seldom changes. STK-55
+/// A conversation always gives the same request, and its prefix seldom changes. STK-55
 #[test]
 fn a_request_begins_with_the_one_before_but_where_the_bound_was_met() {
     let mut history = History::default();
