@@ -1,5 +1,5 @@
-//! The parent's side of a program that is not ours: started, fed, read within bounds, and ended with
-//! everything it started.
+//! Runs an external program from the parent's side: starts it, writes its input, reads its output within bounds, and
+//! ends it with all processes it started.
 
 use super::launch::{ARGUMENT, LAUNCH_FAILED, Launch, LaunchFailure};
 use super::worker::ProgramPath;
@@ -13,34 +13,34 @@ use std::time::{Duration, Instant};
 
 /// Bytes of standard error that are kept.
 const ERRORS_BYTES_MAX: u64 = 64 << 10;
-/// The interval at which it is checked whether somebody wants the program to end.
+/// The interval between two checks of the time limit and of the caller's stop flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A program that the operator named, and the bounds of one run.
+/// A program that the operator configured, and the bounds of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxedCommand {
     /// The path of the program.
     pub program: PathBuf,
-    /// The arguments it is started with.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// The whole environment.
+    /// The complete environment of the program.
     pub environment: Vec<(String, String)>,
     /// The standard input.
     pub input: Vec<u8>,
-    /// Wall clock and processor time.
+    /// The limit of wall clock time, and of processor time.
     pub time_max: Duration,
     /// Bytes of memory in use.
     pub memory_bytes_max: u64,
     /// Bytes of standard output.
     pub output_bytes_max: usize,
-    /// Bytes of a file it may write in its directory; 0 when it may write none.
+    /// Bytes of a file that the program may write in its directory; 0 if it may not write.
     pub file_bytes_max: u64,
 }
 
-/// The output and status of a program that ended by itself.
+/// The output and status of a program that ended on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// True if the program reports success.
+    /// True if the program exited with success.
     pub succeeded: bool,
     /// The standard output.
     pub output: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct CommandOutput {
     pub errors: String,
 }
 
-/// The reason why a program did not end by itself.
+/// The reason why a run did not end normally.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The program was not started.
@@ -57,18 +57,18 @@ pub enum CommandError {
     /// The program took too long.
     #[error("it took more than {} s", .0.as_secs())]
     Time(Duration),
-    /// The program wrote too much.
+    /// The program wrote more than the allowed bytes.
     #[error("it wrote more than {} MiB", .0 >> 20)]
     Output(usize),
-    /// The program was ended by a signal; too much memory, most likely.
+    /// A signal ended the program; most likely it used too much memory.
     #[error("it was ended by signal {0}: it may have needed more than its bound of memory or time")]
     Ended(i32),
-    /// The program was stopped: nobody waits for it any more.
+    /// The caller stopped the program because the result is no longer needed.
     #[error("it was stopped")]
     Stopped,
 }
 
-/// The state of the time limit when the program is checked.
+/// The result of the time check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeCheck {
     InTime,
@@ -77,8 +77,8 @@ enum TimeCheck {
 }
 
 impl SandboxedCommand {
-    /// Runs it in a directory, which is all it sees besides itself. Blocks until it is gone; `stopped` is
-    /// asked all the time.
+    /// Runs the program in a directory. The program sees only that directory and its own file. Blocks until the program
+    /// has ended; calls `stopped` at every check.
     pub fn run(
         self,
         launcher: &ProgramPath,
@@ -141,14 +141,14 @@ fn command_result(
     })
 }
 
-/// The process and all that might have come of it. It is gone when this is dropped.
+/// A process and its process group. Dropping it ends both.
 struct ProcessGroup {
     child: Child,
     ended: Option<ExitStatus>,
 }
 
 impl ProcessGroup {
-    /// Feeds it and reads it until it ends, is too loud, or is out of time.
+    /// Writes the input and reads the output until the program ends, writes too much, or exceeds its time.
     fn run_to_end(
         &mut self,
         input: &[u8],
@@ -167,7 +167,7 @@ impl ProcessGroup {
         Ok(std::thread::scope(|scope| {
             let (over, is_over) = channel::<()>();
             let clock = scope.spawn(move || watch(pid, &is_over, time_max, stopped));
-            // One that reads nothing ends the pipe when it ends.
+            // If the program does not read its input, the write ends when the program ends.
             scope.spawn(move || stdin.write_all(input));
             let errors = scope.spawn(|| read(stderr, ERRORS_BYTES_MAX));
             let output = read(stdout, (output_bytes_max as u64).saturating_add(1));
@@ -180,9 +180,9 @@ impl ProcessGroup {
         }))
     }
 
-    /// Ends what is left of it and waits until it is gone.
+    /// Ends the process if it still runs, and waits until it is gone.
     fn end(&mut self) -> Result<ExitStatus, SandboxError> {
-        // It closed its pipes, so it is about to end; one that only pretends to is not waited for long.
+        // The pipes are closed, so the process should end by itself soon. If it does not, it is killed.
         let until = Instant::now() + POLL_INTERVAL * 10;
         while Instant::now() < until {
             match self.child.try_wait() {
@@ -211,7 +211,7 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Ends the process and its group. It has not been waited for, so the number is still its own.
+/// Kills the process and its group. The process has not been waited for, so its id cannot belong to another process.
 fn kill(pid: Pid) {
     let _gone = kill_process_group(pid, Signal::KILL);
 }

@@ -1,5 +1,5 @@
-//! The sandbox worker's side: what the process does to itself before it does anything else. Once it is
-//! confined it can compute, read the task it is given and write the answer, and nothing more.
+//! The confinement that a sandbox worker process applies to itself before anything else. A confined process can
+//! compute, read its task and write the answer, and nothing more.
 
 use super::frame;
 use crate::system::{PendingConfinement, WorkerLimits};
@@ -9,18 +9,19 @@ use std::process::ExitCode;
 /// The hidden first argument of a sandbox worker.
 pub(super) const ARGUMENT: &str = "__sandbox";
 
-/// The way in which a sandbox worker confines itself. It travels as the second argument.
+/// The confinement of a sandbox worker. The parent passes it as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The task of the worker; the program decides what that means.
+    /// The task of the worker; the program defines its meaning.
     pub task: String,
-    /// Bytes of memory beyond what the process has when its task starts.
+    /// Bytes of memory beyond what the process uses when its task starts.
     pub memory_bytes_max: u64,
-    /// Bytes of stack for the task, taken only as far as they are used.
+    /// Bytes of stack for the task. Memory is taken only for the part that is used.
     pub stack_bytes_max: u64,
     /// Seconds of processor time.
     pub processor_seconds_max: u64,
-    /// True if it is going to wait, and tasks come often enough that it should spend time and memory to be quick then.
+    /// True if the worker warms up before it waits for a task. That takes time and memory, and pays when tasks come
+    /// often.
     pub warms_up: bool,
 }
 
@@ -36,19 +37,19 @@ impl Default for Confinement {
     }
 }
 
-/// The two channels that a confined process has left: the way in and the way out.
+/// The two channels of a confined process: standard input and standard output.
 #[derive(Debug)]
 pub struct WorkerChannel {
-    /// The messages of the parent.
+    /// Messages from the parent.
     pub input: std::io::Stdin,
-    /// The messages to the parent.
+    /// Messages to the parent.
     pub output: std::io::Stdout,
-    /// The confinement it lives under.
+    /// The confinement of the process.
     pub confinement: Confinement,
 }
 
-/// The confinement of this process, when it was started as a sandbox worker. Must be asked before anything
-/// else happens in the process: no thread, no runtime, no file.
+/// Returns the confinement of this process if it was started as a sandbox worker. Must be called first in the process,
+/// before it has another thread, a runtime or an open file.
 pub fn task_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Option<Confinement> {
     let program = arguments.nth(1)?;
     if program != ARGUMENT {
@@ -59,8 +60,8 @@ pub fn task_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Optio
 }
 
 impl Confinement {
-    /// Confines this process, says so, and runs the task on a thread with the stack it was promised.
-    /// The task is not started if the parent does not find the layers enough: it ends the process.
+    /// Confines this process, reports the layers, and runs the task on a thread with the promised stack. If a required
+    /// layer is missing, the parent ends the process and the task does not start.
     pub fn enter(self, task: fn(WorkerChannel) -> ExitCode) -> ExitCode {
         let Ok(entering) = PendingConfinement::begin() else {
             return ExitCode::FAILURE;
@@ -75,7 +76,8 @@ impl Confinement {
         }
     }
 
-    /// Finishes the confinement, and runs the task on the task's own thread: its stack is already part of the memory that is counted.
+    /// Finishes the confinement and runs the task. Runs on the task's own thread, so its stack is already part of the
+    /// measured memory.
     fn run_task(self, entering: PendingConfinement, task: fn(WorkerChannel) -> ExitCode) -> ExitCode {
         let present = entering.finish(WorkerLimits {
             memory_bytes_max: self.memory_bytes_max,

@@ -1,13 +1,13 @@
-//! The protocol between a parent and its sandbox worker: frames of a tag, a length and that many bytes. Neither side believes a length it
-//! did not bound.
+//! The protocol between a parent and its sandbox worker: frames of a tag, a length and that many bytes. Each side
+//! checks a received length against its own bound.
 
 use std::io::{Error, ErrorKind, Read, Write};
 
-/// The first frame of every sandbox worker: the layers it is confined by, as JSON.
+/// The tag of the first frame of every sandbox worker: the layers that confine it, as JSON.
 pub(super) const CONFINED: u8 = 0;
-/// Bytes of a frame before its content.
+/// Bytes of the header of a frame.
 const HEADER_BYTES: usize = 5;
-/// Bytes that are written, and waited for, at a time: what a pipe holds.
+/// Bytes that are read or written at a time: the capacity of a pipe.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// One message.
@@ -19,8 +19,8 @@ pub struct Frame {
     pub content: Vec<u8>,
 }
 
-/// Reads one frame of at most `bytes_max`. `UnexpectedEof` is the end of the other side;
-/// `InvalidData` is a frame that is too large.
+/// Reads one frame of at most `bytes_max`. The error is `UnexpectedEof` if the other side has ended, and `InvalidData`
+/// if the frame is too large.
 pub fn read_frame(input: &mut impl Read, bytes_max: usize) -> std::io::Result<Frame> {
     let mut header = [0; HEADER_BYTES];
     input.read_exact(&mut header)?;
@@ -29,7 +29,7 @@ pub fn read_frame(input: &mut impl Read, bytes_max: usize) -> std::io::Result<Fr
     if bytes > bytes_max {
         return Err(Error::new(ErrorKind::InvalidData, "a frame is too large"));
     }
-    // Grows with what really arrives: a length alone takes no more than a piece.
+    // The buffer grows with the bytes that arrive, so a false length allocates at most one piece.
     let mut content = Vec::new();
     while content.len() < bytes {
         let had = content.len();
@@ -39,8 +39,8 @@ pub fn read_frame(input: &mut impl Read, bytes_max: usize) -> std::io::Result<Fr
     Ok(Frame { tag, content })
 }
 
-/// Writes one frame whose content is the parts one after the other. What is small goes out in one piece,
-/// so that the other side is woken once.
+/// Writes one frame; its content is the concatenation of the parts. A small frame is written at once, so that the other
+/// side wakes only once.
 pub fn write_frame(output: &mut impl Write, tag: u8, parts: &[&[u8]]) -> std::io::Result<()> {
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(bytes).map_err(|_| Error::from(ErrorKind::InvalidInput))?;

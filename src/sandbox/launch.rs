@@ -1,6 +1,6 @@
-//! The side of a program that is not ours: what this process does to itself before it becomes that
-//! program. It was named by the operator, what it works on was not, so it keeps only what a
-//! calculation on a few files needs: one directory, its own libraries, memory and threads.
+//! The confinement that this process applies to itself before it executes an external program. The operator chose the
+//! program, but its input is untrusted. The process keeps only what a calculation on a few files needs: one directory,
+//! its own libraries, memory and threads.
 
 use crate::system::{ExternalProgram, LayerName, confine_external_program};
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use std::process::{Command, ExitCode};
 
 /// The hidden first argument of a launch.
 pub(super) const ARGUMENT: &str = "__launch";
-/// The exit code of a launch that did not come to be the program.
+/// The exit code of a launch that could not execute the program.
 pub(super) const LAUNCH_FAILED: u8 = 125;
-/// A program and the bounds it runs in. It travels as the second argument.
+/// A program and the bounds of its run. The parent passes it as the second argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     pub(super) program: PathBuf,
@@ -20,16 +20,16 @@ pub struct Launch {
     pub(super) environment: Vec<(String, String)>,
     /// The only directory the program sees.
     pub(super) directory: PathBuf,
-    /// The working directory it starts in, inside that one.
+    /// The working directory of the program, inside `directory`.
     pub(super) files: PathBuf,
-    /// Bytes of a file it may write there; 0 when it may write none.
+    /// Bytes of a file that the program may write there; 0 if it may not write.
     pub(super) file_bytes_max: u64,
     pub(super) memory_bytes_max: u64,
     pub(super) processor_seconds_max: u64,
 }
 
-/// Returns the launch this process was started for, when that is another program. Must be asked before anything else happens in the
-/// process: no thread, no runtime, no file.
+/// Returns the launch if this process was started to execute an external program. Must be called first in the process,
+/// before it has another thread, a runtime or an open file.
 pub fn launch_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Option<Launch> {
     let program = arguments.nth(1)?;
     if program != ARGUMENT {
@@ -42,15 +42,15 @@ pub fn launch_of(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Opt
 /// The reason why the program was not started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum LaunchFailure {
-    /// Layers are missing on this system.
+    /// The system lacks layers.
     Weaker(Vec<LayerName>),
-    /// The system cannot start it.
+    /// The system cannot start the program.
     Refused(String),
 }
 
 impl Launch {
-    /// Confines this process and becomes the program. Comes back only when it cannot: a program that is
-    /// not ours runs with every layer or not at all.
+    /// Confines this process and executes the program. Returns only on failure: an external program runs with all
+    /// layers or not at all.
     pub fn enter(self) -> ExitCode {
         let why = match self.confine() {
             present if present == LayerName::ALL => self.replace_process(),
@@ -59,7 +59,7 @@ impl Launch {
                 LaunchFailure::Weaker(missing.collect())
             }
         };
-        // Standard error is the pipe that the parent reads the reason from.
+        // The parent reads the reason from the pipe at standard error.
         let _lost = serde_json::to_writer(std::io::stderr(), &why);
         ExitCode::from(LAUNCH_FAILED)
     }

@@ -1,27 +1,27 @@
-//! The layers of the sandbox, and which of them this system has.
+//! The layers of the sandbox, and which of them this system provides.
 
 use super::{Confinement, ProgramPath, SandboxError, SandboxWorker};
 use crate::system::LayerName;
 
-/// A layer, and whether it is there.
+/// A layer and its presence on this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxLayer {
     /// The name of the layer.
     pub name: LayerName,
-    /// True when a sandbox worker on this system really is confined by it.
+    /// True if a sandbox worker on this system is confined by the layer.
     pub present: bool,
 }
 
-/// The layers of the sandbox on this system, where they are enough.
+/// The present and absent layers of the sandbox on a system that meets the requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerStatus {
     /// Layers that confine a sandbox worker.
     pub present: Vec<LayerName>,
-    /// Layers it does without, since the operator listed them.
+    /// Layers that are missing and that the operator allows to be missing.
     pub absent: Vec<LayerName>,
 }
 
-/// Returns the layers this system has, found out by building a sandbox and asking its worker.
+/// Returns the layers of this system. Starts a sandbox worker and reads the layers it reports.
 pub fn layers(program: &ProgramPath) -> Result<Vec<SandboxLayer>, SandboxError> {
     let mut worker = SandboxWorker::start(program, &Confinement::default())?;
     let present = worker.wait_until_confined()?;
@@ -34,8 +34,9 @@ pub fn layers(program: &ProgramPath) -> Result<Vec<SandboxLayer>, SandboxError> 
         .collect())
 }
 
-/// Returns the layers that are present and absent. Only those listed in `may_lack`, by the names of the configuration,
-/// may be missing: if another one is, that is [`SandboxError::MissingLayers`] with all that are.
+/// Returns the layers that are present and absent. Only layers listed in `may_lack`, by their names in the
+/// configuration, may be missing. If another layer is missing, the error is [`SandboxError::MissingLayers`] with all of
+/// those.
 pub fn layer_status(program: &ProgramPath, may_lack: &[String]) -> Result<LayerStatus, SandboxError> {
     let (present, absent): (Vec<SandboxLayer>, Vec<SandboxLayer>) =
         layers(program)?.into_iter().partition(|layer| layer.present);

@@ -1,9 +1,9 @@
-//! The only subprocesses. A sandbox worker is this same program, started again with a hidden argument, that
-//! confines itself before it reads a byte of its task and ends after one task, or one batch of one person's. The sandbox knows nothing
-//! of what is done inside it; whoever uses it brings the protocol.
+//! The only module that starts subprocesses. A sandbox worker is this program, started again with a hidden argument. It
+//! confines itself before it reads its task, and ends after one task or one batch of tasks of one person. The sandbox
+//! knows nothing about the tasks; the caller defines the protocol.
 //!
-//! An external program run starts a program that is not ours and that the operator named. This program is started again
-//! for it, too, confines itself, and then becomes that program.
+//! An external program run starts a program that the operator configured. For this, too, this program starts again with
+//! a hidden argument, confines itself, and then executes the external program.
 
 mod confinement;
 mod command;
@@ -24,10 +24,10 @@ pub use scratch::{Scratch, ScratchError};
 pub use worker::{ExitReport, Killer, ProgramPath, SandboxWorker};
 pub use worker_pool::WorkerPool;
 
-/// The reason why there is no sandbox worker.
+/// The reason why a sandbox worker is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The system cannot confine as much as is required.
+    /// The system lacks required layers.
     #[error("this system lacks {}; nothing is evaluated without it unless `sandbox.layers_missing` lists it", names(.0))]
     MissingLayers(Vec<LayerName>),
     /// The process did not start, or ended before it was confined.

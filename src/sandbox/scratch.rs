@@ -1,5 +1,5 @@
-//! A directory for one run of a program that is not ours: it holds copies of what the program may see,
-//! and is gone afterwards.
+//! A temporary directory for one run of an external program. It holds copies of the files that the program may see, and
+//! is removed after the run.
 
 use crate::model::RepoPath;
 use std::fs::FileType;
@@ -8,22 +8,22 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A directory that nobody else can look into.
+/// A directory that other users cannot read.
 #[derive(Debug)]
 pub struct Scratch {
     directory: TempDir,
 }
 
-/// The reason why a directory cannot be used, without its place on this machine.
+/// The reason why a directory cannot be used. It does not contain the path of the directory on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
-    /// The disk does not do what it should.
+    /// The disk operation failed.
     #[error("the directory to work in: {0}")]
     Disk(std::io::ErrorKind),
-    /// The program left more than it may.
+    /// The program left more data than allowed.
     #[error("it left more files, or larger ones, than are taken")]
     TooMuch,
-    /// The program left something that is no file of a repository.
+    /// The program left an entry of the wrong kind, such as a symbolic link.
     #[error("it left `{0}`, which is no plain file")]
     NotRegularFile(String),
 }
@@ -35,9 +35,9 @@ impl From<std::io::Error> for ScratchError {
 }
 
 impl Scratch {
-    /// A new directory in a place for such directories, which is made if need be.
+    /// Creates a new directory inside `place`, and creates `place` if it does not exist.
     pub fn new(place: &Path) -> Result<Self, ScratchError> {
-        // The program starts somewhere else.
+        // The path must be absolute because the program starts in another directory.
         let place = &std::path::absolute(place)?;
         std::fs::create_dir_all(place)?;
         let directory = tempfile::Builder::new().prefix("drydock-").tempdir_in(place)?;
@@ -47,8 +47,8 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Takes away all directories in a place: what runs of a process that was killed have left. Only whoever
-    /// owns the place alone may do that, before the first run, since those of a run would go as well.
+    /// Removes all directories in `place`, which are leftovers of killed processes. Only the sole owner of `place` may
+    /// call this, before the first run: directories of active runs would be removed as well.
     pub fn clear(place: &Path) -> Result<(), ScratchError> {
         let entries = match std::fs::read_dir(place) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -57,7 +57,7 @@ impl Scratch {
         let mut cleared = Ok(());
         for entry in entries {
             let entry = entry?;
-            // A link is no directory, and is not followed.
+            // A symbolic link is not a directory here, and is not followed.
             if entry.file_type()?.is_dir() {
                 cleared = cleared.and(std::fs::remove_dir_all(entry.path()));
             }
@@ -70,18 +70,19 @@ impl Scratch {
         self.directory.path()
     }
 
-    /// Returns the directory of the copies, which lie there by their paths in the repository. No copy can be put anywhere else in it.
+    /// Returns the directory of the copies. Each copy lies there at its path in the repository; no copy can be written
+    /// elsewhere.
     pub fn files(&self) -> PathBuf {
         self.directory.path().join("files")
     }
 
-    /// Returns the directory in which the program looks for its settings, and finds none.
+    /// Returns the home directory of the program. It is empty, so the program finds no settings there.
     pub fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
 
-    /// Puts a file into it. A path leads nowhere else: it has no `..`, and until the program has run
-    /// there is no link on its way.
+    /// Writes a file into the directory. The path cannot lead elsewhere: it contains no `..`, and no links exist in the
+    /// directory before the program runs.
     #[allow(clippy::disallowed_methods, reason = "a directory of our own, for one run")]
     pub fn put(&self, path: &RepoPath, content: &[u8]) -> Result<(), ScratchError> {
         let place = self.place(path);
@@ -91,8 +92,8 @@ impl Scratch {
         Ok(std::fs::write(place, content)?)
     }
 
-    /// A file that a program has left, of at most `bytes_max`; `None` when there is none. A link is not
-    /// followed.
+    /// Reads a file of at most `bytes_max` bytes that the program left; `None` if it does not exist. Symbolic links are
+    /// not followed.
     pub fn read_file(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
         let odd = || ScratchError::NotRegularFile(path.to_string());
         let place = self.place(path);
@@ -115,7 +116,7 @@ impl Scratch {
         }
     }
 
-    /// The names in a directory of it, sorted, with what they are; none when there is no such directory.
+    /// Returns the sorted names and kinds of the entries of a subdirectory; empty if it does not exist.
     pub fn names(
         &self,
         directory: &RepoPath,

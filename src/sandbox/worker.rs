@@ -1,4 +1,4 @@
-//! The parent's side of one sandbox worker: started, spoken to, killed, and never left behind.
+//! One sandbox worker from the parent's side: starts it, exchanges messages with it, and always ends it.
 
 use super::confinement::ARGUMENT;
 use super::frame::{self, Frame};
@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the list of layers.
 const CONFINED_BYTES_MAX: usize = 1_024;
-/// Bytes of standard error that are looked at after the end.
+/// Bytes of standard error that are read after the worker ended.
 const STDERR_BYTES_MAX: u64 = 8_192;
 
-/// The program a sandbox worker runs: this one, unless a test says where it is.
+/// The program that a sandbox worker runs. Outside tests it is the running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramPath(PathBuf);
 
 impl ProgramPath {
-    /// The program that is running, even if its file was replaced since.
+    /// Returns the running program, even if its file has been replaced.
     pub fn current() -> Self {
         Self(system::this_program())
     }
@@ -32,7 +32,7 @@ impl ProgramPath {
         Self(path.into())
     }
 
-    /// Starts it for a hidden purpose, with no environment and three pipes.
+    /// Starts the program with a hidden argument, an empty environment and three pipes.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the sandbox; the program is our own and confines itself"
@@ -45,14 +45,16 @@ impl ProgramPath {
             .arg(purpose)
             .arg(how)
             .env_clear()
-            // Memory is taken as it is used, so that the bound is exact, and is kept until the end, which is soon.
+            // The allocator takes memory only when it is used, which keeps the memory limit exact, and does not return
+            // it: the process is short-lived.
             .env("MIMALLOC_ARENA_RESERVE", "0")
             .env("MIMALLOC_PURGE_DELAY", "-1")
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A key pressed at a terminal ends the parent, which then decides about its sandbox workers.
+            // A separate process group: an interrupt from the terminal reaches only the parent, which then decides
+            // about its sandbox workers.
             .process_group(0)
             .spawn()
     }
@@ -61,8 +63,8 @@ impl ProgramPath {
 const NESTED_START: &str = "this process was itself started for the sandbox, and its program does something else: it has to begin with \
                       what `sandbox::task_of` and `sandbox::launch_of` find";
 
-/// Returns true if a process was started to be a sandbox worker or to become another program. One that still starts others is a program
-/// that does not know of it, and would start itself again without end.
+/// Returns true if this process was started as a sandbox worker or as an external program. If such a process starts
+/// workers itself, the program does not handle the hidden argument and would start copies of itself without end.
 fn is_nested_start(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments
         .nth(1)
@@ -80,31 +82,31 @@ pub struct SandboxWorker {
     confined: bool,
 }
 
-/// Ends a sandbox worker from anywhere, at any time, also when it is already gone.
+/// A handle that ends a sandbox worker from any thread at any time, even if the worker has already ended.
 #[derive(Clone, Debug)]
 pub struct Killer {
-    /// The process id; none from the moment it may be waited for, since the number may be somebody else's then.
+    /// The process id. It is `None` once the process may be waited for, since the system may then reuse the id.
     process: Arc<Mutex<Option<Pid>>>,
 }
 
-/// The niceness of a sandbox worker that takes long, so that others come first.
+/// The niceness of a sandbox worker with a long task, so that shorter tasks run first.
 const LOW_PRIORITY_NICENESS: i32 = 10;
 
 impl Killer {
-    /// Ends the sandbox worker now. It cannot refuse.
+    /// Ends the sandbox worker at once with SIGKILL.
     pub fn kill(&self) {
         end(*self.process());
     }
 
-    /// Lets others have the processor first from now on. One that has ended is left alone.
+    /// Lowers the priority of the worker, so that others run first. Does nothing if the worker has ended.
     pub fn lower_priority(&self) {
-        // Nobody waits for the process while its number is in hand.
+        // The lock is held, so the process is not waited for and its id stays valid.
         if let Some(process) = *self.process() {
             let _gone = setpriority_process(Some(process), LOW_PRIORITY_NICENESS);
         }
     }
 
-    /// Ends the sandbox worker, and forgets its number: it may be waited for now.
+    /// Ends the sandbox worker and clears its id. After that the process may be waited for.
     fn end(&self) {
         let mut process = self.process();
         end(*process);
@@ -116,8 +118,8 @@ impl Killer {
     }
 }
 
-/// Ends the process of a number. The only other answer is that it has ended already: nobody has waited for it, so the
-/// number is still its own.
+/// Kills the process with an id. The kill fails only if the process has already ended. The process has not been waited
+/// for, so the id cannot belong to another process.
 fn end(process: Option<Pid>) {
     if let Some(process) = process {
         let _gone = kill_process(process, Signal::KILL);
@@ -127,16 +129,16 @@ fn end(process: Option<Pid>) {
 /// The exit report of a sandbox worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitReport {
-    /// The signal that ended it; `None` when it ended by itself.
+    /// The signal that ended the worker; `None` if it ended on its own.
     pub signal: Option<i32>,
-    /// The beginning of what it wrote to standard error.
+    /// The beginning of the worker's standard error.
     pub stderr: String,
 }
 
 impl SandboxWorker {
-    /// Starts a process with nothing: no environment, no descriptor but its three pipes, no terminal.
-    /// It confines itself as its first act. The thread that calls this must live as long as the
-    /// sandbox worker may: the system ends a sandbox worker with the thread that started it.
+    /// Starts a sandbox worker with no environment, no terminal, and no descriptors except its three pipes. The process
+    /// confines itself first. The calling thread must live as long as the sandbox worker: the system ends the worker
+    /// together with the thread that started it.
     pub fn start(program: &ProgramPath, confinement: &Confinement) -> Result<Self, SandboxError> {
         let started = |error: &dyn std::fmt::Display| SandboxError::NotStarted(error.to_string());
         let confinement = serde_json::to_string(confinement).map_err(|error| started(&error))?;
@@ -163,7 +165,8 @@ impl SandboxWorker {
         }
     }
 
-    /// The layers it says it is confined by. Waits until it is; asked once, before anything is sent.
+    /// Returns the layers that the worker reports. Waits until the worker is confined. Must be called once, before
+    /// anything is sent.
     pub fn wait_until_confined(&mut self) -> Result<Vec<LayerName>, SandboxError> {
         let frame = frame::read_frame(&mut self.output, CONFINED_BYTES_MAX)
             .map_err(|error| SandboxError::NotStarted(error.to_string()))?;
@@ -176,7 +179,7 @@ impl SandboxWorker {
         serde_json::from_slice(&frame.content).map_err(|error| SandboxError::NotStarted(error.to_string()))
     }
 
-    /// Waits until it is confined, and refuses it when a required layer is missing.
+    /// Waits until the worker is confined. Returns an error if a required layer is missing.
     pub fn require(&mut self, required: &[LayerName]) -> Result<(), SandboxError> {
         let present = self.wait_until_confined()?;
         let missing: Vec<LayerName> = required
@@ -190,30 +193,30 @@ impl SandboxWorker {
         }
     }
 
-    /// Says something to it.
+    /// Sends a message to the worker.
     pub fn send(&mut self, tag: u8, parts: &[&[u8]]) -> std::io::Result<()> {
         frame::write_frame(&mut self.input, tag, parts)
     }
 
-    /// Waits for its next message.
+    /// Waits for the next message of the worker.
     pub fn receive(&mut self, bytes_max: usize) -> std::io::Result<Frame> {
         frame::read_frame(&mut self.output, bytes_max)
     }
 
-    /// Returns a handle that ends the worker from elsewhere.
+    /// Returns a handle that ends the worker from another thread.
     pub fn killer(&self) -> Killer {
         self.killer.clone()
     }
 
-    /// Bytes of memory it uses now; `None` when it is gone.
+    /// Returns the bytes of memory the worker uses now; `None` if it has ended.
     pub fn resident_bytes(&self) -> Option<u64> {
         system::resident_bytes(self.child.id())
     }
 
-    /// Returns the exit report, after the worker stopped talking. Ends it if it has not: nothing is waited for.
+    /// Returns the exit report after the last message of the worker. Ends the worker if it still runs, without waiting.
     pub fn into_exit_report(mut self) -> ExitReport {
-        // It closed its output or broke the protocol. One that is dying by a signal of its own may not
-        // be gone yet; the end of its errors is the end of it.
+        // The worker closed its output or broke the protocol. If its own signal is ending it, the process may still
+        // exist; its standard error closes when the process is gone.
         let mut words = Vec::new();
         if let Some(errors) = self.errors.take() {
             let mut errors = errors.take(STDERR_BYTES_MAX);
@@ -231,7 +234,7 @@ impl SandboxWorker {
 impl Drop for SandboxWorker {
     fn drop(&mut self) {
         self.killer.end();
-        // Reaped here, so that no zombie stays. It is dead already: the wait is the system's work.
+        // Waiting here leaves no zombie. The process is dead, so this does not block for long.
         let _reaped = self.child.wait();
     }
 }
