@@ -1,4 +1,4 @@
-//! Allocators of C libraries that map each large block for themselves without being told.
+//! C libraries whose allocator maps each large block separately by default.
 
-/// Changes nothing.
+/// Does nothing.
 pub fn map_large_blocks(_bytes: usize) {}

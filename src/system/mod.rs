@@ -1,5 +1,6 @@
-//! The differences between operating systems: one seam for each subject, and beside this file one directory for each system, with the same
-//! names in it. This file alone chooses; no other asks which system, which C library or which processor it is compiled for.
+//! The differences between operating systems: one module for each subject, and one directory for each system with the
+//! same names in it. Only this file selects the system; no other file checks the system, the C library or the processor
+//! of the build.
 
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
@@ -24,7 +25,7 @@ mod allocator;
 #[path = "allocator_other.rs"]
 mod allocator;
 
-// `build.rs` says the same before any dependency is compiled.
+// `build.rs` reports the same before any dependency is compiled.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("Drydock runs on Linux and macOS. Windows: use WSL 2.");
 

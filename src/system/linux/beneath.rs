@@ -1,15 +1,16 @@
-//! Files below a directory, and directories by the number of a handle.
+//! Files beneath a directory, and directories by descriptor number.
 
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::path::{Path, PathBuf};
 
-/// Opens something as a place only: it is not read, and nothing waits for it.
+/// Flags that open an entry only as a location: it is not read, and the open does not block.
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
-/// Bytes of a socket's name; the kernel takes no longer one.
+/// Bytes of a socket's path; the kernel's maximum.
 const SOCKET_NAME_BYTES_MAX: usize = 107;
 
-/// Opens what lies below a directory. The kernel resolves the path and follows no link; `ENOSYS` if it cannot.
+/// Opens a path beneath a directory. The kernel resolves the path and follows no symbolic links; the error is `ENOSYS`
+/// if the kernel does not support this.
 pub(crate) fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &str,
@@ -20,8 +21,8 @@ pub(crate) fn open_beneath(
     rustix::fs::openat2(directory, path, flags | OFlags::CLOEXEC, mode, resolve)
 }
 
-/// A name for a socket in a directory that is short enough for the kernel. The handle must live as long as the name is
-/// used.
+/// Returns a path for a socket in a directory that is short enough for the kernel. The directory descriptor must stay
+/// open while the path is used.
 pub(crate) fn on_open_directory(
     directory: &Path,
     socket: &str,

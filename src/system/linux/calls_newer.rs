@@ -1,4 +1,4 @@
-//! Processors that came to Linux after the older forms of system calls had been replaced.
+//! Processors without the older forms of system calls: Linux supports them only with the newer forms.
 
 /// The older system calls: none on this processor.
 pub(super) const OLDER: &[i64] = &[];

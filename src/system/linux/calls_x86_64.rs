@@ -1,6 +1,6 @@
-//! Older forms of system calls that a program may make, which x86-64 still has.
+//! Older forms of system calls that x86-64 still has.
 
-/// The older system calls, each of which does what a newer one does that is allowed as well.
+/// The older system calls. For each one the allowed calls include a newer form that does the same.
 pub(super) const OLDER: &[i64] = &[
     libc::SYS_arch_prctl,
     libc::SYS_access,

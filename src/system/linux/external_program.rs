@@ -1,4 +1,4 @@
-//! The confinement of a program that is not ours: one directory, its own libraries, memory and threads.
+//! The confinement of an external program: one directory, its own libraries, memory and threads.
 
 use super::{LayerName, descriptors, filter};
 use crate::system::ExternalProgram;
@@ -11,11 +11,11 @@ use std::path::Path;
 
 /// Files the program may have open.
 const FILES_MAX: u64 = 256;
-/// Directories of shared libraries; the last is the list of where they are. They are read only: of the programs that are
-/// there as well the system starts none but what loads the libraries.
+/// Directories of shared libraries, and the cache that lists them. They are read-only. Of the programs in these
+/// directories only the loaders can be executed.
 const LIBRARIES: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"];
-/// Programs that load another one and its libraries: the system executes them in its place. Started by itself one loads
-/// whatever can be read, also a file of the directory; such a program has the confinement of the one before.
+/// The loaders of shared libraries, which the system executes for a program. A loader that is started directly can load
+/// any readable file, including one in the directory; that program keeps the same confinement.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -24,7 +24,7 @@ const LOADERS: [&str; 4] = [
 ];
 const NOTHING: &str = "/dev/null";
 
-/// Confines this process so that it can become the program. Returns the layers that hold.
+/// Confines this process before it executes the program. Returns the active layers.
 pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<LayerName> {
     descriptors::close_inherited();
     let mut present = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<Lay
 fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
     let seconds = foreign.processor_seconds_max;
     let bounds = [
-        // What is used, not what is reserved: programs written in Go reserve far more than they use.
+        // The limit counts used memory, not reserved memory: Go programs reserve far more than they use.
         (Resource::Data, foreign.memory_bytes_max),
         (Resource::Cpu, seconds),
         (Resource::Fsize, foreign.file_bytes_max),
@@ -63,8 +63,8 @@ fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives up all files but its directory and what it is made of, the network, and every process outside. The
-/// system starts nothing but the program and what loads it; what is loaded in turn keeps these bounds.
+/// Gives up the network, outside processes, and all files except the directory, the program and its libraries. Only the
+/// program and its loader can be executed; what they load keeps these limits.
 fn leave_files(foreign: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -96,8 +96,8 @@ fn leave_files(foreign: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Allows something beneath a path, if there is such a path. What fits only directories is left out
-/// for a file.
+/// Allows access beneath a path, if the path exists. For a file, the rights that apply only to directories are left
+/// out.
 fn allow(
     ruleset: RulesetCreated,
     path: &Path,

@@ -1,19 +1,19 @@
-//! The system calls that are left to a confined process. Everything else fails with "not permitted",
-//! whatever its arguments.
+//! The filter of system calls for confined processes. All other calls fail with "not permitted", whatever their
+//! arguments.
 //!
-//! A sandbox worker has those of a calculation that reads one pipe, writes another and ends. A program that is
-//! not ours also opens files, as far as Landlock lets it, and makes threads; it makes no process and no
-//! socket.
+//! A sandbox worker may make the calls of a calculation that reads one pipe, writes another and ends. An external
+//! program may also open files, as far as Landlock permits, and create threads. It may create neither processes nor
+//! sockets.
 //!
-//! What could name another process is allowed for the process itself only: signals, bounds, and who is told
-//! about a file. Landlock keeps that apart as well, but only since Linux 6.12.
+//! Calls that can name another process are allowed for the process itself only: signals, limits, and the receiver of
+//! file notifications. Landlock enforces this as well, but only since Linux 6.12.
 
 use crate::system::older_calls::OLDER;
 use seccompiler::SeccompCmpArgLen::{self, Dword, Qword};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 use std::collections::BTreeMap;
 
-/// The system calls a calculation needs, and why.
+/// The system calls a calculation needs, with the reasons.
 const ALLOWED: &[i64] = &[
     // The task and its answer; standard error for the reason of a crash.
     libc::SYS_read,
@@ -28,11 +28,11 @@ const ALLOWED: &[i64] = &[
     libc::SYS_mremap,
     libc::SYS_mprotect,
     libc::SYS_madvise,
-    // Threads that exist wait for each other and end; none can be made.
+    // Existing threads wait for each other and end; no thread can be created.
     libc::SYS_futex,
     libc::SYS_sched_yield,
     libc::SYS_set_robust_list,
-    // A panic or a stack overflow ends the process by a signal to itself.
+    // A panic or a stack overflow ends the process with a signal to itself.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -41,18 +41,18 @@ const ALLOWED: &[i64] = &[
     libc::SYS_gettid,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Where a thread's stack ends. Of another process it says which processors that may use, and changes nothing.
+    // The end of a thread's stack. For another process the call only reads its set of processors, and changes nothing.
     libc::SYS_sched_getaffinity,
     // Seeds of hash tables; a clock.
     libc::SYS_getrandom,
     libc::SYS_clock_gettime,
 ];
 
-/// The system calls a program needs beyond those.
+/// The additional system calls an external program needs.
 const ALLOWED_TO_PROGRAM: &[i64] = &[
-    // To become the program. Landlock says which programs there are.
+    // Executing the program. Landlock limits which programs.
     libc::SYS_execve,
-    // Files. Landlock says which.
+    // Files. Landlock limits which files.
     libc::SYS_openat,
     libc::SYS_newfstatat,
     libc::SYS_fstat,
@@ -88,12 +88,12 @@ const ALLOWED_TO_PROGRAM: &[i64] = &[
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
     libc::SYS_clock_getres,
-    // Threads of its own.
+    // Creating its own threads.
     libc::SYS_set_tid_address,
     libc::SYS_rseq,
     libc::SYS_membarrier,
     libc::SYS_mincore,
-    // Who and where it is.
+    // Identity and environment of the process.
     libc::SYS_getppid,
     libc::SYS_getuid,
     libc::SYS_geteuid,
@@ -103,8 +103,8 @@ const ALLOWED_TO_PROGRAM: &[i64] = &[
     libc::SYS_sysinfo,
 ];
 
-/// Kinds of `fcntl`: copies of a descriptor, its flags, locks of a file. Others name a process that is to be
-/// told about a file, by a signal.
+/// Allowed commands of `fcntl`: copying a descriptor, its flags, file locks. Other commands name a process that
+/// receives a signal about a file.
 const FILE_CONTROLS: &[i32] = &[
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,
@@ -119,9 +119,10 @@ const FILE_CONTROLS: &[i32] = &[
     libc::F_OFD_SETLK,
     libc::F_OFD_SETLKW,
 ];
-/// The question of `ioctl` whether a file is a terminal. The constant of `libc` has another type on each system.
+/// The request of `ioctl` that checks if a file is a terminal. The constant in `libc` has a different type on each
+/// system.
 const TERMINAL_SETTINGS: u64 = 0x5401;
-/// Namespaces of its own, in the flags of `clone`.
+/// The flags of `clone` that create namespaces.
 const NAMESPACES: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -136,7 +137,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 #[derive(Debug)]
 pub(super) struct FilterError;
 
-/// Installs the filter of a sandbox worker on every thread of this process, for good.
+/// Installs the filter of a sandbox worker on every thread of this process, permanently.
 pub(super) fn install() -> Result<(), FilterError> {
     let mut rules: Rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_tgkill, to_itself()?);
@@ -144,28 +145,28 @@ pub(super) fn install() -> Result<(), FilterError> {
     apply(rules, not_permitted, SeccompAction::Allow)
 }
 
-/// Installs the filter of a program that is not ours.
+/// Installs the filter of an external program.
 pub(super) fn install_for_program() -> Result<(), FilterError> {
     let allowed = [ALLOWED, ALLOWED_TO_PROGRAM, OLDER].concat();
     let mut rules: Rules = allowed.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_tgkill, to_itself()?);
-    // Nought is the process itself, too.
+    // Zero also means the process itself.
     let bounds = [vec![is(0, 0)?], to_itself()?].concat();
     rules.insert(libc::SYS_prlimit64, bounds);
     let controls = FILE_CONTROLS.iter().map(|kind| is(1, kind.unsigned_abs()));
     rules.insert(libc::SYS_fcntl, controls.collect::<Result<_, _>>()?);
-    // A thread and no process; a question about a terminal and no other.
+    // `clone` may create a thread but not a process; `ioctl` may only ask about a terminal.
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     let looked_at = thread | u64::from(NAMESPACES.unsigned_abs());
     let is_thread = where_argument(0, Qword, SeccompCmpOp::MaskedEq(looked_at), thread)?;
     rules.insert(libc::SYS_clone, vec![is_thread]);
     let is_question = where_argument(1, Qword, SeccompCmpOp::Eq, TERMINAL_SETTINGS)?;
     rules.insert(libc::SYS_ioctl, vec![is_question]);
-    // Its arguments cannot be judged. Where it is not known, its older form is used.
+    // The filter cannot inspect the arguments of `clone3`. It fails as unknown, and programs fall back to `clone`.
     rules.insert(libc::SYS_clone3, Vec::new());
     let not_permitted = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let not_known = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    // The stricter of two filters decides. The second one leaves no way to install a third.
+    // If two filters apply, the stricter one decides. The second filter prevents a third.
     apply(
         Rules::from([(libc::SYS_clone3, Vec::new())]),
         SeccompAction::Allow,
@@ -174,12 +175,13 @@ pub(super) fn install_for_program() -> Result<(), FilterError> {
     apply(rules, not_permitted, SeccompAction::Allow)
 }
 
-/// The rule that the first argument is this process. Its number stays when it becomes another program.
+/// Returns the rule that the first argument is the id of this process. The id stays the same when the process executes
+/// another program.
 fn to_itself() -> Result<Vec<SeccompRule>, FilterError> {
     Ok(vec![is(0, std::process::id())?])
 }
 
-/// The rule that an argument of 32 bits has a value. The system ignores the other half of such a one.
+/// Returns the rule that a 32-bit argument has a value. The system ignores the upper half of such an argument.
 fn is(argument: u8, value: u32) -> Result<SeccompRule, FilterError> {
     where_argument(argument, Dword, SeccompCmpOp::Eq, u64::from(value))
 }

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerName {
-    /// The process dies with the one that started it.
+    /// The process ends with the thread that started it.
     ParentDeath,
-    /// Bounds on memory, processor time, files and processes.
+    /// Limits on memory, processor time, files and processes.
     ResourceLimits,
-    /// No file can be opened, made or named, and no socket connected.
+    /// The process can open, create or name no file, and connect no socket.
     Landlock,
-    /// The process may make only the system calls of a calculation: no open, socket, fork, exec.
+    /// The process may make only the system calls of a calculation: no open, socket, fork or exec.
     SystemCalls,
-    /// No program it might start could gain rights.
+    /// The process cannot gain privileges through a program it starts.
     NoNewPrivileges,
 }
 
 impl LayerName {
-    /// The layers of this system, which are required unless someone says otherwise.
+    /// The layers of this system. All are required unless the configuration allows them to be missing.
     pub const ALL: [Self; 5] = [
         Self::ParentDeath,
         Self::ResourceLimits,
@@ -28,7 +28,7 @@ impl LayerName {
         Self::NoNewPrivileges,
     ];
 
-    /// Returns what a program could do without the layer, as a whole sentence.
+    /// Returns what a program could do without the layer, as a complete sentence.
     pub fn loss(self) -> &'static str {
         match self {
             Self::ParentDeath => {
@@ -50,7 +50,7 @@ impl LayerName {
         }
     }
 
-    /// The system that has it.
+    /// Returns the system that provides the layer.
     pub fn origin(self) -> &'static str {
         match self {
             Self::ParentDeath | Self::ResourceLimits => {
@@ -65,7 +65,7 @@ impl LayerName {
         }
     }
 
-    /// The name an operator writes in the configuration.
+    /// Returns the name of the layer in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::ParentDeath => "parent_death",

@@ -1,4 +1,4 @@
-//! Linux.
+//! The differences of Linux.
 
 mod beneath;
 mod descriptors;

@@ -1,14 +1,14 @@
-//! Questions about processes, and what a process does to itself.
+//! Properties of processes, and settings that a process applies to itself.
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::path::PathBuf;
 
-/// The program that is running, even if its file was replaced since.
+/// Returns the path of the running program, even if its file has been replaced.
 pub(crate) fn this_program() -> PathBuf {
     "/proc/self/exe".into()
 }
 
-/// Bytes of memory a process uses now; `None` when it is gone.
+/// Returns the bytes of memory a process uses now; `None` if it has ended.
 #[allow(
     clippy::disallowed_methods,
     reason = "the system says how large a process is in a file, and the process is ours"
@@ -25,13 +25,13 @@ pub(crate) fn close_to_others() -> std::io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Turns large pages off, which the allocator asks for: a gateway that mostly waits would hold them whole. A kernel that has none refuses,
-/// and that is as good.
+/// Disables huge pages for this process. The allocator requests them, and a gateway that mostly waits would keep whole
+/// ones. A kernel without huge pages returns an error, which has the same effect.
 pub(crate) fn without_large_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Names this run of the machine, if the system tells them apart.
+/// Returns the id of the current boot, if the system provides one.
 #[allow(clippy::disallowed_methods, reason = "the system names its run in a file")]
 pub(crate) fn boot() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

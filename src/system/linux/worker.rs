@@ -1,4 +1,4 @@
-//! The confinement of a sandbox worker: Landlock, bounds and a filter of system calls.
+//! The confinement of a sandbox worker: Landlock, limits and a filter of system calls.
 
 use super::{LayerName, descriptors, filter};
 use crate::system::WorkerLimits;
@@ -9,36 +9,36 @@ use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::fs::File;
 use std::io::{Read, Seek};
 
-/// Files a sandbox worker may have open: its three pipes, and room for none.
+/// Files a sandbox worker may have open: only its three pipes.
 const FILES_MAX: u64 = 3;
-/// Bytes of what the system says about a process.
+/// Bytes of the process status that are read.
 const STATUS_BYTES_MAX: u64 = 8_192;
 
-/// A process that is about to be confined.
+/// A process whose confinement is not complete.
 pub(crate) struct PendingConfinement {
     memory: File,
     present: Vec<LayerName>,
 }
 
 impl PendingConfinement {
-    /// Takes the first steps of a process, while it has one thread: it closes what it may have inherited, asks to end with its parent, and
-    /// gives up the file system.
+    /// Starts the confinement while the process has one thread: closes inherited descriptors, requests to end with the
+    /// parent, and gives up access to the file system.
     pub(crate) fn begin() -> std::io::Result<Self> {
         descriptors::close_inherited();
         let mut present = Vec::new();
         if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok() {
             present.push(LayerName::ParentDeath);
         }
-        // A server does without large pages, and what it starts inherits that. Here they save time.
+        // The gateway disables huge pages, and its child processes inherit that. In a worker they save time.
         let _ = rustix::thread::disable_transparent_huge_pages(false);
-        // Opened now: once the files are gone, so is the way to ask.
+        // The file is opened now because the process cannot open files later.
         let memory = open_memory()?;
         present.extend(leave_files());
         Ok(Self { memory, present })
     }
 
-    /// Takes the bounds and the filter, on the thread of the task: its stack is part of the memory that is counted. Returns
-    /// the layers that hold.
+    /// Applies the limits and the filter, on the thread of the task so that its stack is part of the measured memory.
+    /// Returns the active layers.
     pub(crate) fn finish(self, bounds: WorkerLimits) -> Vec<LayerName> {
         let mut present = self.present;
         if limit(self.memory, &bounds).is_ok() {
@@ -46,7 +46,7 @@ impl PendingConfinement {
         }
         if filter::install().is_ok() {
             present.push(LayerName::SystemCalls);
-            // The filter cannot be installed without it, and it holds for every thread then.
+            // The filter requires this flag, which then holds for every thread.
             present.push(LayerName::NoNewPrivileges);
         }
         present.sort();
@@ -58,7 +58,7 @@ impl PendingConfinement {
 fn limit(memory: File, bounds: &WorkerLimits) -> std::io::Result<()> {
     let has = memory_bytes(memory)?;
     let memory = has.saturating_add(bounds.memory_bytes_max);
-    // The first bound of time is announced by a signal of its own, the second ends the process.
+    // At the first time limit the process receives a signal; at the second the system kills it.
     let seconds = bounds.processor_seconds_max;
     let bounds = [
         (Resource::As, memory, memory),
@@ -78,9 +78,8 @@ fn limit(memory: File, bounds: &WorkerLimits) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives up the file system, the network and every process outside. What the system does not know of
-/// Landlock beyond its first version is left to the filter of system calls, which lets no process name
-/// another one.
+/// Gives up access to the file system, the network and outside processes. Landlock features that this kernel lacks are
+/// covered by the filter of system calls, which allows no call that names another process.
 fn leave_files() -> Option<LayerName> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -108,7 +107,7 @@ fn open_memory() -> std::io::Result<File> {
     File::open("/proc/self/status")
 }
 
-/// The address space this process has now.
+/// Returns the bytes of address space of this process.
 fn memory_bytes(mut status: File) -> std::io::Result<u64> {
     let mut text = String::new();
     status.rewind()?;

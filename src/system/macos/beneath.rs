@@ -1,4 +1,4 @@
-//! Files below a directory, and directories by the number of a handle.
+//! Files beneath a directory, and directories by descriptor number.
 
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -6,12 +6,12 @@ use rustix::io::Errno;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Opens a directory to find others in it: this system knows no handle that is a place only.
+/// Flags that open a directory to find entries in it: this system has no descriptors for a location only.
 pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
-/// Bytes of a socket's name; the kernel takes no longer one.
+/// Bytes of a socket's path; the kernel's maximum.
 const SOCKET_NAME_BYTES_MAX: usize = 103;
 
-/// Returns `ENOSYS` always: the kernel does not resolve a path beneath a directory. Whoever asks walks by itself.
+/// Returns `ENOSYS` always: the kernel cannot resolve a path beneath a directory. The caller walks the path itself.
 pub(crate) fn open_beneath(
     _directory: BorrowedFd<'_>,
     _path: &str,
@@ -21,7 +21,7 @@ pub(crate) fn open_beneath(
     Err(Errno::NOSYS)
 }
 
-/// The name of a socket in a directory, if it is short enough for the kernel.
+/// Returns the path of a socket in a directory, if it is short enough for the kernel.
 pub(crate) fn on_open_directory(
     directory: &Path,
     socket: &str,

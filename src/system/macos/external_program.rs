@@ -1,4 +1,4 @@
-//! The confinement of a program that is not ours: one directory, its own libraries, memory and threads.
+//! The confinement of an external program: one directory, its own libraries, memory and threads.
 
 use super::seatbelt::{self, Writes};
 use super::{LayerName, descriptors, watch};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Resource, Rlimit, getpid, getppid, setrlimit};
 /// Files the program may have open.
 const FILES_MAX: u64 = 256;
 
-/// Confines this process so that it can become the program. Returns the layers that hold.
+/// Confines this process before it executes the program. Returns the active layers.
 pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<LayerName> {
     descriptors::close_inherited();
     let mut present = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<Lay
     if watched.is_ok() {
         present.push(LayerName::ParentDeath);
     }
-    // The watch counts the memory.
+    // The watch process enforces the memory limit.
     if watched.is_ok() && limit(foreign).is_ok() {
         present.push(LayerName::ResourceLimits);
     }
@@ -49,7 +49,8 @@ fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes a process that watches this one, also when it has become another program. It keeps none of its pipes.
+/// Starts a process that watches this one, also after it has executed another program. The watch process keeps none of
+/// the pipes.
 #[allow(unsafe_code, reason = "the call of the system has no safe form")]
 fn begin_watch(memory_bytes_max: u64) -> std::io::Result<()> {
     let (this, parent): (Pid, Option<Pid>) = (getpid(), getppid());

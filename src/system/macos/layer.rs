@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerName {
-    /// The process ends when the one that started it is gone.
+    /// The process ends when its parent has ended.
     ParentDeath,
-    /// Bounds on memory, processor time, files and processes.
+    /// Limits on memory, processor time, files and processes.
     ResourceLimits,
-    /// No file can be opened, no socket made, no program started and no service of the system asked.
+    /// The process can open no file, create no socket, start no program and call no system service.
     Seatbelt,
 }
 
 impl LayerName {
-    /// The layers of this system, which are required unless someone says otherwise.
+    /// The layers of this system. All are required unless the configuration allows them to be missing.
     pub const ALL: [Self; 3] = [Self::ParentDeath, Self::ResourceLimits, Self::Seatbelt];
 
-    /// Returns what a program could do without the layer, as a whole sentence.
+    /// Returns what a program could do without the layer, as a complete sentence.
     pub fn loss(self) -> &'static str {
         match self {
             Self::ParentDeath => {
@@ -33,7 +33,7 @@ impl LayerName {
         }
     }
 
-    /// The system that has it.
+    /// Returns the system that provides the layer.
     pub fn origin(self) -> &'static str {
         match self {
             Self::ParentDeath | Self::ResourceLimits => "nothing that a Mac lacks",
@@ -41,7 +41,7 @@ impl LayerName {
         }
     }
 
-    /// The name an operator writes in the configuration.
+    /// Returns the name of the layer in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::ParentDeath => "parent_death",

@@ -1,4 +1,4 @@
-//! macOS. `.ci/platforms/macos` compiles it, on Linux. It was not run by us.
+//! The differences of macOS. `.ci/platforms/macos` compiles this code on Linux. It has not been run on macOS.
 
 mod beneath;
 mod descriptors;

@@ -1,20 +1,20 @@
-//! Questions about processes, and what a process does to itself.
+//! Properties of processes, and settings that a process applies to itself.
 #![allow(unsafe_code, reason = "these calls of the system have no safe form")]
 
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-/// The program that is running, by its path: this system cannot start a file that was replaced since.
+/// Returns the path of the running program. This system cannot start a file that has been replaced.
 pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "drydock".into())
 }
 
-/// Bytes of memory a process uses now; `None` when it is gone.
+/// Returns the bytes of memory a process uses now; `None` if it has ended.
 pub(crate) fn resident_bytes(process: u32) -> Option<u64> {
     usage(process).map(|usage| usage.ri_resident_size)
 }
 
-/// Bytes of memory that would be free without a process.
+/// Returns the bytes of memory that would be free without the process.
 pub(super) fn footprint_bytes(process: u32) -> Option<u64> {
     usage(process).map(|usage| usage.ri_phys_footprint)
 }
@@ -22,8 +22,8 @@ pub(super) fn footprint_bytes(process: u32) -> Option<u64> {
 fn usage(process: u32) -> Option<libc::rusage_info_v0> {
     let process = libc::c_int::try_from(process).ok()?;
     let mut usage = MaybeUninit::<libc::rusage_info_v0>::zeroed();
-    // SAFETY: the system writes as much as this kind of answer has, and there is room for it; all numbers are valid, nought
-    // included.
+    // SAFETY: the system writes at most the size of this kind of answer, and there is room for it; all numbers are
+    // valid, zero included.
     unsafe {
         let asked = libc::proc_pid_rusage(process, libc::RUSAGE_INFO_V0, usage.as_mut_ptr().cast());
         (asked == 0).then(|| usage.assume_init())
@@ -32,21 +32,21 @@ fn usage(process: u32) -> Option<libc::rusage_info_v0> {
 
 /// Keeps other processes of this user from reading the memory of this one: no debugger may attach.
 pub(crate) fn close_to_others() -> std::io::Result<()> {
-    // SAFETY: the request names no memory.
+    // SAFETY: the request passes no memory.
     match unsafe { libc::ptrace(libc::PT_DENY_ATTACH, 0, std::ptr::null_mut(), 0) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Changes nothing: the system gives large pages to nobody who did not ask for them.
+/// Does nothing: the system uses large pages only for processes that request them.
 pub(crate) fn without_large_pages() {}
 
-/// Names this run of the machine, if the system tells them apart.
+/// Returns the id of the current boot, if the system provides one.
 pub(crate) fn boot() -> Option<String> {
     let mut name = [0_u8; 64];
     let mut bytes = name.len();
-    // SAFETY: the system writes at most as many bytes as there is room for, and says how many.
+    // SAFETY: the system writes at most as many bytes as there is room for, and reports the count.
     let asked = unsafe {
         libc::sysctlbyname(
             c"kern.bootsessionuuid".as_ptr(),

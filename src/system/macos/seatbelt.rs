@@ -5,7 +5,8 @@ use super::LayerName;
 use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
 
-/// The profile of a sandbox worker. What it has open it may use; it opens, makes, names, starts and asks nothing.
+/// The profile of a sandbox worker. The worker may use its open descriptors. It may not open or create files, start
+/// programs or call services.
 const OF_AN_INMATE: &str = "\
 (version 1)
 (deny default)
@@ -18,12 +19,12 @@ unsafe extern "C" {
     fn sandbox_free_error(error: *mut c_char);
 }
 
-/// Confines this process for good as a sandbox worker.
+/// Confines this process permanently as a sandbox worker.
 pub(super) fn confine_inmate() -> Option<LayerName> {
     confine(OF_AN_INMATE.to_owned())
 }
 
-/// Confines this process for good so that it can become one program, which sees one directory.
+/// Confines this process permanently before it executes one program, which sees one directory.
 pub(super) fn confine_program(program: &Path, directory: &Path, writes: Writes) -> Option<LayerName> {
     confine(profile_of_program(program, directory, writes)?)
 }
@@ -36,7 +37,7 @@ pub(super) enum Writes {
 }
 
 fn profile_of_program(program: &Path, directory: &Path, writes: Writes) -> Option<String> {
-    // Seatbelt compares places with every link on the way followed.
+    // Seatbelt compares paths after it resolves all symbolic links.
     let program = quoted(&program.canonicalize().ok()?)?;
     let directory = quoted(&directory.canonicalize().ok()?)?;
     let writing = match writes {
@@ -55,7 +56,7 @@ fn profile_of_program(program: &Path, directory: &Path, writes: Writes) -> Optio
     ))
 }
 
-/// A path as a text of a profile; `None` for one that is no text, or holds a control character.
+/// Quotes a path for a profile; `None` if the path is not UTF-8 or contains a control character.
 fn quoted(path: &Path) -> Option<String> {
     let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
     Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
@@ -64,7 +65,8 @@ fn quoted(path: &Path) -> Option<String> {
 fn confine(profile: String) -> Option<LayerName> {
     let profile = CString::new(profile).ok()?;
     let mut error = std::ptr::null_mut();
-    // SAFETY: the profile ends with nought and lives until the call is over; the text of an error is freed by who made it.
+    // SAFETY: the profile ends with a zero byte and lives until the call is over; the library that allocated the error
+    // text frees it.
     unsafe {
         if sandbox_init(profile.as_ptr(), 0, &raw mut error) == 0 {
             return Some(LayerName::Seatbelt);

@@ -1,5 +1,5 @@
-//! A substitute for what the system does not do by itself: a process that ends when the one that started it is gone, or when it uses more
-//! memory than it may.
+//! Watches over processes, for what the system does not enforce: a process ends when its parent has ended, or when it
+//! uses more memory than allowed.
 
 use super::process::footprint_bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,16 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The interval between two looks.
+/// The interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A watch over this process, on a thread of its own.
+/// A watch over this process, on its own thread.
 pub(super) struct Watch {
     memory_bytes_max: Arc<AtomicU64>,
 }
 
 impl Watch {
-    /// Begins it: from now on the process ends with its parent, whose end is the end of the pipe that is its standard input.
+    /// Begins the watch. From now on the process ends with its parent: the end of the parent closes the pipe at
+    /// standard input.
     pub(super) fn begin() -> std::io::Result<Self> {
         let memory_bytes_max = Arc::new(AtomicU64::new(u64::MAX));
         let bound = Arc::clone(&memory_bytes_max);
@@ -33,7 +34,7 @@ impl Watch {
         Ok(Self { memory_bytes_max })
     }
 
-    /// Bounds the memory beyond what the process has now.
+    /// Limits the memory beyond what the process uses now.
     pub(super) fn bound_memory(&self, more_bytes_max: u64) -> std::io::Result<()> {
         let has = footprint_bytes(std::process::id()).ok_or(std::io::ErrorKind::Unsupported)?;
         self.memory_bytes_max
@@ -42,7 +43,7 @@ impl Watch {
     }
 }
 
-/// Waits for a moment or the end of the pipe, and ends the process if it must not go on.
+/// Waits for one interval or the end of the pipe, and ends the process if a limit is exceeded.
 fn look(parent: Option<Pid>, memory_bytes_max: &AtomicU64) {
     let input = std::io::stdin();
     let mut pipes = [PollFd::new(&input, PollFlags::HUP)];
@@ -50,7 +51,7 @@ fn look(parent: Option<Pid>, memory_bytes_max: &AtomicU64) {
         tv_sec: 0,
         tv_nsec: i64::from(LOOK_EVERY.subsec_nanos()),
     };
-    // One that does not wait must not spin either.
+    // If the wait fails, the loop must not spin.
     let woken = poll(&mut pipes, Some(&moment)).unwrap_or(1);
     let [pipe] = &pipes;
     let is_closed = pipe.revents().intersects(PollFlags::HUP | PollFlags::NVAL);
@@ -59,7 +60,7 @@ fn look(parent: Option<Pid>, memory_bytes_max: &AtomicU64) {
     }
     let bound = memory_bytes_max.load(Ordering::Relaxed);
     if footprint_bytes(std::process::id()).is_some_and(|has| has > bound) {
-        // The words of the allocator for the same: the parent reads them.
+        // The text equals the allocator's message for the same case; the parent reads it.
         let _ = writeln!(
             std::io::stderr(),
             "memory allocation failed: the bound of {bound} bytes was reached"
@@ -67,7 +68,7 @@ fn look(parent: Option<Pid>, memory_bytes_max: &AtomicU64) {
         std::process::abort();
     }
     if woken > 0 {
-        // There is something to read, which is not for this thread.
+        // The pipe has input for another thread.
         std::thread::sleep(LOOK_EVERY);
     }
 }
@@ -76,14 +77,14 @@ fn end() {
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
-/// Ends another process when the one that waits for it is gone, or when it uses too much memory. Comes back when that
-/// process has ended: it is the parent of this one.
+/// Ends the parent of this process when the process that waits for it has ended, or when it uses too much memory.
+/// Returns when the parent has ended.
 pub(super) fn over_parent(process: Pid, waits_for_it: Option<Pid>, memory_bytes_max: u64) {
     let number = process.as_raw_nonzero().get().unsigned_abs();
     while getppid() == Some(process) {
         let is_forsaken = waits_for_it.is_none_or(|parent| parent_of(number) != Some(parent));
         if is_forsaken || footprint_bytes(number).is_some_and(|has| has > memory_bytes_max) {
-            // Its number is still its own: this process would have another parent otherwise.
+            // The id is still valid: if the process had ended, this process would have another parent.
             let _gone = kill_process(process, Signal::KILL);
             return;
         }
@@ -91,13 +92,13 @@ pub(super) fn over_parent(process: Pid, waits_for_it: Option<Pid>, memory_bytes_
     }
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 #[allow(unsafe_code, reason = "the call of the system has no safe form")]
 fn parent_of(process: u32) -> Option<Pid> {
     let mut about = std::mem::MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let bytes = libc::c_int::try_from(size_of::<libc::proc_bsdinfo>()).ok()?;
     let process = libc::c_int::try_from(process).ok()?;
-    // SAFETY: the system writes at most as many bytes as it is told there are; all numbers are valid, nought included.
+    // SAFETY: the system writes at most as many bytes as the given size; all numbers are valid, zero included.
     let about = unsafe {
         let written = libc::proc_pidinfo(
             process,

@@ -1,21 +1,21 @@
-//! The confinement of a sandbox worker: Seatbelt, bounds and a watch.
+//! The confinement of a sandbox worker: Seatbelt, limits and a watch thread.
 
 use super::watch::Watch;
 use super::{LayerName, descriptors, seatbelt};
 use crate::system::WorkerLimits;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Files a sandbox worker may have open: its three pipes, and room for none.
+/// Files a sandbox worker may have open: only its three pipes.
 const FILES_MAX: u64 = 3;
 
-/// A process that is about to be confined.
+/// A process whose confinement is not complete.
 pub(crate) struct PendingConfinement {
     watch: Watch,
 }
 
 impl PendingConfinement {
-    /// Takes the first steps of a process, while it has one thread: it closes what it may have inherited, and begins to watch for the end
-    /// of its parent.
+    /// Starts the confinement while the process has one thread: closes inherited descriptors, and begins to watch for
+    /// the end of its parent.
     pub(crate) fn begin() -> std::io::Result<Self> {
         descriptors::close_inherited();
         Ok(Self {
@@ -23,7 +23,7 @@ impl PendingConfinement {
         })
     }
 
-    /// Takes the bounds and the profile, on the thread of the task. Returns the layers that hold.
+    /// Applies the limits and the profile, on the thread of the task. Returns the active layers.
     pub(crate) fn finish(self, bounds: WorkerLimits) -> Vec<LayerName> {
         let mut present = vec![LayerName::ParentDeath];
         let bounded = limit(&bounds).and_then(|()| self.watch.bound_memory(bounds.memory_bytes_max));
@@ -36,7 +36,7 @@ impl PendingConfinement {
 }
 
 fn limit(bounds: &WorkerLimits) -> std::io::Result<()> {
-    // The first bound of time is announced by a signal of its own, the second ends the process.
+    // At the first time limit the process receives a signal; at the second the system kills it.
     let seconds = bounds.processor_seconds_max;
     for (resource, current, maximum) in [
         (Resource::Cpu, seconds, seconds.saturating_add(1)),

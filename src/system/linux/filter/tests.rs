@@ -1,5 +1,5 @@
-//! A confined process tries every kind of system call that names another process, or leads out of the sandbox
-//! in another way, on the process that started it. Nothing but the filter is there: no Landlock, no bounds.
+//! Tests of the filter alone, without Landlock or limits. A confined process tries every kind of system call that names
+//! another process, its parent, or that leads out of the sandbox in another way.
 #![allow(
     clippy::unwrap_used,
     unsafe_code,
@@ -9,18 +9,18 @@
 use super::{FilterError, install, install_for_program};
 use std::ffi::c_long;
 
-/// Names the test that has a process of its own.
+/// The environment variable that names the test to run in its own process.
 const ALONE: &str = "DRYDOCK_TEST_ALONE";
 
 /// A system call and its arguments.
 struct Call(&'static str, c_long, [c_long; 6]);
 
 impl Call {
-    /// Makes the call; the error's number, or nought.
+    /// Makes the call. Returns the error number, or 0.
     fn made(&self) -> i32 {
         let Self(_, number, [a, b, c, d, e, f]) = *self;
-        // SAFETY: pointers among the arguments are null or to something that lives, and no call that would do
-        // harm if it worked is among those that are made.
+        // SAFETY: pointers among the arguments are null or point to live memory, and no call is made that would do harm
+        // if it succeeded.
         let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
         match result {
             -1 => std::io::Error::last_os_error().raw_os_error().unwrap(),
@@ -29,15 +29,15 @@ impl Call {
     }
 }
 
-/// A call with some arguments, the others nought.
+/// Builds a call with the given arguments; the rest are 0.
 fn call<const COUNT: usize>(name: &'static str, number: c_long, given: [c_long; COUNT]) -> Call {
     let mut arguments = [0; 6];
     arguments.iter_mut().zip(given).for_each(|(to, from)| *to = from);
     Call(name, number, arguments)
 }
 
-/// Calls that name the process `other`. Without a filter none of them is refused with "not permitted" here,
-/// where both have one user; what would change something is asked to change nothing, or wrongly.
+/// Returns calls that name the process `other`. Without a filter none of them fails with "not permitted" here, since
+/// both processes have the same user. Calls that could change something change nothing, or have invalid arguments.
 fn at_another(other: c_long) -> Vec<Call> {
     const PROCESS: c_long = 0;
     let control = |name, kind: i32, value| call(name, libc::SYS_fcntl, [0, c_long::from(kind), value]);
@@ -46,7 +46,7 @@ fn at_another(other: c_long) -> Vec<Call> {
         call("kill of a group", libc::SYS_kill, [-other, 0]),
         call("tkill", libc::SYS_tkill, [other, 0]),
         call("tgkill", libc::SYS_tgkill, [other, other, 0]),
-        // The upper half is not looked at by the system.
+        // The system ignores the upper half.
         call("tgkill, wide", libc::SYS_tgkill, [other | 1 << 32, other, 0]),
         call("rt_sigqueueinfo", libc::SYS_rt_sigqueueinfo, [other, 0]),
         call(
@@ -93,7 +93,7 @@ fn at_another(other: c_long) -> Vec<Call> {
     ]
 }
 
-/// Calls that lead out of the sandbox in another way, with arguments that are wrong.
+/// Returns calls that lead out of the sandbox in other ways, with invalid arguments.
 fn ways_out() -> Vec<Call> {
     let broken = c_long::from(libc::CLONE_SIGHAND);
     let namespace = c_long::from(libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND);
@@ -144,8 +144,8 @@ fn ways_out() -> Vec<Call> {
     ]
 }
 
-/// Calls that are a program's, and of a sandbox worker lead out: they open a file that everybody may read, and would become another
-/// program if there were one of this name.
+/// Returns calls that are allowed for an external program and refused for a sandbox worker: one opens a world-readable
+/// file, one executes a program that does not exist.
 fn of_a_program() -> Vec<Call> {
     let pointer = |text: &'static std::ffi::CStr| text.as_ptr().expose_provenance() as c_long;
     let (file, nowhere) = (pointer(c"/proc/version"), pointer(c"/nowhere/program"));
@@ -156,9 +156,9 @@ fn of_a_program() -> Vec<Call> {
     ]
 }
 
-/// Returns the calls of a process on itself. With the filter of a sandbox worker only the first works.
+/// Returns the calls of a process on itself. The filter of a sandbox worker allows only the first.
 fn at_itself(itself: c_long) -> Vec<Call> {
-    // SAFETY: a question without arguments.
+    // SAFETY: the call has no arguments and only reads the thread id.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
     let fcntl = |name, kind: i32| call(name, libc::SYS_fcntl, [0, c_long::from(kind)]);
     vec![
@@ -170,7 +170,7 @@ fn at_itself(itself: c_long) -> Vec<Call> {
     ]
 }
 
-/// Runs this test again in a process of its own, unless this is that process.
+/// Runs this test again in its own process, unless this is that process.
 #[allow(clippy::disallowed_methods, reason = "the test starts itself")]
 fn alone(test: &str, inside: impl FnOnce(c_long)) {
     let test = format!("system::chosen::filter::tests::{test}");
@@ -192,13 +192,14 @@ fn alone(test: &str, inside: impl FnOnce(c_long)) {
     );
 }
 
-/// A call whose arguments nobody could judge, so that it is not known to a program, which uses the older one then.
+/// Returns a call with arguments that a filter cannot inspect. The filter reports it as unknown, so programs use the
+/// older form.
 fn clone3() -> Call {
     call("clone3", libc::SYS_clone3, [0, 0])
 }
 
-/// Makes the calls without and with the filter: what is refused before it would prove nothing afterwards, so the sharpest calls have to
-/// work then.
+/// Makes the calls without and with the filter. A call that already fails without the filter proves nothing, so the
+/// most important calls must succeed first.
 fn tried(install: fn() -> Result<(), FilterError>, parent: c_long, own_calls: usize) {
     for call in at_another(parent) {
         if ["kill", "tgkill", "prlimit64", "getpriority", "fcntl F_GETOWN"].contains(&call.0) {
@@ -241,7 +242,7 @@ fn a_program_reaches_no_other_process_by_the_filter_alone() {
         |parent| {
             tried(install_for_program, parent, usize::MAX);
             assert_eq!(clone3().made(), libc::ENOSYS);
-            // What is left to it by the filter is Landlock's to judge.
+            // The filter leaves these calls to Landlock.
             for call in of_a_program() {
                 let expected = if call.0 == "execve" { libc::ENOENT } else { 0 };
                 assert_eq!(call.made(), expected, "{}", call.0);
