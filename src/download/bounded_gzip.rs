@@ -1,16 +1,16 @@
-//! Reading of gzip within bounds, so that a few bytes that unpack to very many end as an error.
+//! A gzip reader with bounds: an archive that unpacks to too many bytes ends as an error.
 
 use flate2::read::MultiGzDecoder;
 use std::cell::Cell;
 use std::io::Read;
 use std::rc::Rc;
 
-/// Bytes below which the ratio of unpacking says nothing.
+/// Bytes below which the compression ratio is not checked.
 const RATIO_BYTES_MIN: u64 = 1 << 20;
-/// Bytes of all that stands before the content of an entry: its header, and what holds a name that is too long for one.
+/// Bytes of everything before the content of an entry: its header, and the blocks for names that do not fit into it.
 const HEADERS_BYTES_MAX: u64 = 64 << 10;
 
-/// The bytes that something unpacks to. Reading fails when they are more than allowed.
+/// A reader of unpacked bytes. Reading fails if they exceed the bounds.
 pub struct BoundedGzip<'a> {
     inner: MultiGzDecoder<&'a [u8]>,
     left: u64,
@@ -19,23 +19,23 @@ pub struct BoundedGzip<'a> {
     headers: Rc<Cell<Option<u64>>>,
 }
 
-/// The bound that is exceeded.
+/// The bound that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExceededBound {
-    /// The content has more than so many bytes.
+    /// The content has more than this many bytes.
     #[error("unpacks to more than {0} bytes")]
     Bytes(u64),
-    /// The content has more than so many times the bytes that were sent, as a bomb has.
+    /// The content has more than this many times the received bytes, as a decompression bomb does.
     #[error("unpacks to more than {0} times its size")]
     Ratio(u64),
-    /// The names of an entry, which stand before its content, have more than so many bytes.
+    /// The names of an entry, which come before its content, have more than this many bytes.
     #[error("has an entry with more than {0} bytes of names")]
     Names(u64),
 }
 
 impl<'a> BoundedGzip<'a> {
-    /// Makes a reader of at most `bytes_max`, and of `ratio_max` times what was sent; the ratio is not looked at
-    /// below a MiB.
+    /// Creates a reader of at most `bytes_max` bytes, and of at most `ratio_max` times the received bytes. The ratio is
+    /// not checked below one MiB.
     pub fn new(sent: &'a [u8], bytes_max: u64, ratio_max: u64) -> Self {
         let by_ratio = (sent.len() as u64).saturating_mul(ratio_max).max(RATIO_BYTES_MIN);
         Self {
@@ -50,8 +50,8 @@ impl<'a> BoundedGzip<'a> {
         }
     }
 
-    /// Goes through the entries of the tar archive. The bytes read for an entry before its content are bounded: the
-    /// reader of the format holds names whole, however long they say they are.
+    /// Calls a function for each entry of the tar archive. The bytes before an entry's content are bounded, because the
+    /// tar reader keeps names of any length in memory.
     pub fn each_entry<E: From<std::io::Error>>(
         &mut self,
         mut look: impl FnMut(usize, &mut tar::Entry<'_, &mut Self>) -> Result<(), E>,
@@ -65,13 +65,13 @@ impl<'a> BoundedGzip<'a> {
             headers.set(None);
             let mut entry = entry?;
             look(index, &mut entry)?;
-            // What nobody wanted is no header of the next one.
+            // The unread rest of this entry must not count as the header of the next.
             std::io::copy(&mut entry, &mut std::io::sink())?;
         }
         Ok(())
     }
 
-    /// The bound that was reached. Who reads a format out of this cannot tell why it ended.
+    /// Returns the exceeded bound. A format reader on top of this one cannot report it.
     pub fn exceeded(&self) -> Option<ExceededBound> {
         self.exceeded
     }

@@ -1,4 +1,4 @@
-//! The hosts that may be asked, over https and in no other way.
+//! The hosts that may be contacted, over https only.
 
 use reqwest::Url;
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct AllowedHosts {
     allowed: Vec<String>,
-    // Which key allows them, for whoever has to change it.
+    // The configuration key that lists the hosts, for error messages.
     key: &'static str,
-    // Hosts that a server on this machine stands in for.
+    // Hosts that a server on this machine replaces.
     overrides: BTreeMap<String, Url>,
 }
 
-/// A remote that is never asked.
+/// A remote that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("remote not allowed: {0}")]
 pub struct RemoteRefused(pub String);
 
-/// An error: only this machine can stand in for a host.
+/// The error for a replacement server that is not on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an address of this machine")]
 pub struct NotLoopback(pub String);
 
 impl AllowedHosts {
-    /// Makes the hosts of a list, with the key of the configuration that holds it, such as `[helm] hosts_allowed`.
+    /// Creates the list of allowed hosts, with the configuration key that holds it, such as `[helm] hosts_allowed`.
     pub fn new(allowed: &[String], key: &'static str) -> Self {
         Self {
             allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -33,7 +33,7 @@ impl AllowedHosts {
         }
     }
 
-    /// Allows a second host along with one that is allowed.
+    /// Allows a second host if the first one is allowed.
     #[must_use]
     pub fn allow_along_with(mut self, second: &str, along_with: &str) -> Self {
         if self.allowed.iter().any(|host| host == along_with) {
@@ -42,12 +42,12 @@ impl AllowedHosts {
         self
     }
 
-    /// True while no host may be asked.
+    /// True if no host is allowed.
     pub fn is_empty(&self) -> bool {
         self.allowed.is_empty()
     }
 
-    /// Refuses a host that nobody allowed.
+    /// Refuses a host that is not allowed.
     pub fn check(&self, host: &str) -> Result<(), RemoteRefused> {
         let host = host.to_ascii_lowercase();
         match self.allowed.contains(&host) {
@@ -56,8 +56,8 @@ impl AllowedHosts {
         }
     }
 
-    /// Refuses an address that is not on an allowed host, or that says anything beside it. `what` is what
-    /// kind of address it is, in a word. No address is quoted: it may hold a password.
+    /// Refuses an address that is not on an allowed host, or that has other parts, such as a password. `what` is the
+    /// kind of address, in one word. Errors do not quote the address, since it may contain a password.
     pub fn check_url(&self, url: &Url, what: &str) -> Result<(), RemoteRefused> {
         if url.scheme() != "https" {
             return Err(RemoteRefused(format!("{what} with scheme {}", url.scheme())));
@@ -74,7 +74,7 @@ impl AllowedHosts {
         self.check(host)
     }
 
-    /// Returns the address at which a URL is asked for: its own, or that of the server that stands in for its host.
+    /// Returns the address that is contacted for a URL: the URL itself, or the server that replaces its host.
     pub fn effective_url(&self, url: &Url) -> Url {
         let here = url.host_str().and_then(|host| self.overrides.get(host));
         let Some(here) = here else { return url.clone() };

@@ -1,5 +1,5 @@
-//! Files over https: from hosts that an operator allowed, redirects included, within bounds, and given up
-//! when nothing comes. What is fetched, and what it has to be, is for whoever asks.
+//! Downloads of files over https from hosts that an operator allowed, redirects included, within bounds of size and
+//! time. The caller chooses the file and checks its content.
 
 mod hosts;
 mod bounded_gzip;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
-/// Silence of the server after which it is given up.
+/// The time without data from the server before the download is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Time limit of a whole download.
 const DOWNLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// The network, as far as it is allowed. Downloads run on a runtime and are waited for on threads that may
-/// block.
+/// A downloader that uses allowed hosts only. Downloads run on an async runtime; callers wait for them on threads that
+/// may block.
 #[derive(Clone, Debug)]
 pub struct Downloader {
     hosts: AllowedHosts,
@@ -33,7 +33,7 @@ pub struct Downloader {
 pub struct DownloadRequest {
     /// The address of the file.
     pub url: Url,
-    /// The kind of file, in a word for whoever waits.
+    /// The kind of file, in one word for progress messages.
     pub what: &'static str,
     /// Bytes of the file, at most.
     pub bytes_max: u64,
@@ -48,23 +48,23 @@ pub enum DownloadOutcome {
     Missing,
 }
 
-/// The reason why a file could not be had.
+/// The reason why a download failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DownloadError {
-    /// The remote is not one that may be asked.
+    /// The address is not allowed.
     #[error(transparent)]
     Refused(#[from] RemoteRefused),
-    /// The remote could not be reached, or did not answer as it should.
+    /// The server could not be reached, or its answer was not valid.
     #[error("{0}")]
     Remote(String),
-    /// The download was stopped by its caller.
+    /// The caller stopped the download.
     #[error("the download was stopped")]
     Stopped,
 }
 
 impl Downloader {
-    /// The network for these hosts. The client must follow no redirects, which are looked at here one
-    /// by one, and leave what is sent as it is.
+    /// Creates a downloader for these hosts. The client must not follow redirects, since each one is checked here, and
+    /// must not decompress content.
     pub fn new(hosts: AllowedHosts, client: reqwest::Client, runtime: tokio::runtime::Handle) -> Self {
         Self {
             hosts,
@@ -73,13 +73,13 @@ impl Downloader {
         }
     }
 
-    /// The hosts that may be asked.
+    /// Returns the allowed hosts.
     pub fn hosts(&self) -> &AllowedHosts {
         &self.hosts
     }
 
-    /// Adds a server on this machine in the place of a host, at a plain http address of loopback: how downloads are
-    /// tried out without a network.
+    /// Replaces a host by a server on this machine, at a plain http address of loopback. This allows tests of downloads
+    /// without a network.
     pub fn with_host_override(mut self, host: &str, address: &str) -> Result<Self, NotLoopback> {
         self.hosts.add_override(host, address)?;
         Ok(self)
@@ -155,7 +155,8 @@ async fn body(
     Ok(content)
 }
 
-/// Waits for a server, but not for one that says nothing. Errors of the client may quote addresses.
+/// Waits for the server, up to the limit of silence. Errors of the client may contain addresses, so they are not
+/// quoted.
 async fn with_silence_limit<T>(wait: impl Future<Output = reqwest::Result<T>>) -> Result<T, DownloadError> {
     match tokio::time::timeout(SILENCE_MAX, wait).await {
         Ok(Ok(value)) => Ok(value),

@@ -1,75 +1,75 @@
-//! The observer of a download: is told how far it is, and may end it.
+//! The observer of a download: receives its progress, and may stop it.
 
 use crate::workspace::{FetchProgress, OnFetch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes between two things that are said of one download.
+/// Bytes between two progress messages of a download.
 const REPORT_INTERVAL_BYTES: usize = 4 << 20;
 
-/// The observer of a fetch. It is told how far it is, from any thread, and may stop it.
+/// The observer of a download. It receives progress from any thread, and may stop the download.
 #[derive(Clone)]
 pub struct DownloadObserver {
     progress: OnFetch,
     cancel: CancellationToken,
-    // The same for those who look at a flag from time to time.
+    // The same signal, as a flag for code that polls.
     stop: Arc<AtomicBool>,
 }
 
 impl DownloadObserver {
-    /// Makes an observer that is stopped with the token, and told by `progress`, which is called often and must
+    /// Creates an observer that the token stops and that passes progress to `progress`, which is called often and must
     /// return at once.
     pub fn new(progress: OnFetch, cancel: &CancellationToken) -> Self {
         Self {
             progress,
-            // Whoever stops a download stops nothing else.
+            // Stopping this download must not stop the other users of the token.
             cancel: cancel.child_token(),
             stop: Arc::default(),
         }
     }
 
-    /// Makes an observer that is stopped with the token, and told in words, such as `archive 12 of 40 MiB`: of long
-    /// downloads alone, and seldom enough for people to read. `report` must return at once.
-    pub fn with_messages(tell: impl Fn(String) + Send + Sync + 'static, cancel: &CancellationToken) -> Self {
-        let told = AtomicUsize::new(0);
+    /// Creates an observer that the token stops and that reports progress as text, such as `archive 12 of 40 MiB`. It
+    /// reports only long downloads, and seldom enough for people to read. `report` must return at once.
+    pub fn with_messages(report: impl Fn(String) + Send + Sync + 'static, cancel: &CancellationToken) -> Self {
+        let reported = AtomicUsize::new(0);
         let progress = move |step: FetchProgress| {
             let reached = step.done / REPORT_INTERVAL_BYTES;
-            // The next download begins anew, with less than was told of the one before.
-            if step.bytes && told.swap(reached, Ordering::Relaxed) < reached {
-                tell(words(&step));
+            // The next download starts at zero, below the last reported count.
+            if step.bytes && reported.swap(reached, Ordering::Relaxed) < reached {
+                report(words(&step));
             }
         };
         Self::new(Arc::new(progress), cancel)
     }
 
-    /// Makes an observer that is told nothing and never stops a fetch by itself.
+    /// Creates an observer that ignores progress and never stops a download on its own.
     pub fn silent() -> Self {
         Self::new(Arc::new(|_| ()), &CancellationToken::new())
     }
 
-    /// Stops it.
+    /// Stops the download.
     pub fn stop(&self) {
         self.cancel.cancel();
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if it was stopped.
+    /// Returns true if the download was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }
 
-    /// Returns when it is stopped by its token.
+    /// Returns when the token stops the download.
     pub(super) async fn stopped(&self) {
         self.cancel.cancelled().await;
     }
 
-    /// A flag that is set when it is stopped, at the latest when something was told after that.
+    /// Returns a flag that is set when the download is stopped, at the latest with the next progress report.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// Tells how far it is.
+    /// Reports progress.
     pub(crate) fn report(&self, step: FetchProgress) {
         if self.cancel.is_cancelled() {
             self.stop.store(true, Ordering::Relaxed);
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_long_download_reports_progress_now_and_then_and_a_short_one_never() {
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
-        let to = Arc::clone(&told);
+        let reported: Arc<Mutex<Vec<String>>> = Arc::default();
+        let to = Arc::clone(&reported);
         let watch = DownloadObserver::with_messages(
             move |words| to.lock().unwrap().push(words),
             &CancellationToken::new(),
@@ -122,13 +122,13 @@ mod tests {
             for done in (0..=bytes).step_by(64 << 10) {
                 watch.bytes("archive", done, of);
             }
-            std::mem::take(&mut *told.lock().unwrap())
+            std::mem::take(&mut *reported.lock().unwrap())
         };
         let mib = |count: usize| count << 20;
         assert_eq!(download(mib(3), Some(mib(3))), [""; 0]);
         let long = ["archive 4 of 10 MiB", "archive 8 of 10 MiB"];
         assert_eq!(download(mib(10), Some(mib(10))), long);
-        // What was said of one download is not taken for the next.
+        // The progress of one download does not carry over to the next.
         assert_eq!(download(mib(5), None), ["archive 4 MiB"]);
         let objects = FetchProgress {
             what: "create index file".to_owned(),
@@ -137,6 +137,6 @@ mod tests {
             bytes: false,
         };
         watch.report(objects);
-        assert_eq!(*told.lock().unwrap(), [""; 0]);
+        assert_eq!(*reported.lock().unwrap(), [""; 0]);
     }
 }
