@@ -1,31 +1,32 @@
-//! The allocator of the program: mimalloc for what is small, the system's for what is large.
+//! The allocator of the program: mimalloc for small blocks, the system's allocator for large ones.
 //!
-//! A block that one thread takes and another frees stays with mimalloc until the first thread allocates again. Large
-//! values are read on threads that may then wait for long, so what was freed of them would add up; the system's
-//! allocator maps each large block for itself, and gives it back when it is freed, by whichever thread.
+//! If one thread allocates a mimalloc block and another frees it, the block stays with mimalloc until the first thread
+//! allocates again. Threads that read large values may then wait for a long time, so such freed blocks would add up.
+//! The system's allocator maps each large block separately, and returns it to the system when any thread frees it.
 
 use libmimalloc_sys::{mi_option_get, mi_option_set, mi_option_t};
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Bytes of a block from which on it is large.
+/// Bytes from which a block is large.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// The milliseconds before mimalloc gives freed memory back, `mi_option_purge_delay` in its header.
+/// The option for the milliseconds before mimalloc returns freed memory to the system, `mi_option_purge_delay` in its
+/// header.
 const PURGE_DELAY: mi_option_t = 15;
-/// The delay that nobody asked for. The processes of the sandbox are started with another one.
+/// The delay that applies unless it is configured. The processes of the sandbox start with another delay.
 const PURGE_DELAY_DEFAULT: i64 = 10;
 
 /// The allocator of the program.
 pub(super) struct Allocator;
 
-// SAFETY: each block is freed by the allocator that it came from, which its size in the layout tells: the layout is the
-// one it was asked for with, or that of its last `realloc`. Both allocators keep the contract by themselves.
+// SAFETY: each block is freed by the allocator that it came from. The size in the layout identifies that allocator: the
+// layout is the one of the allocation or of the last `realloc`. Both allocators keep the contract on their own.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match is_large(layout.size()) {
-            // SAFETY: the caller's promise about the layout is passed on; so it is below.
+            // SAFETY: the caller's promise about the layout is passed on, here and in the methods below.
             true => unsafe { System.alloc(layout) },
             false => unsafe { MiMalloc.alloc(layout) },
         }
@@ -56,13 +57,14 @@ unsafe impl GlobalAlloc for Allocator {
 
 #[allow(unsafe_code)]
 impl Allocator {
-    /// Moves a block to the other allocator. The block stays as it is if there is no memory.
+    /// Moves a block to the other allocator. The block stays unchanged if there is no memory.
     ///
     /// # Safety
     ///
-    /// As for [`GlobalAlloc::realloc`].
+    /// The requirements are those of [`GlobalAlloc::realloc`].
     unsafe fn moved(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller promises that such a layout is valid; the blocks do not overlap, and both have what is copied.
+        // SAFETY: the caller promises that the layout is valid; the blocks do not overlap, and both are at least as
+        // large as the copied bytes.
         unsafe {
             let to = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !to.is_null() {
@@ -78,11 +80,11 @@ fn is_large(bytes: usize) -> bool {
     bytes >= LARGE_BYTES
 }
 
-/// Has both allocators give freed memory back at once. The system's takes blocks of a size that was freed before from
-/// memory that it keeps, unless it is told to map each; a thread of mimalloc keeps what it freed until it allocates again.
+/// Makes both allocators return freed memory to the system at once. Otherwise the system's allocator reuses kept memory
+/// for sizes that were freed before, and a mimalloc thread keeps freed memory until it allocates again.
 #[allow(unsafe_code)]
 pub(super) fn release_at_once() {
-    // SAFETY: it reads and sets one number of the allocator, before there is another thread.
+    // SAFETY: the call reads and sets one number of the allocator, before there is another thread.
     unsafe {
         if mi_option_get(PURGE_DELAY) == PURGE_DELAY_DEFAULT {
             mi_option_set(PURGE_DELAY, 0);
@@ -99,11 +101,11 @@ mod tests {
     use std::alloc::{GlobalAlloc as _, Layout};
 
     fn purge_delay() -> i64 {
-        // SAFETY: it only reads a number.
+        // SAFETY: the call only reads a number.
         unsafe { mi_option_get(PURGE_DELAY) }
     }
 
-    /// Of the options around it only this one begins with 10, so a header with another order is noticed.
+    /// Only this option has the default 10 among its neighbours, so the test detects a header with another order.
     #[test]
     fn freed_memory_returns_to_the_system_without_delay() {
         assert_eq!(purge_delay(), PURGE_DELAY_DEFAULT);
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(purge_delay(), 0);
     }
 
-    /// A block keeps its bytes whatever sizes it is given, and each size comes from its allocator.
+    /// A block keeps its bytes when its size changes, and each size comes from its own allocator.
     #[test]
     fn a_block_moves_between_the_allocators_with_its_size() {
         let small = Layout::from_size_align(LARGE_BYTES - 1, 16).unwrap();

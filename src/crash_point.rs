@@ -1,16 +1,15 @@
-//! Named points at which the program ends itself, for `drydock-torture`: only in a build with the feature
-//! `crash-points`, which is none for use. docs/reliability.md says where they are.
+//! Named points at which the program kills itself, for `drydock-torture`. They exist only in builds with the feature
+//! `crash-points`, which are not for production. docs/reliability.md lists the points.
 //!
-//! `DRYDOCK_CRASH=B4:after` kills the process with SIGKILL when it passes the point for the first time, and
-//! `B4:after:3` when it does for the third. `DRYDOCK_CLOCK_OFFSET` names a file with the seconds by which the
-//! clock is wrong.
+//! `DRYDOCK_CRASH=B4:after` kills the process with SIGKILL when it passes the point for the first time; `B4:after:3`
+//! kills it the third time. `DRYDOCK_CLOCK_OFFSET` names a file with the seconds by which the clock is wrong.
 
 #[cfg(not(feature = "crash-points"))]
 pub(crate) use absent::{after, before, written_first};
 #[cfg(feature = "crash-points")]
 pub(crate) use present::{after, before, offset, written_first};
 
-/// True for a variable that is read here or in [`crate::planted`], and is no key of the configuration.
+/// True for a variable that this module or [`crate::planted`] reads and that is not a key of the configuration.
 #[cfg(any(feature = "crash-points", feature = "planted-bugs"))]
 pub(crate) fn is_variable(name: &str) -> bool {
     ["DRYDOCK_CRASH", "DRYDOCK_CLOCK_OFFSET", "DRYDOCK_BUG"].contains(&name)
@@ -18,13 +17,13 @@ pub(crate) fn is_variable(name: &str) -> bool {
 
 #[cfg(not(feature = "crash-points"))]
 mod absent {
-    /// Nothing happens here.
+    /// Does nothing in this build.
     pub(crate) const fn before(_point: &str) {}
 
-    /// Nothing happens here.
+    /// Does nothing in this build.
     pub(crate) const fn after(_point: &str) {}
 
-    /// Of a line of so many bytes, all are written at once.
+    /// Returns the bytes of a line that are written first: all of them.
     pub(crate) const fn written_first(bytes: usize) -> usize {
         bytes
     }
@@ -51,12 +50,12 @@ mod present {
     });
     static PASSED: AtomicU32 = AtomicU32::new(0);
 
-    /// Ends the process if it is to end before this.
+    /// Kills the process if it is configured to end before this point.
     pub(crate) fn before(point: &str) {
         pass(point, "before");
     }
 
-    /// Ends the process if it is to end after this.
+    /// Kills the process if it is configured to end after this point.
     pub(crate) fn after(point: &str) {
         pass(point, "after");
     }
@@ -66,18 +65,18 @@ mod present {
         let is_it = wanted.point.split_once(':') == Some((point, side));
         if is_it && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == wanted.pass {
             let this = rustix::process::getpid();
-            // Nothing runs any more when it returns.
+            // SIGKILL takes effect before the call returns.
             let _ = rustix::process::kill_process(this, rustix::process::Signal::KILL);
             std::thread::sleep(std::time::Duration::from_secs(60));
         }
     }
 
-    /// Of a line of so many bytes, half are written before the rest.
+    /// Returns the bytes of a line that are written first: half of them.
     pub(crate) const fn written_first(bytes: usize) -> usize {
         bytes / 2
     }
 
-    /// By how much the clock is wrong.
+    /// Returns the offset of the clock.
     #[allow(clippy::disallowed_methods, reason = "a build that is none for use")]
     pub(crate) fn offset() -> SignedDuration {
         let seconds = variable("DRYDOCK_CLOCK_OFFSET")

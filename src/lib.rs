@@ -1,29 +1,29 @@
 //! Drydock prepares changes to configuration repositories on request, and never applies them.
 //!
-//! This list is the map: reading order is dependency order. A module uses only modules above it,
-//! and `tests/it/map.rs` checks that. Start with [`gateway`] for the way of one message.
+//! The list of modules is in reading order, which is dependency order. A module uses only modules above it, and
+//! `tests/it/map.rs` checks that. To follow one message, start with [`gateway`].
 
-// Only in builds that are broken on purpose.
+// Active only in test builds with deliberate crashes.
 mod crash_point;
 mod planted;
-// The operating system: the one place that asks which it is.
+// The operating system: the only module that depends on which one it is.
 pub mod system;
-// Nouns: no I/O, no clock, no async.
+// Data types: no I/O, no clock, no async.
 pub mod model;
 mod parallel;
 mod spool;
-// Around us.
+// Surroundings: configuration, logs, HTTP.
 pub mod config;
 pub mod redact;
 pub mod telemetry;
 pub mod health;
-// What we own on disk.
+// Data on disk that Drydock owns.
 pub mod store;
 pub mod recording;
 pub mod access;
 pub mod workspace;
 pub mod download;
-// What we know.
+// Domain knowledge.
 pub mod sandbox;
 pub mod jsonnet;
 pub mod bundler;
@@ -32,7 +32,7 @@ pub mod helm;
 pub mod review;
 pub mod compare;
 pub mod inspect;
-// The seams: each `mod.rs` is a contract.
+// Interfaces: each `mod.rs` is a contract.
 pub mod provider;
 pub mod tool;
 pub mod webhook;

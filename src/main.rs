@@ -1,4 +1,4 @@
-//! The program: hands the arguments to the command line and its exit code to the system.
+//! The program: passes the arguments to the command line and its exit code to the system.
 
 mod allocator;
 

@@ -1,22 +1,22 @@
-//! Work on many things, shared among a few threads. The answers are in the order of the things,
-//! so nobody can tell.
+//! Parallel work on many items with a few threads. The results are in the order of the items, so callers see no
+//! difference.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Threads for one piece of work.
+/// Threads for one call.
 const THREADS_MAX: usize = 8;
-/// Things for which another thread is worth its start.
+/// Items that justify the start of another thread.
 const THINGS_MIN: usize = 8;
-/// Things a thread takes at a time.
+/// Items a thread takes at a time.
 const THINGS_AT_ONCE: usize = 4;
 
-/// Returns what `work` makes of each thing, in their order. Each thread takes a few at a time until none is left,
-/// so that one with large things does not keep the others waiting.
+/// Applies `work` to each item and returns the results in order. Each thread takes a few items at a time until none are
+/// left, so that a thread with large items does not delay the others.
 pub(crate) fn map<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     map_with(things, || (), |(), thing| work(thing))
 }
 
-/// Works as [`map`] does, where each thread has something of its own for all its things: what `begin` makes.
+/// Works like [`map`], with a value for each thread that `begin` creates and that the thread uses for all its items.
 pub(crate) fn map_with<T: Send, R: Send, S>(
     things: Vec<T>,
     begin: impl Fn() -> S + Sync,

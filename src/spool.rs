@@ -1,5 +1,5 @@
-//! Large texts that wait to be read. They lie in files without a name and are mapped: what nobody looks at takes no
-//! memory that the system could not have back.
+//! Large texts that wait to be read. They lie in unnamed files and are mapped, so the system can reclaim the memory of
+//! texts that are not in use.
 
 use bytes::Bytes;
 use std::fs::File;
@@ -7,32 +7,33 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a text that goes to a file.
+/// Bytes from which a text goes to a file.
 const LARGE_BYTES: usize = 512 << 10;
 
-/// Bytes of all of them that there are at a time: more is not evaluated, so that the disk of the database stays free.
+/// Bytes of all spooled texts at a time. Beyond that nothing more is evaluated, so that the disk keeps room for the
+/// database.
 pub(crate) const BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes of all that there are.
+/// Bytes of all spooled texts that exist now.
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// A directory for such files. One that cannot be written is told once for each text, which stays in memory.
+/// A directory for spooled texts. If a text cannot be written there, a warning is logged and the text stays in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spool(Option<PathBuf>);
 
 impl Spool {
-    /// Keeps large texts in files in a directory, which is made if need be.
+    /// Creates a spool that keeps large texts in files in `directory`, which is created if needed.
     pub(crate) fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self(Some(directory.into()))
     }
 
-    /// True if a text of so many bytes finds room, in memory where it is small.
+    /// True if a text of `bytes` fits. A small text stays in memory and always fits.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let is_file = self.0.is_some() && bytes >= LARGE_BYTES;
         !is_file || BYTES.load(Ordering::Relaxed).saturating_add(bytes as u64) <= BYTES_MAX
     }
 
-    /// Returns the same bytes, in a file if they are many. May wait for the disk.
+    /// Returns the same bytes, backed by a file if they are large. May block on the disk.
     pub(crate) fn keep(&self, text: Vec<u8>) -> Bytes {
         let Some(directory) = self.0.as_ref().filter(|_| text.len() >= LARGE_BYTES) else {
             return text.into();
@@ -51,16 +52,16 @@ impl Spool {
     }
 }
 
-/// Maps a file that has no name and that nobody writes any more.
+/// Maps a file that has no name and is no longer written.
 #[allow(unsafe_code)]
 fn map(file: &File) -> std::io::Result<Bytes> {
     // SAFETY: the file never had a name that others could open it by, or has none any more, and its only descriptor is
-    // closed when this is done: nothing can change or cut it while it is mapped.
+    // closed when this is done: nothing can change or truncate it while it is mapped.
     let mapping = unsafe { memmap2::Mmap::map(file)? };
     Ok(Bytes::from_owner(CountedMapping::new(mapping)))
 }
 
-/// A mapping that counts as long as it is there.
+/// A mapping whose bytes count as spooled while it exists.
 struct CountedMapping(memmap2::Mmap);
 
 impl CountedMapping {
@@ -88,7 +89,7 @@ mod tests {
     use super::{BYTES, BYTES_MAX, LARGE_BYTES, Spool};
     use std::sync::atomic::Ordering;
 
-    /// Lines of what this process has mapped that are files of a directory.
+    /// Counts the memory mappings of this process that belong to files of a directory.
     fn mapped(directory: &std::path::Path) -> usize {
         let maps = String::from_utf8(std::fs::read("/proc/self/maps").unwrap()).unwrap();
         let name = directory.to_str().unwrap();
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(mapped(place.path()), 0);
     }
 
-    /// Other tests keep texts at the same time, and none of such a size.
+    /// Other tests spool texts at the same time, but none of this size.
     #[test]
     fn the_bytes_spooled_to_files_are_bounded() {
         let place = tempfile::tempdir().unwrap();
