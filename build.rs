@@ -1,11 +1,11 @@
-//! Says in one sentence where Drydock can be built, before dependencies say it in many.
+//! Reports unsupported systems in one sentence, before dependencies fail with many errors.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "this is how a build script and cargo speak to each other"
 )]
 
-/// The systems it is written for.
+/// The supported systems.
 const SYSTEMS: [&str; 2] = ["linux", "macos"];
 
 fn main() {

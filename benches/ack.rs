@@ -1,12 +1,12 @@
-//! The time until a webhook is acknowledged once it is durable: `cargo bench --bench ack`.
+//! Measures the time until a webhook is acknowledged, which happens after it is durable: `cargo bench --bench ack`.
 //!
-//! The real release binary runs on one core, the load on another. The load is open-loop: events are
-//! due at fixed moments, and each is timed from the moment it was due, so that a slow answer delays
-//! nobody's clock. Each event is a signed Slack mention by an admitted person that starts a new
-//! conversation: signature, admission, two delivery names, a conversation and an inbox row are written
-//! and synced before the 200. Turns cannot disturb: one turn may run at once, and its model never
-//! answers, so all others wait in the inbox. Slack's Web API answers receipts after 150 ms as the real
-//! one does, so the gateway sends as many as it may have on their way and drops the rest.
+//! The release binary runs on one core, and the load generator on another. The load is open-loop: each event is due at
+//! a fixed moment and is timed from that moment, so a slow answer does not delay the next event. Each event is a signed
+//! Slack mention by an admitted person, and each starts a new conversation. Before the 200, the gateway checks the
+//! signature and the admission, then writes and syncs two delivery names, a conversation and an inbox row. Turns cannot
+//! disturb the measurement: only one turn may run at once, and its model never answers, so all others wait in the
+//! inbox. The emulated Web API answers each receipt after 150 ms, like the real one. The gateway sends as many receipts
+//! at once as its limit allows and drops the rest.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -26,10 +26,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// Keep-alive connections of the load.
+/// The number of keep-alive connections that carry the load.
 const CONNECTIONS: usize = 64;
 const LIMITS: &str = "turns_at_once_max = 1\nwaiting_messages_max = 100";
-/// A rate is sustained if so much of it was answered in the time it was offered.
+/// The share of the offered events that must be answered during the offer for a rate to count as sustained.
 const SUSTAINED_MIN: f64 = 0.98;
 
 fn main() {
@@ -37,7 +37,7 @@ fn main() {
         .install_default()
         .unwrap();
     let pinned = support::pin(std::process::id(), 1);
-    // One thread: the load must not have more cores than what it loads.
+    // One thread: the load generator must not use more cores than the gateway.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -130,7 +130,7 @@ struct LoadResult {
     rate: u64,
     /// The times from due to answered.
     times: Times,
-    /// The times from due to sent: the delay that the load's own core, and nobody else, adds to the others.
+    /// The times from due to sent: the delay that the load generator's own core adds to the other times.
     late: Times,
     /// The times from the first due event until the last was due, and until the last was answered.
     due: Duration,
@@ -161,10 +161,10 @@ impl Load {
         self.answered.recv().await.unwrap();
     }
 
-    /// Offers `rate` events a second for so many seconds; answers once all were acknowledged.
+    /// Offers `rate` events a second for `seconds` seconds. Returns once all are acknowledged.
     async fn offer(&mut self, rate: u64, seconds: u64) -> LoadResult {
         let count = rate * seconds;
-        // Signed before the clock starts; a signature is good for five minutes.
+        // Requests are signed before the clock starts. A signature is valid for five minutes.
         let at = Timestamp::now();
         let requests: Vec<Vec<u8>> = (0..count)
             .map(|number| slack::mention(self.sent + number, at))
@@ -174,8 +174,8 @@ impl Load {
         let mut times = Vec::with_capacity(requests.len());
         let mut last = start;
         let connections = self.connections.clone();
-        // A thread that sleeps until the next is due, as timers of the runtime are a millisecond coarse. One
-        // that looked at the clock all the time would leave the kernel's own threads no core but the gateway's.
+        // A thread sleeps until the next event is due, because timers of the runtime have a resolution of one
+        // millisecond. A busy loop would leave the kernel's own threads only the gateway's core.
         let sending = tokio::task::spawn_blocking(move || {
             let mut late = Vec::with_capacity(requests.len());
             for (number, request) in requests.into_iter().enumerate() {

@@ -1,9 +1,9 @@
-//! The effects of a change on environments, and the cost of rendering: `cargo bench --bench compare`.
+//! Measures the comparison of a change across environments, and the cost of rendering: `cargo bench --bench compare`.
 //!
-//! 300 environments that share a generated library of Kubernetes kinds, through the real comparison and
-//! the real sandbox: this bench starts the program itself as its sandbox workers. Every value is compared with what
-//! other engines make of the same files before anything is timed: jrsonnet in this process, and
-//! go-jsonnet and rjsonnet of a Python (`DRYDOCK_BENCH_PYTHON`, or `python3`) where it has them.
+//! 300 environments share a generated library of Kubernetes kinds. They go through the real comparison and the real
+//! sandbox: this benchmark starts its own binary as sandbox workers. Before anything is timed, every value is checked
+//! against other engines on the same files: jrsonnet in this process, and go-jsonnet and rjsonnet from a Python
+//! installation (`DRYDOCK_BENCH_PYTHON`, or `python3`) if it has them.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -36,13 +36,13 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 const ENVIRONMENTS: usize = 300;
-/// Environments the slow peers evaluate.
+/// The number of environments that the slow peers evaluate.
 const SAMPLE: usize = 10;
 const PEER_ROUNDS: usize = 3;
 /// The environments that are edited alone: one of each style, both of the first stage.
 const STATIC: usize = 42;
 const INLINE: usize = 45;
-/// A process of a batch takes one environment after the other.
+/// The number of environments in a batch. One process evaluates them one after another.
 const BATCH: usize = 30;
 
 fn main() {
@@ -60,7 +60,7 @@ fn main() {
 
 struct CompareBench {
     runtime: Runtime,
-    /// The files on disk, for engines that read them there.
+    /// The directory with the files, for engines that read from disk.
     root: PathBuf,
     repository: Arc<Repository>,
     base: Arc<Base>,
@@ -71,7 +71,7 @@ struct CompareBench {
     _directory: tempfile::TempDir,
 }
 
-/// The time until the difference is rendered, and from there until the second engine agrees.
+/// The time until the difference is rendered, and the time from then until the second engine agrees.
 #[derive(Default)]
 struct ComparisonTimes {
     difference: Vec<Duration>,
@@ -89,7 +89,7 @@ impl ComparisonTimes {
     }
 }
 
-/// The median times of those peers that are there, for one environment.
+/// The median times of the available peers, for one environment.
 struct Medians {
     jrsonnet: Option<Duration>,
     rjsonnet: Option<Duration>,
@@ -128,7 +128,7 @@ impl CompareBench {
         .evaluated()
     }
 
-    /// Has all environments evaluated by jrsonnet, which is what all others are compared with.
+    /// Evaluates all environments with jrsonnet. All other engines are compared with these values.
     fn evaluated(mut self) -> Self {
         for program in &self.programs {
             let (text, took) = engines::jrsonnet(&self.root, program);
@@ -159,7 +159,7 @@ impl CompareBench {
         );
     }
 
-    /// The peers, one environment after the other, everything read anew.
+    /// Times the peers, one environment after another. All files are read again each time.
     fn engines(&self, rounds: usize) -> Medians {
         let times = Times::new(self.jrsonnet.clone());
         let jrsonnet = Some(times.p50());
@@ -216,7 +216,7 @@ impl CompareBench {
         row("cold: ... to its objects, in order", &Times::new(times), "");
     }
 
-    /// Environments after the first one in the same process.
+    /// Times environments after the first one in the same process.
     fn warm(&self, medians: &Medians) {
         let limits = EvalLimits {
             workers_max: 1,
@@ -282,8 +282,8 @@ impl CompareBench {
         row("env list of 300 environments, warm", &Times::new(warm), "<= 5 ms");
     }
 
-    /// An edit that touches all environments, those of one application, or one: to the rendered difference,
-    /// and from there until the second engine agrees.
+    /// Times an edit that affects all environments, those of one application, or one environment: until the difference
+    /// is rendered, and from then until the second engine agrees.
     fn changes(&self, rounds: usize) {
         let watch = WorkerMemoryWatch::start();
         let (mut first, mut all, mut app, mut one) = (
@@ -353,7 +353,7 @@ impl CompareBench {
         );
     }
 
-    /// Compares as soon as one engine has rendered, and then with the second one.
+    /// Compares as soon as one engine has rendered, and then with the second engine.
     fn time_comparison(
         &self,
         comparer: &Arc<Comparer>,
@@ -375,7 +375,7 @@ impl CompareBench {
         }
     }
 
-    /// Times the proof that an environment the change does not touch is unchanged.
+    /// Times the proof that an environment is unchanged if the change does not affect it.
     fn unchanged(&self, rounds: usize) {
         let comparer = comparer(evaluator(EvalLimits::default()));
         let sides = self.sides(&[self.edit_of_one(0).edit()]);
@@ -434,7 +434,7 @@ impl CompareBench {
         assert_eq!((counts.affected, counts.unaffected), (1, ENVIRONMENTS - 1));
     }
 
-    /// An edit of the static or of the inline environment, in turn.
+    /// Returns an edit of the static or of the inline environment, alternately.
     fn edit_of_one(&self, round: usize) -> OneEdit {
         let number = [STATIC, INLINE][round % 2];
         OneEdit {
@@ -483,7 +483,7 @@ impl CompareBench {
         }
     }
 
-    /// The processes that are kept ready are there before the clock starts, as they are for a person.
+    /// Waits until the idle workers have started, because a person finds them ready, too.
     fn wait_for_workers(&self) {
         std::thread::sleep(Duration::from_millis(150));
     }
@@ -523,7 +523,7 @@ fn parsed(evaluated: &Evaluation) -> serde_json::Value {
     serde_json::from_slice(&evaluated.json).unwrap()
 }
 
-/// Counts the objects of an environment; one that is written inline is none itself.
+/// Counts the objects of an environment. An inline environment is not counted as an object itself.
 fn objects(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::Object(fields) if value["kind"] == "Environment" => objects(&fields["data"]),
@@ -533,7 +533,7 @@ fn objects(value: &serde_json::Value) -> usize {
     }
 }
 
-/// Checks that all checks pass; whether the engines agree is not known before the second one was asked.
+/// Checks that all checks pass. Whether the engines agree is unknown before the second engine has run.
 fn assert_passes(compared: &Comparison, has_second: bool) {
     for check in &compared.checks {
         let expected = match has_second || check.name != "both engines agree" {

@@ -1,11 +1,12 @@
-//! The test that the time of a refusal does not tell how much of a forged secret was right: `cargo bench --bench constant_time`.
+//! Tests that the time of a refusal does not reveal how much of a forged secret was right: `cargo bench --bench
+//! constant_time`.
 //!
-//! Real webhooks refuse requests whose signature or secret is wrong in its first character, and others where
-//! only the last one is, in random order; a second webhook with another secret refuses the same. A t-test tells
-//! whether the first one takes longer over either kind than the second one does, in the manner of dudect (Reparaz,
-//! Balasch, Verbauwhede: "Dude, is my code constant time?", 2017), without the slower half, which is the
-//! machine. A |t| above 4.5 means that the kinds can be told apart. The control is a comparison that stops at the
-//! first difference: a test that does not see through that one sees nothing.
+//! Real webhooks refuse requests in random order. In some, the first character of the signature or secret is wrong. In
+//! the others, only the last one is wrong. A second webhook with another secret refuses the same requests. A t-test
+//! shows whether the first webhook takes longer than the second one for either kind. The method follows dudect
+//! (Reparaz, Balasch, Verbauwhede: "Dude, is my code constant time?", 2017) and drops the slower half of the samples,
+//! which is noise of the machine. A |t| above 4.5 means that the kinds can be distinguished. The control is a
+//! comparison that stops at the first difference. The test is only valid if it detects the control.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -32,15 +33,14 @@ use std::sync::Arc;
 use std::time::Instant;
 use support::{header, value};
 
-/// Refusals of each kind.
+/// The number of refusals of each kind.
 const SAMPLES: usize = 100_000;
-/// The number of rounds.
 const ROUNDS: usize = 100;
-/// Requests of a round, of both kinds in random order.
+/// The number of requests in a round, of both kinds in random order.
 const COPIES: usize = 64;
-/// Above it, the kinds can be told apart.
+/// The |t| above which the kinds can be distinguished.
 const T_MAX: f64 = 4.5;
-/// The secret that was nearly guessed, and one that has nothing to do with it.
+/// The secret that was nearly guessed, and an unrelated one.
 const SECRETS: [&str; 2] = [
     "5f0d1c9a7be24c6f8a1b3d5e7f9012345f0d1c9a7be24c6f8a1b3d5e7f901234",
     "c2e4a60899b1d3f5172b3948a6e0fd7c1b8d3f2a4c6e5d7f90817263a4b5c6d7",
@@ -83,11 +83,11 @@ fn is_same(given: &[u8], right: &[u8]) -> bool {
         .all(|(given, right)| black_box(given) == right)
 }
 
-/// |t| of how much longer the first kind takes than the second one with the secret that was nearly guessed, and not
-/// with the other: what reading a text takes, or where in memory it lies, is the same for both. One value for
-/// each round, which has copies of its own.
+/// Returns the |t| of how much longer the first kind takes than the second one with the nearly guessed secret, minus
+/// the same difference with the other secret. The time to read a text and its place in memory are the same for both
+/// secrets, so they cancel out. Returns one value per round. Each round has its own copies of the requests.
 fn told_apart<T: Clone>(kinds: &[T; 2], samples: usize, refuse: impl Fn(&T, usize)) -> f64 {
-    // xorshift64 (Marsaglia, 2003), which no branch predictor learns.
+    // xorshift64 (Marsaglia, 2003): a branch predictor cannot learn its sequence.
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let mut draw = |below: usize| {
         random ^= random << 13;
@@ -119,15 +119,15 @@ fn told_apart<T: Clone>(kinds: &[T; 2], samples: usize, refuse: impl Fn(&T, usiz
     mean.abs() / (squares.sum::<f64>() / (rounds - 1.0) / rounds).sqrt()
 }
 
-/// The mean of the faster half: the slower one is the machine's.
+/// Returns the mean of the faster half. The slower half is noise of the machine.
 fn fast_mean(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     let fast = &times[..times.len() / 2];
     fast.iter().sum::<f64>() / fast.len() as f64
 }
 
-/// A text of hex digits with a wrong first character, and with a wrong last one. A digit becomes a digit and a
-/// letter a letter: what somebody sends may take a time of its own to read, but must not tell what was right.
+/// Returns the text of hex digits with a wrong first character, and with a wrong last one. A digit becomes a digit and
+/// a letter a letter: the time to read the sent text may depend on the text, but must not reveal which part was right.
 fn forged(right: &str) -> [String; 2] {
     let wrong = |digit: char| match digit {
         '9' => '8',
@@ -142,7 +142,7 @@ fn forged(right: &str) -> [String; 2] {
     })
 }
 
-/// A webhook for each secret, and two forged requests for the first.
+/// A webhook for each secret, and two forged requests for the first secret.
 type Case = (&'static str, [Arc<dyn Webhook>; 2], [Request<Bytes>; 2]);
 
 fn slack() -> Case {

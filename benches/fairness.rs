@@ -1,11 +1,12 @@
-//! The time a person waits for a one-line change while another one has programs without end evaluated: `cargo bench --bench fairness`.
+//! Measures the wait of one person for a one-line change while another person evaluates endless programs: `cargo bench
+//! --bench fairness`.
 //!
-//! One person writes in the emulated Slack and asks for one-line changes, one after another, each in a thread of its
-//! own: two requests to a model that answers at once, an edit, and the comparison of the environment. A change is
-//! timed from the moment its event is sent until the whole result stands in the thread. First nobody else is there;
-//! then another person has as many conversations open as shown, and the model of each has fifteen endless programs
-//! evaluated by each answer, as often as a turn may. None of those conversations ends before the last change has. All
-//! of it runs in this process but the sandbox, on loopback, with the real gateway and its durable store.
+//! One person asks in the emulated Slack for one-line changes, one after another, each in a separate thread. Each takes
+//! two requests to a model that answers at once, an edit, and the comparison of the environment. A change is timed from
+//! the moment its event is sent until the whole result is in the thread. The first run has no other user. In the next
+//! runs, another person has several conversations open. The model of each evaluates fifteen endless programs per
+//! answer, as often as a turn allows. None of those conversations ends before the last change. Everything except the
+//! sandbox runs in this process, on loopback, with the real gateway and its durable store.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -32,18 +33,18 @@ use support::{Times, header, row, standstill, value};
 const PERSON: &str = "U0ALICE";
 const ABUSER: &str = "U0MALLORY";
 const CHANNEL: &str = "C0BENCH";
-/// Changes of the person, of which the first few are not counted.
+/// The number of changes. The first few are not counted.
 const CHANGES: usize = 200;
 const CHANGES_QUICK: usize = 60;
 const WARM_UP: usize = 5;
-/// Conversations of the abuser at the same time: fewer and more than there are places in the sandbox.
+/// The numbers of simultaneous conversations of the abuser: fewer and more than the sandbox has places.
 const CONVERSATIONS: [usize; 2] = [4, 24];
-/// Tool calls of each of their answers.
+/// The number of tool calls in each answer of the abuser's model.
 const CALLS: usize = 5;
-/// The longest a change may take before the bench gives up.
+/// The longest a change may take before the benchmark fails.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 const TARGET: &str = "p99 <= 2 s";
-/// The beginning of the abuser's words.
+/// The text that marks a message of the abuser.
 const ABUSE: &str = "without end";
 const DONE: &str = "It has 3 replicas.";
 const ENDLESS: &str = "local f(n) = if n == 0 then 0 else f(n - 1) + f(n - 1); f(60)\n";
@@ -73,7 +74,7 @@ async fn run() {
     standstill();
 }
 
-/// Times this many changes on a stage of their own, beside this many conversations of an abuser.
+/// Times `count` changes in a new demo environment, with `conversations` simultaneous conversations of an abuser.
 async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
     let world = Host {
         now: Timestamp::now,
@@ -129,14 +130,14 @@ async fn change(stage: &DemoEnvironment, number: usize) -> Duration {
     panic!("change {number} is not answered within {CHANGE_MAX:?}");
 }
 
-/// The moment the result of a thread was shown.
+/// Returns the moment the result of a thread was shown.
 fn result_in(state: &SlackState, thread: &str) -> Option<Instant> {
     let mut replies = state.replies(CHANNEL, thread);
     let result = replies.find(|message| message.visible().join("\n").contains(DONE))?;
     Some(result.shown_at)
 }
 
-/// Messages that are not answered yet.
+/// Counts the messages without an answer.
 fn in_work(stage: &DemoEnvironment) -> usize {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(stage.data().join("drydock.db"), flags).unwrap();
@@ -146,7 +147,7 @@ fn in_work(stage: &DemoEnvironment) -> usize {
     usize::try_from(open).unwrap()
 }
 
-/// The answers of the model: each step of a turn follows from what was asked last.
+/// Returns the next answer of the model. Each step of a turn follows from the last request.
 fn script(asked: &ModelRequest) -> ScriptedAnswer {
     let is_abuse = asked.messages.iter().any(|message| message.text.contains(ABUSE));
     let is_first = asked.last_results().is_empty();

@@ -1,10 +1,10 @@
-//! Formatting against go-jsonnet's `jsonnetfmt`: `cargo bench --bench format`.
+//! Compares the formatter with go-jsonnet's `jsonnetfmt`: `cargo bench --bench format`.
 //!
-//! 5 MB of generated Jsonnet, half of it not in the one style. Both give the same bytes for every file
-//! before anything is timed. Then both read and format all files: ours in this process, by the call that
-//! `drydock tanka fmt` makes, which uses all cores; the peer in one process of its own, whose start is a
-//! few of its milliseconds. One thread alone is measured as well. The peer is `DRYDOCK_BENCH_JSONNETFMT`
-//! or `jsonnetfmt`, and is left out where there is none.
+//! The input is 5 MB of generated Jsonnet. Half of it is not in the standard style. Both formatters must produce the
+//! same bytes for every file before anything is timed. Then both read and format all files. Ours runs in this process,
+//! through the function that `drydock tanka fmt` calls, on all cores. The peer runs in one process of its own, whose
+//! start takes a few milliseconds of its time. A single thread is measured as well. The peer is
+//! `DRYDOCK_BENCH_JSONNETFMT` or `jsonnetfmt`. Without one, only ours is timed.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -65,7 +65,7 @@ fn main() {
         times.2.push(started.elapsed());
         if let Some(peer) = &peer {
             let started = Instant::now();
-            // It formats all files, writes none, and says by its code that some would change.
+            // It formats all files and writes none. Its exit code reports that some files would change.
             let code = quiet(Command::new(peer).arg("--test").args(&files));
             times.1.push(started.elapsed());
             assert_eq!(code, Some(2));
@@ -88,7 +88,7 @@ fn main() {
     }
 }
 
-/// Returns all texts with the changes.
+/// Returns all texts with the changes applied.
 fn formatted(texts: &[String], paths: &[RepoPath], changes: Vec<FormatChange>) -> Vec<String> {
     let mut changes = changes.into_iter().peekable();
     let texts =
@@ -101,7 +101,7 @@ fn formatted(texts: &[String], paths: &[RepoPath], changes: Vec<FormatChange>) -
     texts.collect()
 }
 
-/// The files of a generated repository, several times, every other time as somebody in a hurry left it.
+/// Writes the files of a generated repository several times. Every other copy is badly formatted.
 fn write(directory: &Path) -> Vec<PathBuf> {
     std::fs::create_dir(directory.join(".git")).unwrap();
     let mut files = Vec::new();
@@ -132,7 +132,7 @@ fn peer() -> Option<PathBuf> {
     Some(peer.into())
 }
 
-/// Has the peer format a copy of the files, and compares them.
+/// Lets the peer format a copy of the files, and compares the results.
 fn assert_same(peer: &Path, directory: &Path, files: &[PathBuf], ours: &[String]) {
     let theirs = tempfile::tempdir().unwrap();
     let copies: Vec<PathBuf> = files

@@ -1,11 +1,11 @@
-//! The memory of the server while eight people have as much rendered as the bounds admit, and afterwards: `cargo bench --bench memory`.
+//! Measures the memory of the server while eight people render as much as the limits allow, and afterwards: `cargo
+//! bench --bench memory`.
 //!
-//! It starts the real release binary, with a repository of few environments, between an emulated Slack and a model on
-//! loopback. Eight people ask at once, each in a conversation of their own, three times. The model of each writes a
-//! program of a few lines that makes very many objects, has it shown and compared, and ends; then the gateway compares
-//! the change with both engines and prepares its patch. Memory is the kernel's word for the server's process alone
-//! (`VmRSS`, and `VmHWM` for the highest it ever was): what evaluates is in other processes, which have bounds of their
-//! own.
+//! It starts the release binary, with a repository of few environments, between an emulated Slack and an emulated model
+//! on loopback. Eight people ask at once, each in a conversation of their own, three times. Each model writes a short
+//! program that creates very many objects, then shows and compares it, and ends. Then the gateway compares the change
+//! with both engines and prepares its patch. The kernel reports the memory of the server process alone: `VmRSS`, and
+//! `VmHWM` for the peak. Evaluation runs in other processes, which have their own limits.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -28,33 +28,33 @@ use support::server::{BenchServer, Settings};
 use support::{header, slack, value};
 
 const PEOPLE: usize = 8;
-/// Conversations of each of them, one after another.
+/// The number of conversations of each person, one after another.
 const ROUNDS: usize = 3;
 const ROUNDS_QUICK: usize = 1;
 const CHANNEL: &str = "C0BENCH";
 const DONE: &str = "All of it is rendered.";
 const IDLE_DELAY: Duration = Duration::from_secs(5);
-/// The seconds after the last answer at which memory is looked at again.
+/// The seconds after the last answer at which memory is measured again.
 const AFTERWARDS: [u64; 2] = [5, 30];
 const ANSWER_MAX: Duration = Duration::from_secs(300);
 const LIMITS: &str = "repairs_max = 0";
 const TARGET: &str = "<= 256";
 
-/// The programs that they have rendered.
+/// The programs that are rendered.
 const PROGRAMS: [(&str, &str); 3] = [
-    // More than `sandbox.objects_max`.
+    // More objects than `sandbox.objects_max`.
     (
         "60,000 ConfigMaps",
         "{ ['c%d' % n]: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c%d' % n }, data: { a: 'b' } } for n in \
          std.range(1, 60000) }\n",
     ),
-    // As many objects as there may be, and nearly as many values: what takes the most memory for its bytes.
+    // The maximum number of objects, and nearly as many values: the most memory for its bytes.
     (
         "9,999 ConfigMaps of 17 entries",
         "local d = { ['k%d' % i]: '' for i in std.range(1, 17) };\n{ ['c%d' % n]: { apiVersion: 'v1', kind: 'ConfigMap', \
          metadata: { name: 'c%d' % n }, data: d } for n in std.range(1, 9999) }\n",
     ),
-    // As many bytes as there may be, nearly.
+    // Nearly the maximum number of bytes.
     (
         "80 ConfigMaps of 98 KB",
         "{ ['c%d' % n]: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c%d' % n }, data: { a: std.repeat('line \
@@ -113,7 +113,7 @@ async fn measure(what: &str, program: &'static str, rounds: usize) {
             .await
             .unwrap();
     }
-    // Whoever starts to work needs more than one who only waits: a turn of each is not counted.
+    // A warm-up turn of each person is not counted: a person's first turn needs more memory than waiting.
     ask_all(&slack, "warm up").await;
     tokio::time::sleep(IDLE_DELAY).await;
     let idle = served.rss_kib();
@@ -147,7 +147,7 @@ async fn print_memory(what: &str, served: &BenchServer, idle: u64, took: f64) {
     value(&format!("{what}: all conversations took"), took, "s", "");
 }
 
-/// Asks once for every person at the same time, and waits for all results.
+/// Sends one request for every person at the same time, and waits for all results.
 async fn ask_all(slack: &SlackEmulator, words: &str) {
     let asking = (0..PEOPLE).map(|person| async move {
         let text = format!("@drydock {words} of person {person}");
@@ -196,7 +196,7 @@ fn answer(asked: &ModelRequest, program: &str) -> ScriptedAnswer {
     }
 }
 
-/// The program of one conversation. No two are the same, so that nothing that was rendered for one serves another.
+/// Returns the program of one conversation. No two are the same, so a cached rendering never serves another one.
 fn own(asked: &ModelRequest, program: &str) -> String {
     let name: String = asked
         .last_user_text()

@@ -1,9 +1,9 @@
-//! The time `drydock tanka` takes in large repositories: `cargo bench --bench scale`.
+//! Measures the time `drydock tanka` takes in large repositories: `cargo bench --bench scale`.
 //!
-//! Generated repositories on disk: many Jsonnet files, many files that nothing imports, and one library of several
-//! megabytes. The release binary is timed from its start to its end, with the processes it starts. Where a `tk` is
-//! installed (`DRYDOCK_BENCH_TK` names one, or else `tk` is looked for) it renders, lists and lints the same files beside ours;
-//! what it renders must be the same bytes. `tk lint` looks at texts alone: ours also renders every environment.
+//! The repositories are generated on disk: many Jsonnet files, many files without importers, and one library of several
+//! megabytes. The release binary is timed from its start to its end, including the processes it starts. If a `tk` is
+//! installed (`DRYDOCK_BENCH_TK`, or `tk` on the path), it renders, lists and lints the same files. Both must render
+//! the same bytes. `tk lint` reads only texts. Ours also renders every environment.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use support::tanka::parts;
 use support::{Times, header, repository, row, tanka};
 
 const ENVIRONMENTS: usize = 100;
-/// Jsonnet files that are linted, those of `vendor` not counted.
+/// The numbers of Jsonnet files that are linted, without those of `vendor`.
 const LINTED: [usize; 2] = [625, 1_250];
 /// The number of files of the wide repository.
 const WIDE: usize = 15_664;
@@ -61,7 +61,7 @@ fn main() {
             target,
         );
         if let Some(peer) = peer {
-            // What it warns of makes it fail.
+            // A warning makes it fail.
             let (_, time) = repository.timed(peer, &["lint", "."]);
             row(
                 &format!("tk lint of {linted} files"),
@@ -106,7 +106,7 @@ fn main() {
     large.compare("with a library of 4.1 MB", peer, rounds, "");
 }
 
-/// The `tk` that is installed.
+/// Returns the path of the installed `tk`.
 fn tk() -> Option<PathBuf> {
     let named = std::env::var_os("DRYDOCK_BENCH_TK").map_or_else(|| PathBuf::from("tk"), PathBuf::from);
     let found = Command::new(&named)
@@ -117,7 +117,6 @@ fn tk() -> Option<PathBuf> {
     found.is_ok().then_some(named)
 }
 
-/// A repository on disk.
 struct Repository {
     directory: tempfile::TempDir,
 }
@@ -138,7 +137,7 @@ impl Repository {
         Self { directory }
     }
 
-    /// Makes a repository whose files are committed, and each Jsonnet file of which has another comment since then.
+    /// Creates a repository whose files are committed, then changes a comment in each Jsonnet file.
     fn edited(files: Vec<(String, String)>) -> Self {
         let edited = files.iter().map(|(path, content)| {
             let content = if is_own(path) {
@@ -169,7 +168,7 @@ impl Repository {
         (output, time)
     }
 
-    /// Runs a program, however it ends.
+    /// Times a program, whatever its exit code.
     fn timed(&self, program: &Path, arguments: &[&str]) -> (Output, Duration) {
         let mut command = Command::new(program);
         command
@@ -181,7 +180,7 @@ impl Repository {
         (output, started.elapsed())
     }
 
-    /// Shows and lists, by turns with the peer.
+    /// Times `show` and `list`, alternating with the peer.
     fn compare(&self, what: &str, peer: Option<&Path>, rounds: usize, target: &str) {
         let show = ["tanka", "env", "show", SHOWN];
         let list = ["tanka", "env", "list", LISTED];

@@ -1,9 +1,9 @@
-//! `file_search` against ripgrep: `cargo bench --bench search`.
+//! Compares `file_search` with ripgrep: `cargo bench --bench search`.
 //!
-//! 10,000 files, 25 MB, with three edits on top. Ripgrep searches the same files, checked out on disk
-//! and in the page cache. Both answer the same lines for every query before anything is timed; then
-//! they take turns. Ripgrep pays for its start and its walk, as it does wherever a tool calls it.
-//! Without ripgrep on the machine it prints SKIPPED and times ours alone.
+//! The input is 10,000 files of 25 MB in total, with three edits on top. Ripgrep searches the same files, checked out
+//! on disk and in the page cache. Both must find the same lines for every query before anything is timed. Then they
+//! alternate. The time of ripgrep includes its process start and its directory walk, as it does in any tool that calls
+//! it. Without ripgrep, the benchmark prints SKIPPED and times only ours.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -31,10 +31,10 @@ use tokio_util::sync::CancellationToken;
 
 const FILES: usize = 10_000;
 const ROUNDS: usize = 7;
-/// Matches of one page of the tool.
+/// The number of matches on one page of the tool.
 const PAGE: usize = 200;
 
-/// Globs and texts: found nowhere, once, in some files, in many, on every line.
+/// The globs and texts. The texts match nowhere, once, in some files, in many, and on every line.
 const QUERIES: [(&str, &str); 24] = [
     ("**", "needle-7777 "),
     ("**", "needle-1 "),
@@ -152,7 +152,7 @@ fn main() {
     }
 }
 
-/// The tool as the agent has it.
+/// The tool as the agent uses it.
 struct SearchTool {
     workspace: Workspace,
     toolbox: Toolbox,
@@ -190,7 +190,7 @@ fn ratio(theirs: &[Duration], ours: &[Duration]) -> f64 {
     median(theirs) / median(ours)
 }
 
-/// Three files changed, one added, one deleted.
+/// Changes three files, adds one, and deletes one.
 fn edit(tree: &Overlay) {
     for number in [0, 4_000, 9_999] {
         let path = RepoPath::parse(&repository::name(number)).unwrap();
@@ -231,7 +231,7 @@ fn ripgrep(files: &Path, glob: &str, text: &str) -> Command {
         "--color=never",
     ]);
     if glob != "**" {
-        // A glob without a slash at its start would match at any depth.
+        // Without a leading slash, the glob would match at any depth.
         command.arg("--glob").arg(format!("/{glob}"));
     }
     command.arg("-e").arg(text).arg(".").current_dir(files);

@@ -1,8 +1,8 @@
-//! The time the gateway takes to start, and its memory: `cargo bench --bench start`.
+//! Measures the start time and the memory of the gateway: `cargo bench --bench start`.
 //!
-//! It starts the real release binary with a repository of 300 environments and a Slack channel on
-//! loopback, and times from before the process is made to the first 200. Memory is read from the
-//! kernel: idle, 5 s after it was ready, and again after 2,000 conversations of one turn each.
+//! It starts the release binary with a repository of 300 environments and a Slack channel on loopback. The time runs
+//! from before the process is created to the first 200. The kernel reports the memory: idle, 5 s after the gateway was
+//! ready, and again after 2,000 conversations of one turn each.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use support::{Times, header, repository, row, slack, value};
 const ENVIRONMENTS: usize = 300;
 const STARTS: usize = 21;
 const CONVERSATIONS: usize = 2_000;
-/// People who talk at once.
+/// The number of people who talk at once.
 const AT_ONCE: usize = 16;
 const IDLE_DELAY: Duration = Duration::from_secs(5);
 
@@ -56,7 +56,7 @@ async fn run() {
     header("start");
     println!("made the repository in {:.1} s", built.elapsed().as_secs_f64());
 
-    // The first start packs the base and is told apart.
+    // The first start also packs the base, so it is reported separately.
     let (healthy, ready) = start(&settings).await;
     row("first start: exec to /healthz", &Times::new(vec![healthy]), "");
     row(
@@ -147,7 +147,7 @@ async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {
     );
 }
 
-/// Holds this many conversations of one turn each, some at a time.
+/// Runs `count` conversations of one turn each, a limited number at a time.
 async fn talk(slack: &Arc<SlackEmulator>, count: usize) {
     let seen = slack.with_state(|state| state.messages.len());
     let talkers = (0..AT_ONCE).map(|talker| {

@@ -1,10 +1,9 @@
-//! The time the gateway adds to one turn of a model that answers at once: `cargo bench --bench turn`.
+//! Measures the time that the gateway adds to one turn of a model that answers at once: `cargo bench --bench turn`.
 //!
-//! A person writes in the emulated Slack; (a) runs from the moment the event is sent until the model's
-//! emulator has read the request, (b) from the moment it writes the last byte of its answer until the whole
-//! result stands in the thread, which is two Slack calls later. All four moments are read from the clock
-//! where they happen, in the emulators. All of it runs in this process, on loopback, with the real gateway
-//! and its durable store, and what the emulators do is part of it.
+//! A person writes in the emulated Slack. (a) runs from the moment the event is sent until the emulated model has read
+//! the request. (b) runs from the moment it writes the last byte of its answer until the whole result is in the thread,
+//! which is two Slack calls later. The emulators record all four moments. Everything runs in this process, on loopback,
+//! with the real gateway and its durable store. The times include the work of the emulators.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -29,17 +28,17 @@ use support::{Times, fsync_floor, header, row, standstill, value};
 const TURNS: usize = 1_000;
 const PERSON: &str = "U0ALICE";
 const CHANNEL: &str = "C0BENCH";
-/// The word that makes the model take its time.
+/// The word that makes the model answer slowly.
 const SLOWLY: &str = "slowly";
 const ANSWER: &str = "There are three environments.";
 const TARGET: &str = "p50 <= 2 ms, p99 <= 10 ms";
 
-/// The time the model takes where it has a card beside it.
+/// The time of the model in turns with a card.
 const THOUGHT: Duration = Duration::from_millis(500);
-/// Turns with such a model: they take their time.
+/// The number of turns with the slow model.
 const SLOW_TURNS: usize = 40;
 
-/// The time each request reached the model, and the time it had answered.
+/// The time each request reached the model, and the time its answer was complete.
 type Moments = Arc<Mutex<Vec<(Instant, Arc<OnceLock<Instant>>)>>>;
 
 fn main() {
@@ -68,7 +67,8 @@ async fn run() {
     let world = Host {
         now: Timestamp::now,
         random,
-        // The newest commit is rendered ahead, in processes of the real program: this one would begin anew.
+        // The newest commit is prerendered in processes of the real program. This process would start the benchmark
+        // again.
         program: worker_program,
         host_overrides: &[],
     };
@@ -122,7 +122,7 @@ enum ConversationMode {
     Thread(String),
 }
 
-/// The times of one turn before the model and after it, and its thread.
+/// The times of one turn before and after the model, and its thread.
 struct TurnTimes {
     before: Duration,
     after: Duration,
@@ -161,7 +161,7 @@ impl TurnBench {
             &Times::new(after),
             "",
         );
-        // The target is for a model that answers at once.
+        // The target applies to a model that answers at once.
         let target = if how == SLOWLY { "" } else { TARGET };
         row(
             &format!("{what}: added per turn (a + b)"),
@@ -226,7 +226,7 @@ impl TurnBench {
         }
     }
 
-    /// Waits until nothing is left to deliver, so that turns do not overlap.
+    /// Waits until all messages are delivered, so that turns do not overlap.
     async fn rest(&self) {
         let store = &self.environment.app.as_ref().unwrap().admin.store;
         let started = Instant::now();

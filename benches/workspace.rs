@@ -1,8 +1,8 @@
-//! The cost of a private workspace, whatever the number of files: `cargo bench --bench workspace`.
+//! Measures the cost of a private workspace by the number of files: `cargo bench --bench workspace`.
 //!
-//! Repositories of 1,000, 10,000 and 100,000 files are made without git. Where git is installed,
-//! `git worktree add` on the same commit, packed, is timed in the same run, its process start included
-//! as it is wherever a tool calls it. A workspace is compared with the commit before it is timed.
+//! Repositories of 1,000, 10,000 and 100,000 files are created without git. If git is installed, `git worktree add` on
+//! the same commit, packed, is timed in the same run. Its time includes the process start, as in any tool that calls
+//! it. A workspace is compared with the commit before it is timed.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use support::{Times, header, repository, row, value};
 
 const RUNS: usize = 101;
-/// The runs of git, each of which takes up to seconds.
+/// The number of runs of git. Each takes up to several seconds.
 const PEER_RUNS: usize = 5;
 
 fn main() {

@@ -1,5 +1,5 @@
-//! Engines of others that evaluate the same files: jrsonnet in this process, and go-jsonnet and jrsonnet
-//! as a Python has them, where there is one that does.
+//! Other engines that evaluate the same files: jrsonnet in this process, and go-jsonnet and rjsonnet from a Python
+//! installation that has them.
 
 use jrsonnet_evaluator::manifest::JsonFormat;
 use jrsonnet_evaluator::trace::PathResolver;
@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("peers.py");
 
-/// A file to be evaluated: its path below the root, and the environment it is given, as code.
+/// A file to be evaluated: its path below the root, and its environment, as code.
 pub(crate) type EngineInput = (String, String);
 
-/// The value an engine made of one file, and the times it took.
+/// The value of one file in an engine, and the times it took.
 pub(crate) struct EngineResult {
     pub(crate) value: serde_json::Value,
     pub(crate) times: Vec<Duration>,
 }
 
-/// jrsonnet in this process: a new state, all files read and parsed, the value as one text. What it
-/// takes to free all that is not counted.
+/// Evaluates with jrsonnet in this process: a new state, all files read and parsed, the value as one text. The time to
+/// free the memory is not counted.
 pub(crate) fn jrsonnet(root: &Path, program: &EngineInput) -> (String, Duration) {
     let (path, environment) = program;
     let base = path.rsplit_once('/').unwrap().0;
@@ -45,13 +45,13 @@ pub(crate) fn jrsonnet(root: &Path, program: &EngineInput) -> (String, Duration)
     drop(value);
     drop(entered);
     drop(state);
-    // Otherwise all of it would stay in memory until the end.
+    // Otherwise the garbage would stay in memory until the end.
     jrsonnet_gcmodule::collect_thread_cycles();
     (text, took)
 }
 
-/// Times the same files in another engine of a Python, `rounds` times each; `None` where there is no such
-/// engine. Its start is not counted.
+/// Times the same files in an engine of a Python installation, `rounds` times each. Returns `None` if that engine is
+/// not installed. The start of the process is not counted.
 pub(crate) fn python(
     engine: &str,
     root: &Path,

@@ -1,4 +1,5 @@
-//! Shared support of all benches: percentiles, tables, the machine, the disk's floor, and repositories made without git.
+//! Shared support of all benchmarks: percentiles, tables, machine information, the sync time of the disk, and
+//! repositories created without git.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 pub(crate) mod engines;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Sorted measurements of one thing.
+/// The sorted measurements of one thing.
 pub(crate) struct Times {
     sorted: Vec<Duration>,
 }
@@ -30,7 +31,7 @@ impl Times {
         Self { sorted: times }
     }
 
-    /// The value below which `per_mille` of 1,000 lie.
+    /// Returns the value below which `per_mille` of 1,000 measurements lie.
     pub(crate) fn at(&self, per_mille: usize) -> Duration {
         let last = self.sorted.len().saturating_sub(1);
         self.sorted
@@ -57,7 +58,8 @@ pub(crate) fn header(bench: &str) {
     println!("{:<58} {:>7} {:>10} {:>10}  target", "", "n", "p50 ms", "p99 ms");
 }
 
-/// The release binary, or another build of it, such as the static one, that `DRYDOCK_BENCH_PROGRAM` names.
+/// Returns the path of the release binary, or of another build that `DRYDOCK_BENCH_PROGRAM` names, such as the static
+/// one.
 pub(crate) fn program() -> PathBuf {
     let named = std::env::var_os("DRYDOCK_BENCH_PROGRAM").map(PathBuf::from);
     named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_drydock")))
@@ -79,7 +81,7 @@ pub(crate) fn value(what: &str, value: f64, unit: &str, target: &str) {
     json(what, &[(unit, value)]);
 }
 
-/// Programs read these lines: `cargo bench 2>/dev/null | grep '^{'` after `DRYDOCK_BENCH_JSON=1`.
+/// Prints a line for programs: `cargo bench 2>/dev/null | grep '^{'` after `DRYDOCK_BENCH_JSON=1`.
 fn json(what: &str, values: &[(&str, f64)]) {
     if std::env::var_os("DRYDOCK_BENCH_JSON").is_none() {
         return;
@@ -95,14 +97,14 @@ pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Times one durable append of 4 KiB on the disk below `directory`, a thousand times.
+/// Times a durable append of 4 KiB on the disk of `directory`, a thousand times.
 pub(crate) fn fsync_floor(directory: &Path) -> Times {
     let mut file = std::fs::File::create(directory.join("fsync-floor")).unwrap();
     Times::new((0..1_000).map(|_| durable_append(&mut file)).collect())
 }
 
-/// A thread that times durable appends of 4 KiB, a hundred a second, until it is stopped: what the disk gives while
-/// something else runs.
+/// A thread that times durable appends of 4 KiB, a hundred a second, until it is stopped. It shows the performance of
+/// the disk under the load of the benchmark.
 pub(crate) struct FsyncWatch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Duration>>,
@@ -137,8 +139,8 @@ fn durable_append(file: &mut std::fs::File) -> Duration {
     started.elapsed()
 }
 
-/// Counts the times a core that does nothing else stands still for more than a millisecond, and the longest of them, within a second: no
-/// program on this machine can do anything about them. Looks for a second.
+/// Counts, for one second, how often an otherwise idle core stalls for more than a millisecond, and the longest stall.
+/// No program on this machine can avoid these stalls.
 pub(crate) fn standstill() {
     let (mut gaps, mut longest) = (0_u32, Duration::ZERO);
     let started = Instant::now();
@@ -175,7 +177,7 @@ pub(crate) fn machine() -> String {
     )
 }
 
-/// A field of a file of `/proc` that is given in KiB.
+/// Reads a field in KiB from a file of `/proc`.
 pub(crate) fn kib(file: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()
@@ -184,7 +186,7 @@ pub(crate) fn kib(file: &str, field: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// CPU time of a process, from its `stat` file.
+/// Returns the CPU time of a process from its `stat` file.
 pub(crate) fn cpu(file: &str) -> Duration {
     let stat = std::fs::read_to_string(file).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -197,7 +199,7 @@ pub(crate) fn cpu(file: &str) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Keeps a process on one core, where the system has `taskset`.
+/// Pins a process to one core, if the system has `taskset`.
 pub(crate) fn pin(process: u32, core: usize) -> bool {
     std::process::Command::new("taskset")
         .args(["-a", "-c", "-p", &core.to_string(), &process.to_string()])

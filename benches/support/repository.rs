@@ -4,10 +4,10 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use std::path::Path;
 
-/// The bytes of one file on average: 10,000 files are 25 MB.
+/// The average size of a file in bytes: 10,000 files are 25 MB.
 const FILE_BYTES: usize = 2_500;
 
-/// The path of file `number`.
+/// Returns the path of file `number`.
 pub(crate) fn name(number: usize) -> String {
     format!(
         "environments/team-{}/app-{}/file-{number}.jsonnet",
@@ -16,7 +16,7 @@ pub(crate) fn name(number: usize) -> String {
     )
 }
 
-/// The text of file `number`.
+/// Returns the text of file `number`.
 pub(crate) fn content(number: usize) -> String {
     let mut text = format!("// needle-{number} here\n");
     let mut line = 0;
@@ -29,12 +29,12 @@ pub(crate) fn content(number: usize) -> String {
     text
 }
 
-/// A repository with one commit of `count` files; answers the commit.
+/// Creates a repository with one commit of `count` files. Returns the id of the commit.
 pub(crate) fn of_files(git: &Path, count: usize) -> String {
     of(git, (0..count).map(|number| (name(number), content(number))))
 }
 
-/// A repository of `count` Tanka environments that share one library.
+/// Creates a repository of `count` Tanka environments that share one library.
 pub(crate) fn of_environments(git: &Path, count: usize) -> String {
     let library = "lib/app.libsonnet".to_owned();
     let shared = (
@@ -60,7 +60,7 @@ pub(crate) fn of_environments(git: &Path, count: usize) -> String {
     of(git, std::iter::once(shared).chain(environments))
 }
 
-/// A repository with one commit of these files.
+/// Creates a repository with one commit of these files.
 pub(crate) fn of(git: &Path, files: impl Iterator<Item = (String, String)>) -> String {
     let objects: gix::Repository = gix::ThreadSafeRepository::init_opts(
         git,

@@ -1,4 +1,4 @@
-//! The real release binary, `drydock serve`, as a child process.
+//! The release binary, `drydock serve`, as a child process.
 
 use super::slack;
 use std::net::{SocketAddr, TcpListener};
@@ -12,16 +12,16 @@ const READY_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Settings {
     pub(crate) directory: PathBuf,
     pub(crate) address: SocketAddr,
-    /// The emulated Slack.
+    /// The address of the emulated Slack.
     pub(crate) slack: SocketAddr,
-    /// The emulated model.
+    /// The address of the emulated model.
     pub(crate) model: String,
-    /// Lines of `[limits]`.
+    /// The lines of `[limits]`.
     pub(crate) limits: &'static str,
 }
 
 impl Settings {
-    /// A free port and a configuration in `directory`, with the repository `infra.git` in it.
+    /// Writes a configuration with a free port into `directory`, which holds the repository `infra.git`.
     pub(crate) fn write(directory: &Path, slack: SocketAddr, model: &str, limits: &'static str) -> Self {
         let settings = Self {
             directory: directory.to_owned(),
@@ -96,7 +96,7 @@ paced = false
         }
     }
 
-    /// An invite token, made as an operator makes it.
+    /// Creates an invite token with the operator's command.
     pub(crate) fn invite(&self, name: &str) -> String {
         let mut command = self.command();
         command.args(["--json", "invite", name, "--role", "editor"]);
@@ -107,7 +107,7 @@ paced = false
     }
 }
 
-/// A running server; it ends when it is dropped.
+/// A running server. It is stopped on drop.
 pub(crate) struct BenchServer {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -135,7 +135,7 @@ impl BenchServer {
         }
     }
 
-    /// CPU time it has used: what a busy machine cannot distort.
+    /// Returns the CPU time used so far. Other load on the machine does not distort it.
     pub(crate) fn cpu(&self) -> Duration {
         super::cpu(&format!("/proc/{}/stat", self.process()))
     }
@@ -144,7 +144,7 @@ impl BenchServer {
         super::kib(&format!("/proc/{}/status", self.process()), "VmRSS")
     }
 
-    /// The most that was ever resident.
+    /// Returns the peak of the resident memory.
     pub(crate) fn highest_kib(&self) -> u64 {
         super::kib(&format!("/proc/{}/status", self.process()), "VmHWM")
     }
@@ -169,7 +169,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// The status of a GET, if anybody answers.
+/// Returns the status of a GET, or `None` without an answer.
 fn get(address: SocketAddr, path: &str) -> Option<u16> {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(address).ok()?;

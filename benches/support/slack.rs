@@ -1,5 +1,5 @@
-//! The two sides of Slack that a load needs: events, signed; and a Web API that takes as long to
-//! answer as the real one does, and costs next to nothing.
+//! The parts of Slack that the load needs: signed events, and a Web API that is as slow as the real one and uses almost
+//! no CPU.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -13,10 +13,10 @@ pub(crate) const SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
 pub(crate) const TEAM: &str = "T0ACME";
 pub(crate) const BOT: &str = "U0DRYDOCK";
 pub(crate) const PERSON: &str = "U0ALICE";
-/// The time a call of the Web API takes, but for `auth.test`.
+/// The duration of a call of the Web API, except `auth.test`.
 const CALL_TIME: Duration = Duration::from_millis(150);
 
-/// Serves a Web API on which every call works, until it is dropped.
+/// Serves a Web API on which every call succeeds, until the runtime ends.
 pub(crate) async fn slow_web_api() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ async fn answer_calls(mut stream: TcpStream) {
     }
 }
 
-/// The first line of a request whose whole body was read.
+/// Reads a request with its whole body, and returns its first line.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::with_capacity(4_096);
     loop {
@@ -72,7 +72,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// A whole HTTP request with a message of an admitted person that starts a conversation of its own.
+/// Returns an HTTP request with a message of an admitted person that starts a new conversation.
 pub(crate) fn mention(number: u64, at: jiff::Timestamp) -> Vec<u8> {
     let ts = format!("1795300000.{number:06}");
     let text = format!(
@@ -88,7 +88,7 @@ pub(crate) fn mention(number: u64, at: jiff::Timestamp) -> Vec<u8> {
     )
 }
 
-/// A whole HTTP request with a direct message.
+/// Returns an HTTP request with a direct message.
 pub(crate) fn direct(number: u64, at: jiff::Timestamp, text: &str) -> Vec<u8> {
     let ts = format!("1795300000.{number:06}");
     event(

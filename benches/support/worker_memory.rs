@@ -1,4 +1,4 @@
-//! The peak memory of the sandbox workers, watched from outside.
+//! The peak memory of the sandbox workers, measured from outside.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Watches the children of this process until it is asked.
+/// A watch over the child processes of this process.
 pub(crate) struct WorkerMemoryWatch {
     stop: Arc<AtomicBool>,
     largest_kib: Arc<AtomicU64>,
@@ -22,7 +22,8 @@ impl WorkerMemoryWatch {
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 for child in children().into_iter().filter(|child| is_worker(*child)) {
-                    // The high-water mark only grows, so looking now and then misses the end at most.
+                    // The high-water mark only grows, so sampling misses at most the growth just before the end of the
+                    // process.
                     let kib = super::kib(&format!("/proc/{child}/status"), "VmHWM");
                     largest.fetch_max(kib, Ordering::Relaxed);
                 }
@@ -36,7 +37,7 @@ impl WorkerMemoryWatch {
         }
     }
 
-    /// The largest any of them was, in MiB.
+    /// Stops the watch. Returns the largest peak of all workers, in MiB.
     pub(crate) fn largest_mib(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap();
@@ -44,7 +45,7 @@ impl WorkerMemoryWatch {
     }
 }
 
-/// A process that has begun to run the program. Before that it still counts with the memory of this one.
+/// Returns true if a process runs the worker program. Before `exec`, its memory is still that of this process.
 fn is_worker(child: u32) -> bool {
     let program = std::fs::read_link(format!("/proc/{child}/exe"));
     program.is_ok_and(|program| program == std::path::Path::new(env!("CARGO_BIN_EXE_drydock")))

@@ -1,5 +1,5 @@
-//! The documentation of each function of the generated library: as long and as repetitive as generated documentation is, and the same for a
-//! field wherever its kind comes up again.
+//! The documentation of each function of the generated library. It is as long and repetitive as real generated
+//! documentation, and a field has the same text wherever its kind occurs.
 
 use super::kinds::{FieldShape, KindField};
 
@@ -20,7 +20,7 @@ const MORE: &[&str] = &[
 /// The number of sentences that follow, by the name of the field: most have one or two, some have many.
 const COUNTS: &[usize] = &[0, 1, 2, 2, 3, 5, 6];
 
-/// The text about a field.
+/// Returns the text about a field.
 pub(super) fn help(field: &KindField, above: &[&str]) -> String {
     let name = field.name;
     let owner = above.last().copied().unwrap_or("object");
@@ -41,7 +41,7 @@ pub(super) fn help(field: &KindField, above: &[&str]) -> String {
     text
 }
 
-/// A number that is the same for the same words in every run.
+/// Returns a number that is the same for the same words in every run.
 fn seed(words: [&str; 2]) -> usize {
     let bytes = words.into_iter().flat_map(str::bytes);
     bytes.fold(7, |seed, byte| (seed * 31 + usize::from(byte)) % 1_000_003)

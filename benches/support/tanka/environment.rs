@@ -1,5 +1,4 @@
-//! Applications, and the environments that use them: static ones with a `spec.json`, and others that are
-//! written inline.
+//! Applications, and the environments that use them: static ones with a `spec.json`, and inline ones.
 
 use super::{APPS, app_file, directory};
 use std::fmt::Write as _;
@@ -7,7 +6,7 @@ use std::fmt::Write as _;
 const COMPONENTS: [&str; 6] = ["web", "api", "worker", "cache", "gateway", "admin"];
 const STAGES: [&str; 3] = ["dev", "staging", "prod"];
 
-/// The style an environment is written in.
+/// The style of an environment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnvironmentStyle {
     /// The settings are in a `spec.json` beside the environment.
@@ -24,7 +23,7 @@ pub(crate) fn style(number: usize) -> EnvironmentStyle {
     }
 }
 
-/// Returns the number of components of an environment; each is a deployment with all that belongs to it.
+/// Returns the number of components of an environment. Each is a deployment with the objects that belong to it.
 pub(crate) fn components(number: usize) -> usize {
     components_of(number % APPS)
 }
@@ -33,7 +32,7 @@ fn components_of(app: usize) -> usize {
     3 + app % 4
 }
 
-/// The files of an environment with their paths.
+/// Returns the files of an environment with their paths.
 pub(super) fn files(number: usize) -> Vec<(String, String)> {
     let directory = directory(number);
     let main = format!("{directory}/main.jsonnet");
@@ -46,7 +45,7 @@ pub(super) fn files(number: usize) -> Vec<(String, String)> {
     }
 }
 
-/// Returns the code that the program of an environment is given as `tanka.dev/environment`.
+/// Returns the code of `tanka.dev/environment` for an environment.
 pub(crate) fn given(number: usize) -> String {
     match style(number) {
         EnvironmentStyle::Static => settings(number),
@@ -54,7 +53,7 @@ pub(crate) fn given(number: usize) -> String {
     }
 }
 
-/// The library of an application.
+/// Returns the library of an application.
 pub(super) fn application(app: usize) -> String {
     let mut out = format!(
         "// Application {app}: its components, and what is special about each.\n\
@@ -81,7 +80,7 @@ fn imports(number: usize) -> String {
     format!("local app = import '{app}';\nlocal k = import 'k.libsonnet';\n\n")
 }
 
-/// The objects of an environment. What is inside of something else is indented further.
+/// Returns the objects of an environment. Nested objects are indented further.
 fn data(number: usize, indent: &str) -> String {
     let (cluster, stage, team) = (number % 7, STAGES[number % 3], number % 25);
     let (replicas, minor, rollout) = (1 + number % 6, number % 10, number % 100);

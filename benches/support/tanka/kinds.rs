@@ -1,4 +1,4 @@
-//! The kinds of the generated library, read from `kinds.txt`, which says how they are written there.
+//! The kinds of the generated library, read from `kinds.txt`. That file describes its own format.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,11 @@ pub(super) struct LibraryKind {
     pub(super) group: &'static str,
     pub(super) version: &'static str,
     pub(super) file: &'static str,
-    /// `None` for one that is only ever a part of others.
+    /// The name, or `None` for a kind that is only part of others.
     pub(super) name: Option<&'static str>,
     pub(super) fields: Vec<KindField>,
 }
 
-/// A field of a kind.
 #[derive(Clone)]
 pub(super) struct KindField {
     pub(super) name: &'static str,
@@ -55,7 +54,7 @@ pub(super) fn all() -> Vec<LibraryKind> {
     kinds
 }
 
-/// Fields up to the end, or to the parenthesis that closes them.
+/// Parses fields up to the end, or to the closing parenthesis.
 fn fields(
     words: &mut std::str::Split<'static, char>,
     parts: &HashMap<&'static str, Vec<KindField>>,

@@ -1,11 +1,11 @@
-//! The generated library in `vendor`, in the files and the form its generator writes: a function for
-//! every field, with what it does documented beside it.
+//! The generated library in `vendor`, in the files and the format of its real generator: a documented function for
+//! every field.
 
 use super::documentation::help;
 use super::kinds::{self, FieldShape, KindField, LibraryKind};
 use std::fmt::Write as _;
 
-/// The files of the library with their paths.
+/// Returns the files of the library with their paths.
 pub(super) fn files() -> Vec<(String, String)> {
     let kinds = kinds::all();
     let mut groups: Vec<(&str, &str)> = kinds.iter().map(|kind| (kind.group, kind.version)).collect();
@@ -111,7 +111,7 @@ fn write_fields(out: &mut String, fields: &[KindField], above: &mut Vec<&'static
     }
 }
 
-/// The function that sets a field, or adds to it, with its documentation.
+/// Returns the function that sets a field, or adds to it, with its documentation.
 fn function(
     out: &mut String,
     field: &KindField,

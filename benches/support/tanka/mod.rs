@@ -1,6 +1,6 @@
-//! A repository as a platform team has it: a generated library of Kubernetes kinds in `vendor`, a layer
-//! of its own on it in `lib`, and 300 environments that mix both, half of them static, half of them
-//! written inline. It is the same in every run.
+//! A repository like that of a platform team: a generated library of Kubernetes kinds in `vendor`, a hand-written layer
+//! on top in `lib`, and 300 environments that use both. Half of them are static, half inline. The repository is the
+//! same in every run.
 
 mod documentation;
 pub(crate) mod environment;
@@ -8,7 +8,7 @@ mod kinds;
 mod library;
 pub(crate) mod parts;
 
-/// Applications; each is a library file that environments share.
+/// The number of applications. Each is a library file that environments share.
 pub(crate) const APPS: usize = 20;
 /// The file every environment imports.
 pub(crate) const SHARED: &str = "lib/util.libsonnet";
@@ -41,12 +41,12 @@ pub(crate) fn files(environments: usize) -> Vec<(String, String)> {
     files
 }
 
-/// The directory of an environment.
+/// Returns the directory of an environment.
 pub(crate) fn directory(number: usize) -> String {
     format!("environments/team-{}/env-{number}", number % 25)
 }
 
-/// The library of an application; every environment uses the one of its number, modulo [`APPS`].
+/// Returns the library of an application. Every environment uses the one of its number, modulo [`APPS`].
 pub(crate) fn app_file(app: usize) -> String {
     format!("lib/apps/app-{app}.libsonnet")
 }

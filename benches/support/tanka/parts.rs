@@ -1,10 +1,10 @@
-//! The parts that make a repository large: libraries that the applications are made of, and files that lie around.
+//! The parts that make a repository large: libraries of the applications, and files without importers.
 
 use super::{APPS, app_file};
 use std::fmt::Write as _;
 
-/// Returns the files with `count` more libraries in `lib/parts`: each application has its share of them, and each part
-/// imports the one before it and a layer that all share.
+/// Returns the files with `count` more libraries in `lib/parts`. Each application imports its share of them. Each
+/// library imports the one before it and a layer that all share.
 pub(crate) fn with_parts(files: Vec<(String, String)>, count: usize) -> Vec<(String, String)> {
     let mut files = files;
     for (path, content) in &mut files {
@@ -51,7 +51,7 @@ fn part(number: usize) -> String {
     text
 }
 
-/// `count` files that no environment imports: sources of services, documents, and packages deep below `vendor`.
+/// Returns `count` files that no environment imports: sources of services, documents, and packages deep below `vendor`.
 pub(crate) fn around(count: usize) -> impl Iterator<Item = (String, String)> {
     (0..count).map(|number| {
         let path = match number % 3 {
@@ -72,7 +72,7 @@ pub(crate) fn around(count: usize) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// A generated library of one file, of `bytes` at least.
+/// Returns a generated library in one file of at least `bytes` bytes.
 pub(crate) fn large(bytes: usize) -> String {
     let mut text = "{\n  __version:: 'large',\n".to_owned();
     let mut number = 0;
