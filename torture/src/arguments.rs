@@ -64,7 +64,7 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// Returns the amount that belongs to this lane.
+    /// Returns the amount for this size of run.
     pub(crate) fn either<T>(self, ci: T, full: T) -> T {
         match self {
             Self::Ci => ci,

@@ -1,15 +1,15 @@
-//! The check that a thread shows in the end the results of its messages and commands.
+//! The check that a thread shows the results of all its messages and commands in the end.
 
 use crate::conversation::{TaskMessage, UserConversation, announces_patch};
 use crate::explain::{AnsweredCommand, CommandKind, MessageEnd, explain};
 use crate::slack_thread::Thread;
 use crate::task::Task;
 
-/// Commands behind which one that was not acknowledged may have been answered.
+/// The number of later commands that may have been answered before an unacknowledged one.
 const LATER_MAX: usize = 4;
 
 impl UserConversation {
-    /// Checks what the thread shows, once nothing is on its way any more.
+    /// Checks what the thread shows, once no message is in delivery any more.
     pub(crate) fn check(&self) {
         if self.is_stuck {
             return;
@@ -26,7 +26,7 @@ impl UserConversation {
             Ok(commands) => commands,
             Err(why) => return self.report_violation(&why),
         };
-        // Which of the messages without a result were stopped and which given up, nothing on the surface says.
+        // The thread does not show which of the messages without a result were stopped, and which were given up.
         let explained = messages
             .iter()
             .flat_map(|messages| commands.iter().map(|commands| explain(messages, commands)));
@@ -38,7 +38,7 @@ impl UserConversation {
         }
     }
 
-    /// Returns the end of each message, in all the ways that fit.
+    /// Returns the outcome of each message, in all ways that fit the thread.
     fn messages(&self, thread: &Thread) -> Result<Vec<Vec<(Task, MessageEnd)>>, String> {
         let mut ended = Vec::new();
         for TaskMessage { task, acknowledged } in &self.messages {
@@ -50,7 +50,7 @@ impl UserConversation {
                 .count()
             {
                 0 if *acknowledged => ended.push((task.clone(), None)),
-                // It was never acknowledged, so it may be gone.
+                // It was never acknowledged, so it may be lost.
                 0 => {}
                 1 => ended.push((task.clone(), Some(MessageEnd::Done))),
                 more => return Err(format!("task {} was answered {more} times", task.id)),
@@ -72,7 +72,7 @@ impl UserConversation {
         let cut: Vec<&String> = thread.results.iter().filter(|result| !is_done(result)).collect();
         let (stopped, broken): (Vec<&String>, Vec<&String>) =
             cut.iter().partition(|result| result.contains("Stopped at step"));
-        // A failure that is told is an end; only a store that gives way may cause one.
+        // A reported failure is a valid outcome. Only a failing store may cause one.
         let is_failure =
             |broken: &&String| self.testbed.may_fail && broken.contains("Something of mine failed");
         let (failed, broken): (Vec<&String>, Vec<&String>) = broken.into_iter().partition(is_failure);
@@ -100,11 +100,11 @@ impl UserConversation {
         if stopped.len() + never_begun.count() > stops {
             return Err("more messages were stopped than anybody asked for".to_owned());
         }
-        // What failed keeps its first steps, as what was stopped does.
+        // A failed message keeps its first steps, like a stopped one.
         Ok(assignments(&ended, stopped.len() + failed.len()))
     }
 
-    /// The commands with their answers, in all the ways that fit: one that was not acknowledged may be gone.
+    /// Returns the commands with their answers, in all ways that fit. An unacknowledged command may be lost.
     fn commands(&self, thread: &Thread) -> Result<Vec<Vec<AnsweredCommand>>, String> {
         let uncertain: Vec<usize> = (0..self.commands.len())
             .filter(|index| !self.commands[*index].acknowledged)
@@ -142,13 +142,13 @@ impl UserConversation {
         Ok(ways)
     }
 
-    /// The commands in the order in which they were answered.
+    /// Returns the commands in the order in which they were answered.
     fn answered(&self, thread: &Thread, order: &[usize]) -> Vec<AnsweredCommand> {
         let mut patches = thread.patches.iter();
         let mut most = 0;
         let answered = order.iter().zip(&thread.answers).map(|(index, answer)| {
             let command = &self.commands[*index];
-            // One that was answered later than others came later than what those came after, too.
+            // A command answered later also took effect after the messages that came before the earlier commands.
             most = most.max(command.after.1);
             AnsweredCommand {
                 verb: command.verb,
@@ -161,8 +161,8 @@ impl UserConversation {
     }
 }
 
-/// The orders in which commands may have been answered: one that was not acknowledged was carried out at once, or
-/// when a restart found it or Slack sent it again, beside those that came after it.
+/// Returns the orders in which commands may have been answered. An unacknowledged command ran at once, or it ran when a
+/// restart found it or Slack sent it again, together with later commands.
 fn orders(present: &[usize], uncertain: &[usize]) -> Vec<Vec<usize>> {
     let mut orders = vec![present.to_vec()];
     for late in uncertain.iter().filter(|index| present.contains(index)) {
@@ -181,7 +181,7 @@ fn orders(present: &[usize], uncertain: &[usize]) -> Vec<Vec<usize>> {
     orders
 }
 
-/// Returns all ways in which this many of the messages without an end were stopped, and the others refused.
+/// Returns all ways in which `stopped` of the messages without an outcome were stopped, and the others refused.
 fn assignments(ended: &[(Task, Option<MessageEnd>)], stopped: usize) -> Vec<Vec<(Task, MessageEnd)>> {
     let open: Vec<usize> = (0..ended.len())
         .filter(|index| ended[*index].1.is_none())
@@ -200,7 +200,7 @@ fn assignments(ended: &[(Task, Option<MessageEnd>)], stopped: usize) -> Vec<Vec<
     ways.collect()
 }
 
-/// Returns all choices of `count` of a few.
+/// Returns all subsets with `count` elements.
 fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
     let Some((first, rest)) = of.split_first() else {
         return if count == 0 { vec![Vec::new()] } else { Vec::new() };

@@ -1,5 +1,5 @@
-//! The conversation of one person in a thread: requests, commands and presses, and the check that the thread shows their results in the
-//! end.
+//! The conversation of one person in a thread: requests, commands and button presses, and the check that the thread
+//! shows their results in the end.
 
 use crate::explain::CommandKind;
 use crate::slack_thread::{Thread, transcript};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time after all else within which the answer to a command may come that was taken and not acknowledged.
+/// The time, after everything else, within which the answer to an accepted but unacknowledged command may arrive.
 const UNCERTAIN_REST: Duration = Duration::from_millis(1_500);
 const POLL_INTERVAL: Duration = Duration::from_millis(15);
 
-/// A conversation.
+/// A conversation of one person.
 pub(crate) struct UserConversation {
     pub(crate) testbed: Arc<Testbed>,
     number: u32,
@@ -25,9 +25,9 @@ pub(crate) struct UserConversation {
     pub(crate) messages: Vec<TaskMessage>,
     pub(crate) commands: Vec<SentCommand>,
     pressed: BTreeSet<(String, &'static str)>,
-    /// True if a message was never answered: the rest would only repeat that.
+    /// True if a message was never answered. Further checks would only repeat that failure.
     pub(crate) is_stuck: bool,
-    /// Longest time that an event took which was sent once.
+    /// The longest time of an event that was sent once.
     pub(crate) slowest_answer: Duration,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct TaskMessage {
     pub(crate) acknowledged: bool,
 }
 
-/// A command or a press.
+/// A command or a button press.
 pub(crate) struct SentCommand {
     pub(crate) verb: CommandKind,
     pub(crate) acknowledged: bool,
@@ -49,7 +49,7 @@ pub(crate) struct SentCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandInput {
     Text,
-    /// A press of the newest button that says so.
+    /// A press of the newest button with this label.
     Button(&'static str),
 }
 
@@ -69,7 +69,7 @@ impl UserConversation {
         }
     }
 
-    /// A new task of so many steps, not asked for yet.
+    /// Creates a task with `steps` steps, without requesting it.
     pub(crate) fn task(&self, steps: usize) -> Task {
         Task {
             id: self.ids.fetch_add(1, Ordering::SeqCst),
@@ -78,7 +78,7 @@ impl UserConversation {
         }
     }
 
-    /// Asks for a task and does not wait for its end. True if that was acknowledged.
+    /// Requests a task and does not wait for its end. Returns true if the request was acknowledged.
     pub(crate) async fn ask(&mut self, task: Task) -> bool {
         if self.is_stuck {
             return false;
@@ -87,14 +87,14 @@ impl UserConversation {
         let text = format!("{mention}please carry out {} now", task.word());
         let acknowledged = self.send_message(&text).await;
         if self.messages.is_empty() && !acknowledged {
-            // There is no conversation to go on with.
+            // The conversation cannot go on without its first message.
             self.is_stuck = true;
         }
         self.messages.push(TaskMessage { task, acknowledged });
         acknowledged
     }
 
-    /// Asks for a task, and Slack sends that only once: `None` if nobody answered, else the status.
+    /// Requests a task with a single delivery. Returns the status, or `None` without an answer.
     pub(crate) async fn ask_once(&mut self, task: Task) -> Option<u16> {
         let mention = if self.root.is_none() { "@drydock " } else { "" };
         let text = format!("{mention}please carry out {} now", task.word());
@@ -148,7 +148,7 @@ impl UserConversation {
         acknowledged
     }
 
-    /// Gives a command and does not wait for its answer. One that was given before has to be answered.
+    /// Sends a command and does not wait for its answer. The previous command must have been answered.
     pub(crate) async fn command(&mut self, verb: CommandKind, by: CommandInput) -> bool {
         if self.is_stuck {
             return false;
@@ -169,7 +169,7 @@ impl UserConversation {
         acknowledged
     }
 
-    /// Presses the newest button with a label that was not pressed before; nothing if there is none.
+    /// Presses the newest button with a label that was not pressed before. Does nothing without such a button.
     async fn press(&mut self, label: &'static str) -> Option<bool> {
         self.testbed.wait_until_up().await;
         let root = self.root.clone()?;
@@ -186,7 +186,7 @@ impl UserConversation {
         self.testbed
             .note(&format!("talk {}: presses {label}", self.number));
         let answer = self.testbed.slack.click(&self.user, &message, label).await;
-        // Slack does not press again by itself.
+        // Slack does not repeat a press by itself.
         let acknowledged = answer.is_ok_and(|answer| (200..300).contains(&answer.status));
         if acknowledged {
             self.testbed.count_acknowledged();
@@ -196,7 +196,7 @@ impl UserConversation {
         Some(acknowledged)
     }
 
-    /// Waits until every message for a turn has its end.
+    /// Waits until every message for a turn has its outcome.
     pub(crate) async fn until_answered(&mut self) {
         let expected = self.messages.iter().filter(|asked| asked.acknowledged).count();
         self.until("a message", |thread| thread.finished() >= expected)
@@ -219,7 +219,7 @@ impl UserConversation {
         }
     }
 
-    /// Asks for the patch, and waits for it.
+    /// Requests the patch, and waits for it.
     pub(crate) async fn check_final_patch(&mut self) {
         self.until_answered().await;
         self.until_commands_are_answered().await;
@@ -233,7 +233,7 @@ impl UserConversation {
         self.until("a card", |thread| thread.open == 0).await;
         let is_uncertain = |command: &SentCommand| !command.acknowledged;
         if self.commands.iter().any(is_uncertain) {
-            // It may have been taken all the same, and its answer may be the last.
+            // The command may have been accepted without an acknowledgement, and its answer may be the last message.
             tokio::time::sleep(UNCERTAIN_REST).await;
         }
     }
@@ -262,7 +262,7 @@ impl UserConversation {
         }
     }
 
-    /// The thread as it is shown now.
+    /// Reads the thread as it is shown now.
     pub(crate) fn read(&self) -> Thread {
         let root = self.root.as_deref().unwrap_or_default();
         self.testbed
@@ -280,7 +280,7 @@ impl UserConversation {
             .report_violation(format!("talk {}: {what}\n{shown}", self.number));
     }
 
-    /// Messages and commands that were acknowledged.
+    /// Counts the messages and commands that were acknowledged.
     pub(crate) fn acknowledged(&self) -> usize {
         let asked = self.messages.iter().filter(|asked| asked.acknowledged).count();
         asked
@@ -292,7 +292,7 @@ impl UserConversation {
     }
 }
 
-/// True for the answer to a command that a file follows.
+/// Returns true for the answer to a command that a file follows.
 pub(crate) fn announces_patch(answer: &str) -> bool {
     answer.starts_with("CHG-") && answer.contains(", against ")
 }

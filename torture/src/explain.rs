@@ -1,24 +1,24 @@
-//! The search for an order of events that explains the state of a thread. The order is known but for commands that came while messages
-//! waited: each such command may have taken effect before or after any of those. A state that no order leads to is a promise broken.
+//! The search for an order of events that explains the state of a thread. The order is known, except for commands that
+//! arrived while messages waited. Each of those may have taken effect before or after any of the waiting messages. If
+//! no order leads to a state, a promise was broken.
 
 use crate::task::{FileContents, Task, files_of_patch};
 use std::collections::BTreeSet;
 
-/// States that are followed at a time; a thread that needs more is not decided.
+/// The most states that are followed at a time. A thread that needs more stays undecided.
 const STATES_MAX: usize = 512;
 
-/// The end of a message for a turn.
+/// The outcome of a message for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageEnd {
-    /// The model carried it out.
+    /// The model carried out the task.
     Done,
-    /// The person stopped the message, with some of its steps carried out.
+    /// The person stopped the message after some of its steps.
     Stopped,
-    /// The message was given up or stopped before it began; none of it is left.
+    /// The message was given up, or stopped before it began. None of its edits remain.
     Refused,
 }
 
-/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Undo,
@@ -61,11 +61,11 @@ struct State {
     files: FileContents,
     /// The prepared change, as `patch` sends it.
     prepared: Option<FileContents>,
-    /// The edits an undo may take back: the files before and after each message.
+    /// The edits that an undo may revert: the files before and after each message.
     edits: Vec<(FileContents, FileContents)>,
 }
 
-/// Fails with what cannot be explained.
+/// Checks that some order explains the thread. Fails with the part that no order explains.
 pub(crate) fn explain(messages: &[(Task, MessageEnd)], commands: &[AnsweredCommand]) -> Result<(), String> {
     let mut states = BTreeSet::from([(0, State::default())]);
     for command in commands {
@@ -130,7 +130,7 @@ fn unexplained(
     )
 }
 
-/// Files with the task and the step that wrote each.
+/// Describes files with the task and the step that wrote each.
 fn summarize_files(files: &FileContents) -> String {
     let files = files.iter().map(|(path, content)| {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -139,7 +139,7 @@ fn summarize_files(files: &FileContents) -> String {
     format!("{{{}}}", files.collect::<Vec<_>>().join(", "))
 }
 
-/// The states that messages may lead to.
+/// Returns the states that messages may lead to.
 fn run(state: &State, messages: &[(Task, MessageEnd)]) -> BTreeSet<State> {
     let mut states = BTreeSet::from([state.clone()]);
     for (task, ended) in messages {
@@ -186,11 +186,11 @@ impl State {
     }
 }
 
-/// The states a command may lead to; none if its answer does not fit.
+/// Returns the states a command may lead to, or none if its answer does not fit.
 fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<State> {
     let answer = command.answer.as_str();
     let one = |state: Option<State>| state.into_iter().collect();
-    // Given up after too many restarts: it may have had its effect before, or not.
+    // The command was given up after too many restarts. It may have taken effect before that.
     if answer.contains("I gave it up") || answer.contains("Something of mine failed") {
         return match command.verb {
             CommandKind::Undo => [

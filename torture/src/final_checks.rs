@@ -1,5 +1,5 @@
-//! Checks once all people have their answers and the program was told to stop: nothing is left to do, nothing lies around, and all that was
-//! written is whole.
+//! Checks after all people have their answers and the program was told to stop: no work remains, no temporary files
+//! remain, and everything that was written is intact.
 
 use crate::conversation::UserConversation;
 use crate::testbed::Testbed;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Counts that must be zero in the database of a program that has nothing left to do.
+/// The counts that must be zero in the database of a program without remaining work.
 const REMAINING_COUNTS: [(&str, &str); 4] = [
     (
         "messages without an end",
@@ -29,7 +29,7 @@ const REMAINING_COUNTS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Stops the program and looks at everything.
+/// Stops the program and checks everything.
 pub(crate) async fn check(world: &Testbed, talks: &[UserConversation]) {
     until_delivered(world).await;
     world.terminate().await;
@@ -57,8 +57,8 @@ pub(crate) async fn check(world: &Testbed, talks: &[UserConversation]) {
     }
 }
 
-/// Waits until nothing is to be sent any more, as an operator would see it: a card whose edit failed is edited again
-/// a moment later.
+/// Waits until the delivery queue is empty, as an operator would see it. A card whose edit failed is edited again a
+/// moment later.
 async fn until_delivered(world: &Testbed) {
     let deadline = Instant::now() + world.patience;
     while waiting(world) > 0 && Instant::now() < deadline {
@@ -66,7 +66,7 @@ async fn until_delivered(world: &Testbed) {
     }
 }
 
-/// Operations that wait to be sent; none where nobody can say.
+/// Returns the number of operations that wait for delivery, or zero if the number cannot be read.
 fn waiting(world: &Testbed) -> u64 {
     let listed = world.launch().run_command(&["--json", "outbox", "list"]);
     let listed = listed
@@ -104,7 +104,7 @@ fn audit(world: &Testbed) {
     }
 }
 
-/// Temporary files that nobody will ever look at again.
+/// Checks for temporary files that no process uses any more.
 fn leftovers(world: &Testbed) {
     let data = world.launch().data;
     let mut folders = vec![data.clone()];
@@ -131,7 +131,7 @@ fn leftovers(world: &Testbed) {
     }
 }
 
-/// A lock that git takes for an update of a mirror.
+/// Returns true for a lock file of git, which git creates while it updates a mirror.
 fn is_lock(path: &Path) -> bool {
     let in_mirror = path.components().any(|part| part.as_os_str() == "mirrors");
     in_mirror && path.extension().is_some_and(|extension| extension == "lock")

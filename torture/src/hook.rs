@@ -1,4 +1,4 @@
-//! Events of hooks, signed as GitHub and generic senders sign them.
+//! Events of hooks, signed like those of GitHub and of generic senders.
 
 use crate::program::HOOK_SECRET;
 use crate::task::Task;
@@ -10,14 +10,13 @@ use std::time::Duration;
 /// The longest time a sender waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// The sender of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookSender {
     Github,
     Generic,
 }
 
-/// Sends an event that asks for a task, once; answers the status, if there was an answer.
+/// Sends an event that requests a task, once. Returns the status, if there was an answer.
 pub(crate) async fn send(world: &Testbed, sender: HookSender, task: &Task) -> Option<u16> {
     let body = serde_json::json!({"what": task.word(), "action": "published"}).to_string();
     let client = drydock::provider::http_client().ok()?;

@@ -1,7 +1,7 @@
-//! `drydock-torture`: breaks a running Drydock on purpose, and checks from outside that what was acknowledged is
-//! answered once and each effect happens once. It speaks HTTP, signals and the command line, and owns the
-//! Slack and the model that the server talks to, so it knows what is true. It uses the emulators and the HTTP client of the
-//! crate; its checks share no code with the server.
+//! `drydock-torture` breaks a running Drydock on purpose. It checks from outside that every acknowledged message is
+//! answered once and that each effect happens once. It uses HTTP, signals and the command line. It also runs the Slack
+//! and the model that the server connects to, so it knows the expected state. It uses the emulators and the HTTP client
+//! of the crate. Its checks share no code with the server.
 
 mod arguments;
 mod check;
@@ -82,7 +82,7 @@ fn chosen(arguments: &TortureArguments) -> Result<Vec<&'static Scenario>, String
     arguments.scenarios.iter().map(find).collect()
 }
 
-/// Runs one scenario and says how it went; true if nothing was violated.
+/// Runs one scenario and prints the result. Returns true if nothing was violated.
 async fn run(scenario: &Scenario, arguments: &TortureArguments) -> bool {
     let began = Instant::now();
     let cx = ScenarioContext::new(scenario, arguments);

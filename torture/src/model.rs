@@ -1,4 +1,4 @@
-//! The model's side: carries out tasks, slowly enough to be interrupted, and stops where it is held.
+//! The emulated model. It carries out tasks slowly enough to be interrupted, and can be held at a step.
 
 use crate::task::Task;
 use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, RequestRole, ScriptedAnswer, says};
@@ -20,11 +20,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Tasks by id, with the step at which nothing is answered.
+    /// Tasks by id, with the step at which the model does not answer.
     holds: BTreeMap<u32, usize>,
-    /// The mistakes of requests.
+    /// The errors found in requests.
     problems: Vec<String>,
-    /// Longest time an answer takes.
+    /// The longest time an answer takes.
     slowest: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Shared {
 }
 
 impl HoldableModel {
-    /// Starts one whose answers take up to `slowest`.
+    /// Starts a model whose answers take up to `slowest`.
     pub(crate) fn start(slowest: Duration) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -49,17 +49,17 @@ impl HoldableModel {
         Ok(Self { emulator, shared })
     }
 
-    /// Holds a task: from now on it gets no answer at this step.
+    /// Holds a task: from now on the model does not answer at this step.
     pub(crate) fn hold(&self, task: &Task, step: usize) {
         self.shared.state().holds.insert(task.id, step);
     }
 
-    /// Lets the model answer all requests again. A request that is held already stays so until its caller gives up.
+    /// Lets the model answer all requests again. A request that is already held stays held until its caller gives up.
     pub(crate) fn release(&self) {
         self.shared.state().holds.clear();
     }
 
-    /// Waits until a request was held for the `count`th time; false if that takes too long.
+    /// Waits until requests were held `count` times. Returns false if that takes too long.
     pub(crate) async fn wait_until_held(&self, count: usize) -> bool {
         let mut held = self.shared.held.subscribe();
         let held = held.wait_for(|held| *held >= count);
@@ -71,7 +71,7 @@ impl HoldableModel {
         *self.shared.held.borrow()
     }
 
-    /// Returns the mistakes of requests.
+    /// Returns the errors found in requests.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.emulator.problems();
         problems.extend(self.shared.state().problems.iter().cloned());
@@ -115,12 +115,12 @@ fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
             }),
         false => says(task.done()),
     };
-    // Different for each step, and the same for the same one.
+    // The delay differs between steps, and is the same for each repetition of a step.
     let share = (task.id.wrapping_mul(2_654_435_761) >> 8).wrapping_add(step as u32 * 37) % 100;
     words.with_fault(AnswerFault::Delay(state.slowest * share / 100))
 }
 
-/// The step of the turn that is asked about: answers of the model since the person last spoke.
+/// Returns the step of the turn for a request: the number of answers since the last message of the person.
 fn step_of(asked: &ModelRequest) -> usize {
     let messages = asked.messages.iter().rev();
     let answered = messages.filter(|message| message.role == RequestRole::User);

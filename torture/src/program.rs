@@ -1,5 +1,5 @@
-//! The program under test: a child process that is started, killed, told to stop, and asked by its own
-//! command line.
+//! The program under test: a child process that is started, killed, told to stop, and queried through its own command
+//! line.
 
 use anyhow::{Context, bail};
 use std::fs::File;
@@ -25,23 +25,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 #[derive(Clone, Debug)]
 pub(crate) struct ServerLaunch {
     pub(crate) binary: PathBuf,
-    /// Holds the configuration, the logs and, unless `data` says otherwise, the data directory.
+    /// The directory with the configuration, the logs and, unless `data` is set, the data directory.
     pub(crate) directory: PathBuf,
     pub(crate) data: PathBuf,
     pub(crate) address: SocketAddr,
-    /// Variables beside the secrets.
+    /// The variables beside the secrets.
     pub(crate) environment: Vec<(String, String)>,
-    /// Open files it may have, if that is limited.
+    /// The limit of open files, if there is one.
     pub(crate) open_files_max: Option<u64>,
 }
 
-/// A running program. It is killed when it is dropped.
+/// A running program. It is killed on drop.
 pub(crate) struct ServerProcess {
     child: Child,
     log: PathBuf,
 }
 
-/// A port that is free now. The address of a server is one for all its starts, as a platform knows it.
+/// Returns an address with a free port. A server keeps its address for all its starts, because platforms know it.
 pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
@@ -51,7 +51,6 @@ impl ServerLaunch {
         self.directory.join("drydock.toml")
     }
 
-    /// Writes the configuration.
     pub(crate) fn write_config(&self, text: &str) -> anyhow::Result<()> {
         std::fs::write(self.config(), text).context("the configuration could not be written")
     }
@@ -114,7 +113,7 @@ impl ServerLaunch {
         Ok(child.wait_with_output()?)
     }
 
-    /// Makes an invite as an operator does; answers its token.
+    /// Creates an invite with the operator's command. Returns its token.
     pub(crate) fn invite(&self, name: &str) -> anyhow::Result<String> {
         let output = self.run_command(&["--json", "invite", name, "--role", "editor"])?;
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
@@ -125,7 +124,7 @@ impl ServerLaunch {
 }
 
 impl ServerProcess {
-    /// `kill -9`.
+    /// Sends `kill -9`.
     pub(crate) fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -137,7 +136,7 @@ impl ServerProcess {
         Ok(self.child.try_wait()?)
     }
 
-    /// Asks it to stop.
+    /// Sends SIGTERM.
     pub(crate) fn ask_to_stop(&self) -> anyhow::Result<()> {
         let id = i32::try_from(self.child.id())
             .ok()
@@ -146,7 +145,7 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// SIGTERM; the program has to end with 0 in time.
+    /// Sends SIGTERM. The program must end with 0 in time.
     pub(crate) async fn terminate(mut self) -> anyhow::Result<()> {
         self.ask_to_stop()?;
         let deadline = Instant::now() + STOP_MAX;
@@ -178,7 +177,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The last lines of a log.
+/// Returns the last lines of a log.
 fn tail(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

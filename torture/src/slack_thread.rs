@@ -1,35 +1,35 @@
-//! The content of a thread, sorted: results, refusals, answers to commands, files. Messages are told apart by the operation that each
-//! carries as metadata, and one that was sent twice is noticed by it.
+//! The content of a thread, sorted: results, refusals, answers to commands, files. Each message carries an operation as
+//! metadata. It identifies the message, and reveals one that was sent twice.
 
 use crate::testbed::BOT;
 use drydock::emulator::slack::{SlackMessage, SlackState};
 use std::collections::BTreeSet;
 
-/// Said when a message is given up or turned away without a turn.
+/// The texts for a message that is given up or refused without a turn.
 const REFUSALS: [&str; 3] = [
     "Stopped before it began.",
     "Something of mine failed",
     "Access was revoked.",
 ];
-/// Characters of a message that a transcript shows.
+/// The number of characters of a message that a transcript shows.
 const SHOWN_CHARS_MAX: usize = 160;
 /// The words on the card of an unfinished message.
 const OPEN: [&str; 2] = ["Working", "Queued ("];
 
-/// The bot's side of a thread.
+/// The bot's messages in a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Thread {
-    /// Results of turns, in their order.
+    /// The results of turns, in order.
     pub(crate) results: Vec<String>,
-    /// Messages that got no result, and were told so on their card.
+    /// The messages without a result, whose cards say so.
     pub(crate) refusals: Vec<String>,
-    /// Answers to commands.
+    /// The answers to commands.
     pub(crate) answers: Vec<String>,
     /// The patches that were sent as files.
     pub(crate) patches: Vec<String>,
-    /// The mistakes, which no thread may show.
+    /// The errors, which must not occur in any thread.
     pub(crate) wrong: Vec<String>,
-    /// Cards of messages that are not finished.
+    /// The number of cards of unfinished messages.
     pub(crate) open: usize,
 }
 
@@ -55,7 +55,8 @@ impl Thread {
                 Some(part) if part.starts_with("result-") => continue_last(&mut thread.results, &text),
                 Some(part) if part.starts_with("answer-") => continue_last(&mut thread.answers, &text),
                 Some("card") => cards.push(text),
-                // An edit takes the metadata away. A result that was filled begins with the one it is for.
+                // An edit removes the metadata. A result that was filled in later begins with the mention of its
+                // person.
                 None if message.edits > 0 && text.starts_with("<@") => thread.results.push(text),
                 None if message.edits > 0 => cards.push(text),
                 None if !message.files.is_empty() => {}
@@ -78,25 +79,25 @@ impl Thread {
         if OPEN.iter().any(|open| text.starts_with(open)) {
             self.open += 1;
         }
-        // The card under a result may repeat what the result says.
+        // The card under a result may repeat the text of the result.
         let has_result = self.results.iter().any(|result| result.contains(text.as_str()));
         if !has_result && is_refusal(&text) {
             self.refusals.push(text);
         }
     }
 
-    /// Messages for a turn that have their last word.
+    /// Counts the messages for a turn that have their outcome.
     pub(crate) fn finished(&self) -> usize {
         self.results.len() + self.refusals.len()
     }
 }
 
-/// True for what is said in place of a result.
+/// Returns true for a text that replaces a result.
 pub(crate) fn is_refusal(text: &str) -> bool {
     REFUSALS.iter().any(|refusal| text.contains(refusal))
 }
 
-/// A thread as people see it, for a report.
+/// Returns a thread as people see it, for a report.
 pub(crate) fn transcript(state: &SlackState, channel: &str, root: &str) -> String {
     let messages = state.messages.iter().filter(|message| {
         message.channel == channel && (message.ts == root || message.thread_ts.as_deref() == Some(root))
@@ -118,7 +119,7 @@ pub(crate) fn shown(message: &SlackMessage) -> String {
     message.visible().join("\n")
 }
 
-/// The operation a post of the bot came from.
+/// Returns the operation that a post of the bot came from.
 pub(crate) fn operation(message: &SlackMessage) -> Option<&str> {
     message.request["metadata"]["event_payload"]["op"].as_str()
 }

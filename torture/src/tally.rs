@@ -1,4 +1,4 @@
-//! The tally of scenarios: counts, violations with all that is needed to look at them, and the line that says so.
+//! The tally of scenarios: counts, violations with the data to investigate them, and the summary line.
 
 use crate::conversation::UserConversation;
 use crate::final_checks;
@@ -7,39 +7,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Violations of a world that are shown in full.
+/// The number of violations of a testbed that are shown in full.
 const SHOWN_MAX: usize = 5;
 
-/// The counts and violations of one or more worlds.
+/// The counts and violations of one or more testbeds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) testbeds: usize,
-    /// Ends of the process.
+    /// The number of times the process ended.
     pub(crate) ends: usize,
-    /// Messages that were acknowledged.
+    /// The number of acknowledged messages.
     pub(crate) messages: usize,
-    /// Faults of other kinds.
+    /// The number of other faults.
     pub(crate) faults: usize,
     pub(crate) slowest_start: Duration,
     pub(crate) failures: Vec<TestbedFailure>,
-    /// The parts that could not be tried here, and the reasons.
+    /// The parts that could not be tested here, and the reasons.
     pub(crate) skipped: Vec<String>,
 }
 
-/// A world in which a promise was broken.
+/// A testbed in which a promise was broken.
 #[derive(Debug)]
 pub(crate) struct TestbedFailure {
-    /// The arguments that show it again.
+    /// The arguments that reproduce the failure.
     pub(crate) replay: String,
     pub(crate) violations: Vec<String>,
     /// The actions, with seconds since the beginning.
     pub(crate) schedule: String,
-    /// Configuration, database and logs.
+    /// The directory with the configuration, database and logs.
     pub(crate) kept: PathBuf,
 }
 
 impl Tally {
-    /// Stops a world, checks everything in it, and counts it.
+    /// Stops a testbed, checks everything in it, and counts it.
     pub(crate) async fn close(
         world: Arc<Testbed>,
         talks: Vec<UserConversation>,
@@ -51,7 +51,7 @@ impl Tally {
         Self::count(world, replay, keep)
     }
 
-    /// Counts a world as it is.
+    /// Counts a testbed in its current state.
     pub(crate) fn count(world: Arc<Testbed>, replay: &str, keep: Option<&Path>) -> Self {
         let violations = world.violations();
         let mut tally = Self {
@@ -91,7 +91,7 @@ impl Tally {
         self.failures.iter().map(|failure| failure.violations.len()).sum()
     }
 
-    /// `412 ends, 3,120 messages, 0 violations`.
+    /// Returns the summary: `412 ends, 3,120 messages, 0 violations`.
     pub(crate) fn summary(&self) -> String {
         let mut words = vec![
             format!("{} ends", self.ends),
@@ -106,7 +106,7 @@ impl Tally {
 }
 
 impl TestbedFailure {
-    /// Reports all there is to know about the failure.
+    /// Returns the full report of the failure.
     pub(crate) fn report(&self) -> String {
         let shown = self
             .violations

@@ -1,34 +1,34 @@
-//! The request of a person: a task with a name, and the files that carrying it out writes. The words of the request say all of it, so the
-//! model and the checks compute the same from them.
+//! The request of a person: a task with a name, and the files that it writes. The text of the request describes the
+//! task completely, so the model and the checks compute the same files from it.
 
 use std::collections::BTreeMap;
 
-/// Files of a directory that tasks write to.
+/// The number of files in a directory that tasks write to.
 const FILES: usize = 8;
-/// Model calls with edits, at most.
+/// The most model calls with edits.
 pub(crate) const STEPS_MAX: usize = 4;
 
 /// The files of a workspace that differ from its base.
 pub(crate) type FileContents = BTreeMap<String, String>;
 
-/// A task.
+/// A task that the model carries out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Task {
-    /// Unique among all tasks of a world.
+    /// The id, unique among all tasks of a testbed.
     pub(crate) id: u32,
-    /// The conversation it belongs to, and the directory its files are in.
+    /// The conversation of the task, which also names the directory of its files.
     pub(crate) conversation: u32,
-    /// Model calls that edit, before the last one that only answers.
+    /// The number of model calls with edits, before the last call that only answers.
     pub(crate) steps: usize,
 }
 
 impl Task {
-    /// The word that names it in a request.
+    /// Returns the word that names the task in a request.
     pub(crate) fn word(&self) -> String {
         format!("task-{}-{}-{}-end", self.id, self.conversation, self.steps)
     }
 
-    /// The task that a text names last.
+    /// Finds the task that a text names last.
     pub(crate) fn in_text(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once("task-")?;
         let mut words = rest.split('-');
@@ -40,13 +40,13 @@ impl Task {
         (words.next()?.starts_with("end") && task.steps <= STEPS_MAX).then_some(task)
     }
 
-    /// Returns the model's words when it is done.
+    /// Returns the model's words when the task is done.
     pub(crate) fn done(&self) -> String {
         format!("Task {} is done.", self.id)
     }
 
-    /// The files that one step writes: one or two, with contents that occur nowhere else. No two steps of a
-    /// task write the same file.
+    /// Returns the files that one step writes: one or two, with unique contents. No two steps of a task write the same
+    /// file.
     pub(crate) fn edits(&self, step: usize) -> Vec<(String, String)> {
         let count = 1 + (self.id as usize + step) % 2;
         let edits = (0..count).map(|edit| {
@@ -65,7 +65,7 @@ impl Task {
         edits.collect()
     }
 
-    /// Carries out its first steps on some files.
+    /// Applies the first `steps` steps to some files.
     pub(crate) fn apply(&self, steps: usize, files: &mut FileContents) {
         for step in 0..steps.min(self.steps) {
             files.extend(self.edits(step));
@@ -73,7 +73,7 @@ impl Task {
     }
 }
 
-/// The files that a patch adds to a base that has none of them; an error where it does anything else.
+/// Returns the files that a patch adds to a base without them. Fails if the patch does anything else.
 pub(crate) fn files_of_patch(patch: &str) -> Result<FileContents, String> {
     let mut files = FileContents::new();
     for section in patch.split("diff --git ").skip(1) {

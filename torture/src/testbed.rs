@@ -1,5 +1,5 @@
-//! Slack, the model, a repository and the program between them, which is ended and started again. Slack and the
-//! model live in this process, so they remember what was said before.
+//! Slack, the model, a repository and the program between them, which is ended and started again. Slack and the model
+//! live in this process, so they keep their state across restarts.
 
 use crate::git_server::GitServer;
 use crate::model::HoldableModel;
@@ -22,33 +22,33 @@ pub(crate) const HOOK_CHANNEL: &str = "C0RELEASES";
 pub(crate) const BOT: &str = "U0DRYDOCK";
 /// The number of times Slack sends an event again.
 const RETRIES: u8 = 3;
-/// The time a delivery waits for a program that is down, instead of the minutes that Slack waits.
+/// The time a delivery waits for a stopped program. It replaces the minutes that Slack waits.
 const UP_MAX: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The seconds by which the clock of Slack is ahead of the machine's.
 static SLACK_CLOCK: AtomicI64 = AtomicI64::new(0);
 
-/// The plan a world is built by.
+/// The options of a testbed.
 #[derive(Clone, Debug)]
 pub(crate) struct TestbedOptions {
     pub(crate) binary: PathBuf,
-    /// People, who are invited before anything else happens.
+    /// The number of people, who are invited before anything else happens.
     pub(crate) people: usize,
-    /// Longest time an answer of the model takes.
+    /// The longest time an answer of the model takes.
     pub(crate) slowest_answer: Duration,
-    /// Lines of `[limits]`.
+    /// The lines of `[limits]`.
     pub(crate) limits: &'static str,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) open_files_max: Option<u64>,
-    /// True if the repository is a remote that is mirrored, which needs git.
+    /// True if the repository is a mirrored remote, which needs git.
     pub(crate) is_remote: bool,
     /// The data directory, if it is not beside the rest.
     pub(crate) data: Option<PathBuf>,
     pub(crate) rate_limits: RateLimits,
-    /// The time an acknowledged message may be without its end while the program runs.
+    /// The time within which an acknowledged message must have its outcome while the program runs.
     pub(crate) patience: Duration,
-    /// True if the system below the store gives way, so that a turn may fail aloud.
+    /// True if the storage below the program fails in the scenario, so that a turn may report a failure.
     pub(crate) may_fail: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Testbed {
     program: tokio::sync::Mutex<Option<ServerProcess>>,
     /// The time since which the program runs.
     up: watch::Sender<Option<Instant>>,
-    /// Messages that were acknowledged.
+    /// The number of acknowledged messages.
     acknowledged: watch::Sender<usize>,
     starts: AtomicUsize,
     ends: AtomicUsize,
@@ -84,18 +84,18 @@ fn slack_clock() -> Timestamp {
     now.checked_add(ahead).unwrap_or(now)
 }
 
-/// Slack's clock goes wrong by so many seconds; worlds that run side by side share it.
+/// Sets the error of Slack's clock in seconds. Concurrent testbeds share it.
 pub(crate) fn step_slack_clock(seconds: i64) {
     SLACK_CLOCK.store(seconds, Ordering::SeqCst);
 }
 
-/// The user id of a person, by number.
+/// Returns the user id of a person, by number.
 pub(crate) fn person(number: usize) -> String {
     format!("U0PERSON{number}")
 }
 
 impl Testbed {
-    /// Slack, the model and a configuration; nothing runs yet and nobody is in.
+    /// Builds Slack, the model and a configuration. The program does not run yet, and no person is admitted.
     pub(crate) async fn build(plan: TestbedOptions) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("drydock-torture-")?;
         drydock::demo::repository::create(&directory.path().join("infra.git"))?;
@@ -152,7 +152,7 @@ impl Testbed {
         })
     }
 
-    /// Builds a world like [`Testbed::build`], with the program running and everybody let in.
+    /// Builds a testbed like [`Testbed::build`], with the program running and all people admitted.
     pub(crate) async fn start_with_people(plan: TestbedOptions) -> anyhow::Result<Self> {
         let world = Self::build(plan).await?;
         world.start().await?;
@@ -160,7 +160,7 @@ impl Testbed {
         Ok(world)
     }
 
-    /// Invites everybody.
+    /// Invites all people.
     pub(crate) async fn invite_all(&self) -> anyhow::Result<()> {
         for number in 0..self.people {
             self.invite(number).await?;
@@ -190,7 +190,7 @@ impl Testbed {
         self.directory.path()
     }
 
-    /// Sets or takes away a variable of the next starts.
+    /// Sets or removes an environment variable of the next starts.
     pub(crate) fn set_variable(&self, name: &str, value: Option<&str>) {
         let mut launch = lock(&self.launch);
         launch.environment.retain(|(known, _)| known != name);
@@ -199,7 +199,7 @@ impl Testbed {
             .extend(value.map(|value| (name.to_owned(), value.to_owned())));
     }
 
-    /// Starts the program and waits until it is ready; R1: in time.
+    /// Starts the program and waits until it is ready. R1: in time.
     pub(crate) async fn start(&self) -> anyhow::Result<()> {
         match self.start_unless_it_ends().await? {
             true => Ok(()),
@@ -210,7 +210,7 @@ impl Testbed {
         }
     }
 
-    /// Starts the program like [`Testbed::start`]; false if it ended before it was ready, which a crash point may want.
+    /// Starts the program like [`Testbed::start`]. Returns false if it ended before it was ready, as at a crash point.
     pub(crate) async fn start_unless_it_ends(&self) -> anyhow::Result<bool> {
         let began = Instant::now();
         let number = self.starts.fetch_add(1, Ordering::SeqCst) + 1;
@@ -254,7 +254,7 @@ impl Testbed {
         Ok(true)
     }
 
-    /// True if the program is gone by itself.
+    /// Returns true if the program has ended by itself.
     pub(crate) async fn has_ended(&self) -> anyhow::Result<bool> {
         match self.program.lock().await.as_mut() {
             Some(program) => Ok(program.ended()?.is_some()),
@@ -262,7 +262,7 @@ impl Testbed {
         }
     }
 
-    /// Waits for a program that is to end by itself; answers its exit code.
+    /// Waits for the program to end by itself. Returns its exit code.
     pub(crate) async fn wait_for_exit(&self, within: Duration) -> anyhow::Result<Option<i32>> {
         let deadline = Instant::now() + within;
         loop {
@@ -290,7 +290,7 @@ impl Testbed {
         self.note(how);
     }
 
-    /// `kill -9`.
+    /// Sends `kill -9`.
     pub(crate) async fn kill(&self) {
         if let Some(mut program) = self.program.lock().await.take() {
             program.kill();
@@ -298,7 +298,7 @@ impl Testbed {
         }
     }
 
-    /// SIGTERM. R23: it ends with 0 in time.
+    /// Sends SIGTERM. R23: the program ends with 0 in time.
     pub(crate) async fn terminate(&self) {
         if let Some(program) = self.program.lock().await.take() {
             self.note("SIGTERM ...");
@@ -337,8 +337,8 @@ impl Testbed {
         *self.up.borrow()
     }
 
-    /// Delivers an event as Slack does: up to three times more, until it is acknowledged. Slack's waits of a minute
-    /// and of five are as long as the program is down. True if it was acknowledged.
+    /// Delivers an event like Slack: up to three more times, until it is acknowledged. Slack's waits of one and five
+    /// minutes are replaced by the time the program is down. Returns true if the event was acknowledged.
     pub(crate) async fn deliver(&self, event: &Value) -> bool {
         let mut reason = None;
         for attempt in 0..=RETRIES {
@@ -369,17 +369,16 @@ impl Testbed {
         false
     }
 
-    /// Counts an acknowledged message.
     pub(crate) fn count_acknowledged(&self) {
         self.acknowledged.send_modify(|count| *count += 1);
     }
 
-    /// Messages that were acknowledged; changes with each.
+    /// Returns the number of acknowledged messages, as a channel that changes with each.
     pub(crate) fn acknowledged(&self) -> watch::Receiver<usize> {
         self.acknowledged.subscribe()
     }
 
-    /// Ends of the process so far.
+    /// Returns how often the process ended so far.
     pub(crate) fn ends(&self) -> usize {
         self.ends.load(Ordering::SeqCst)
     }
@@ -388,14 +387,14 @@ impl Testbed {
         *lock(&self.slowest_start)
     }
 
-    /// Writes into the schedule that a violation shows.
+    /// Adds a line to the schedule that a violation shows.
     pub(crate) fn note(&self, what: &str) {
         let mut journal = lock(&self.journal);
         // Writing to a string does not fail.
         let _ = writeln!(journal, "{:>8.3} {what}", self.began.elapsed().as_secs_f64());
     }
 
-    /// A promise was broken.
+    /// Records a broken promise.
     pub(crate) fn report_violation(&self, what: String) {
         self.note(&format!("VIOLATION {what}"));
         lock(&self.violations).push(what);
@@ -409,9 +408,9 @@ impl Testbed {
         lock(&self.journal).clone()
     }
 
-    /// Keeps the directory of a world in which a promise was broken, and answers where it is.
+    /// Keeps the directory of a testbed in which a promise was broken, and returns its path.
     pub(crate) fn keep(self, keep: Option<&Path>) -> PathBuf {
-        // The server must be gone before its directory moves.
+        // The server must have ended before its directory moves.
         drop(self.program.into_inner());
         let kept = self.directory.keep();
         let Some(parent) = keep else { return kept };

@@ -1,5 +1,5 @@
-//! The end of the process before and after each durable boundary, one world each; what a person said meanwhile is
-//! answered after the next start.
+//! The end of the process before and after each durable boundary, each in a separate testbed. Messages from the
+//! meantime are answered after the next start.
 
 use super::ScenarioContext;
 use super::directed::{DirectedTestbed, POINT_MAX, restart_after_crash};
@@ -16,7 +16,7 @@ enum PointTrigger {
     Conversation,
     /// A start.
     Start,
-    /// The first start, which makes the database.
+    /// The first start, which creates the database.
     FirstStart,
     /// An orderly stop.
     Stop,
@@ -24,7 +24,7 @@ enum PointTrigger {
     ManyMessages,
 }
 
-/// Every point, as docs/reliability.md lists them.
+/// All points, as docs/reliability.md lists them.
 const POINTS: [(&str, PointTrigger); 45] = [
     ("B1:before", PointTrigger::Conversation),
     ("B1:after", PointTrigger::Conversation),
@@ -73,9 +73,9 @@ const POINTS: [(&str, PointTrigger); 45] = [
     ("recovery:after", PointTrigger::Start),
 ];
 
-/// Worlds at a time: each mostly waits.
+/// The number of testbeds at a time. Each mostly waits.
 const AT_ONCE: usize = 6;
-/// Tasks that fill the log of the database.
+/// The number of tasks that fill the log of the database.
 const MANY_TASKS: usize = 14;
 
 pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
@@ -107,7 +107,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Tries the end of the process at one point.
+/// Ends the process at one point, and checks the recovery.
 async fn crash_at(
     cx: &ScenarioContext<'_>,
     binary: std::path::PathBuf,
@@ -115,7 +115,7 @@ async fn crash_at(
     way: PointTrigger,
 ) -> anyhow::Result<Tally> {
     let plan = TestbedOptions {
-        // So slow that every turn has a card.
+        // Slow enough that every turn has a card.
         slowest_answer: Duration::from_millis(220),
         ..cx.plan(binary)
     };
@@ -166,7 +166,7 @@ async fn crash_at(
             let (reached, ()) =
                 tokio::join!(restart_after_crash(&world), trigger_point(&world, &mut talk, way));
             if let Err(error) = reached {
-                // Several passes are not made by every talk.
+                // Not every conversation passes a point several times.
                 let is_first = point.ends_with(":1");
                 if is_first {
                     world.report_violation(format!("{point} was not passed: {error:#}"));
@@ -190,13 +190,13 @@ async fn crash_at(
     .await)
 }
 
-/// Keeps one of two handles of a world and drops the other.
+/// Keeps one of two handles of a testbed and drops the other.
 fn keep_one_handle(one: std::sync::Arc<Testbed>, other: std::sync::Arc<Testbed>) -> std::sync::Arc<Testbed> {
     drop(other);
     one
 }
 
-/// Takes the actions that lead to a point.
+/// Performs the actions that lead to a point.
 async fn trigger_point(world: &Testbed, talk: &mut crate::conversation::UserConversation, way: PointTrigger) {
     match way {
         PointTrigger::Conversation => {

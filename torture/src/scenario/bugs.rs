@@ -1,10 +1,10 @@
-//! The check of the checks: each planted defect has to be found by the scenario that is meant for it.
+//! The check of the checks: each planted defect must be found by its scenario.
 
 use super::{ALL, ScenarioContext};
 use crate::tally::{Tally, TestbedFailure};
 use std::path::PathBuf;
 
-/// The planted defects, what each does wrong, and the scenario that has to find it.
+/// The planted defects, the effect of each, and the scenario that must find it.
 const BUGS: [(&str, &str, &str); 7] = [
     ("A1", "an undo that is resumed is carried out again", "undo"),
     (
@@ -35,11 +35,11 @@ const BUGS: [(&str, &str, &str); 7] = [
     ("V6", "a stop is forgotten at the end of the process", "stop"),
 ];
 
-/// The times a scenario looks for its defect. Where it shows only if a call is under way at the right moment, one
-/// look may miss it; a check that never finds it fails all the same.
+/// The number of runs in which a scenario may find its defect. Some defects show only if a call is in progress at the
+/// right moment, so one run may miss them. A check that never finds its defect still fails.
 const LOOKS_MAX: usize = 4;
 
-/// The scenario among these that steps the clock of Slack, which all worlds share.
+/// The scenario that steps the clock of Slack, which all testbeds share.
 const STEPS_CLOCK: &str = "outage";
 
 pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
@@ -48,7 +48,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     }
     let (alone, together): (Vec<_>, Vec<_>) = BUGS.into_iter().partition(|(_, _, name)| *name == STEPS_CLOCK);
     let mut tally = Tally::default();
-    // Each mostly waits for what does not come.
+    // Each mostly waits for events that never come.
     let together = together
         .into_iter()
         .map(|(bug, what, name)| Box::pin(is_found(cx, bug, what, name)));
@@ -77,7 +77,7 @@ async fn is_found(
         let mut look = scenario.run(&planted).await?;
         let failures = std::mem::take(&mut look.failures);
         for failure in &failures {
-            // It was broken on purpose.
+            // The directory is not needed, because the testbed was broken on purpose.
             let _ = std::fs::remove_dir_all(&failure.kept);
         }
         found.add(look);

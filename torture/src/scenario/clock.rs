@@ -1,5 +1,5 @@
-//! The clock of the machine jumps while turns run and answers wait. Slack's stays right, so events are refused as
-//! stale while it is wrong, which is no acknowledgement; what was acknowledged before has its end all the same.
+//! The clock of the machine jumps while turns run and answers wait. Slack's clock stays right, so events are refused as
+//! stale in the meantime, which is no acknowledgement. Messages acknowledged before must still get their outcome.
 
 use super::ScenarioContext;
 use super::outage::with_clock;
@@ -22,7 +22,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let in_1970 = -jiff::Timestamp::now().as_second();
     let steps = [2 * HOUR, -2 * HOUR, 24 * HOUR, -24 * HOUR, in_1970];
     for seconds in steps {
-        // In the middle of a turn, there and back.
+        // The clock jumps in the middle of a turn, and back.
         let mut talk = stage.start_conversation();
         talk.ask(talk.task(3)).await;
         talk.ask(talk.task(1)).await;
@@ -34,7 +34,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         talk.check_final_patch().await;
         stage.talks.push(talk);
 
-        // While an answer could not be sent: it waits for no time that will not come for days.
+        // The clock jumps while an answer cannot be sent. The retry must not wait for a time that is days away.
         let mut talk = stage.start_conversation();
         talk.ask(talk.task(3)).await;
         clock.step(seconds)?;
@@ -55,7 +55,8 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         talk.check_final_patch().await;
         stage.talks.push(talk);
 
-        // While Slack takes a post, and the answer to it is lost: it is found whenever it seems to have been sent.
+        // The clock jumps while Slack accepts a post and the answer is lost. The post is found, whatever its apparent
+        // time.
         let mut talk = stage.start_conversation();
         talk.ask(talk.task(3)).await;
         clock.step(seconds)?;
@@ -70,7 +71,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         talk.check_final_patch().await;
         stage.talks.push(talk);
 
-        // A start under a wrong clock.
+        // The program starts with a wrong clock.
         let mut talk = stage.start_conversation();
         talk.ask(talk.task(3)).await;
         clock.step(seconds)?;

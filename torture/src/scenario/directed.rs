@@ -1,4 +1,4 @@
-//! Directed ends of the process, one at a time, right where an effect and its answer could come apart.
+//! Directed ends of the process, one at a time, exactly between an effect and its answer.
 
 use super::ScenarioContext;
 use crate::conversation::{CommandInput, UserConversation};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The longest time the program may take to reach a point that a message leads to.
 pub(super) const POINT_MAX: Duration = Duration::from_secs(30);
 
-/// A world with one person and one conversation after another.
+/// A testbed with one person and one conversation after another.
 pub(super) struct DirectedTestbed {
     pub(super) testbed: Arc<Testbed>,
     pub(super) talks: Vec<UserConversation>,
@@ -47,7 +47,7 @@ impl DirectedTestbed {
     }
 }
 
-/// Starts the program anew, so that it ends itself when it passes a point.
+/// Restarts the program with a crash point, where it ends itself.
 pub(super) async fn restart_to_crash(world: &Testbed, point: &str) -> anyhow::Result<()> {
     world.terminate().await;
     world.note(&format!("it is to end at {point}"));
@@ -55,14 +55,14 @@ pub(super) async fn restart_to_crash(world: &Testbed, point: &str) -> anyhow::Re
     world.start().await
 }
 
-/// Waits for the end at a point, and starts the program again as it is released.
+/// Waits for the end at a point, and then starts the release build of the program.
 pub(super) async fn restart_after_crash(world: &Testbed) -> anyhow::Result<()> {
     world.wait_for_exit(POINT_MAX).await?;
     world.set_variable("DRYDOCK_CRASH", None);
     world.start().await
 }
 
-/// P4: an undo takes back one message, wherever the process ends.
+/// P4: an undo reverts one message, wherever the process ends.
 pub(super) async fn undo(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     if let Some(points) = cx.points() {
@@ -84,7 +84,7 @@ pub(super) async fn undo(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     for _ in 0..cx.lane().either(3, 40) {
         let mut talk = two_tasks(&mut stage).await;
-        // What an undo renders takes longer in a program that has just begun.
+        // An undo renders more slowly in a program that has just started.
         stage.testbed.kill().await;
         stage.testbed.start().await?;
         talk.command(CommandKind::Undo, CommandInput::Text).await;
@@ -107,7 +107,7 @@ async fn two_tasks(stage: &mut DirectedTestbed) -> UserConversation {
     talk
 }
 
-/// P4: an undo takes back all of a message that was cut short and resumed.
+/// P4: an undo reverts all of a message that was interrupted and resumed.
 pub(super) async fn resumed(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
     for cut in 1..=cx.lane().either(2, 3) {
@@ -170,7 +170,7 @@ pub(super) async fn stop(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// The process ends where a stopped turn is about to be put on record.
+/// Ends the process just before a stopped turn is recorded.
 async fn stop_before_its_end(cx: &ScenarioContext<'_>, points: std::path::PathBuf) -> anyhow::Result<Tally> {
     let mut stage = DirectedTestbed::build(cx, points).await?;
     let mut talk = stage.start_conversation();
@@ -201,7 +201,7 @@ async fn check_stopped(talk: &mut UserConversation, task: &Task) {
     talk.check_final_patch().await;
 }
 
-/// P4: a press does what the button says, once.
+/// P4: a button press performs its action once.
 pub(super) async fn buttons(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(cx.seed);
     let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
@@ -225,7 +225,7 @@ pub(super) async fn buttons(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(stage.close(cx).await)
 }
 
-/// B25: whoever redeems an invite is let in and welcomed, once.
+/// B25: a person who redeems an invite is admitted and welcomed once.
 pub(super) async fn invites(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     let mut rng = Rng::with_seed(cx.seed);

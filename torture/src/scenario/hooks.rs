@@ -1,5 +1,5 @@
-//! Events of hooks: each that is acknowledged is carried out and told once, also when more come than may wait and the
-//! process ends meanwhile.
+//! Events of hooks: each acknowledged event is carried out and reported once, even if more arrive than may wait and the
+//! process ends in the meantime.
 
 use super::ScenarioContext;
 use crate::hook::{self, HookSender};
@@ -11,7 +11,7 @@ use fastrand::Rng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two attempts of a sender.
+/// The pause between two attempts of a sender.
 const RESEND_AFTER: Duration = Duration::from_millis(150);
 const ATTEMPTS_MAX: usize = 300;
 
@@ -63,7 +63,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Sends an event until it is acknowledged, and sometimes once more; answers how often it was refused.
+/// Sends an event until it is acknowledged, and sometimes once more. Returns the number of refusals.
 async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Task, repeats: bool) -> usize {
     for refused in 0..ATTEMPTS_MAX {
         world.wait_until_up().await;
@@ -85,7 +85,7 @@ async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Tas
     ATTEMPTS_MAX
 }
 
-/// Checks that each event is told once, or given up aloud: the program allows a message three crashes.
+/// Checks that each event is reported once, or reported as given up. The program allows a message three crashes.
 async fn check_all_reported(world: &Testbed, tasks: &[Task]) {
     let told = |task: &Task| {
         let count = |state: &SlackState| {

@@ -1,5 +1,5 @@
-//! People talk in their threads while the process is ended at random moments, often right after an
-//! acknowledgement, and sometimes again while it recovers.
+//! People write in their threads while the process is ended at random moments, often right after an acknowledgement,
+//! and sometimes again while it recovers.
 
 use super::ScenarioContext;
 use crate::conversation::{CommandInput, UserConversation};
@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 const PEOPLE: usize = 6;
-/// Messages of a world, about.
+/// The approximate number of messages of a testbed.
 const MESSAGES_OF_WORLD: usize = 240;
-/// Ends of the process in a row, at most.
+/// The most ends of the process in a row.
 const DEPTH_MAX: usize = 3;
 
-/// The rest of the work, shared by worlds that run after each other.
+/// The remaining work, shared by consecutive testbeds.
 struct RemainingWork {
     ends: usize,
     messages: usize,
@@ -101,7 +101,7 @@ async fn run_testbed(
     Ok(Tally::close(world, talks, &replay, cx.arguments.keep.as_deref()).await)
 }
 
-/// Ends the process again and again, at moments that people's messages decide.
+/// Ends the process again and again, at moments that depend on people's messages.
 async fn kill_repeatedly(world: Arc<Testbed>, mut rng: Rng, ends: usize) -> anyhow::Result<()> {
     let mut acknowledged = world.acknowledged();
     let mut left = ends;
@@ -149,7 +149,7 @@ struct SimulatedUser {
 }
 
 impl SimulatedUser {
-    /// Begins one conversation after another until enough was said by everybody.
+    /// Begins one conversation after another until all people have sent enough messages.
     async fn talks(mut self) -> Vec<UserConversation> {
         let mut talks = Vec::new();
         while self.sent.load(Ordering::SeqCst) < self.messages_max {
@@ -202,7 +202,7 @@ impl SimulatedUser {
         }
     }
 
-    /// Gives a command, mostly once everything before it is answered, and sometimes asks for more at once.
+    /// Sends a command, mostly after everything before it is answered, and sometimes sends the next request at once.
     async fn commands(&mut self, talk: &mut UserConversation, verb: CommandKind, by: CommandInput) {
         if self.rng.u8(..) < 150 {
             talk.until_answered().await;

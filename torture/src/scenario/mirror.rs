@@ -1,4 +1,4 @@
-//! A mirror of a remote that many people push to.
+//! A mirror of a remote with many pushes.
 
 use super::ScenarioContext;
 use super::directed::DirectedTestbed;
@@ -10,12 +10,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// The greatest age of a mirror in this scenario, and a little more.
+/// The greatest age of a mirror in this scenario, plus a margin.
 const FETCHED_AGAIN: Duration = Duration::from_millis(1_050);
 
-/// R29: each message begins on the newest commit, however often there was another one.
+/// R29: each message begins on the newest commit, however often a new one was pushed.
 pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
-    // Only a build that is none for use mirrors a remote on this machine.
+    // Only a test build mirrors a remote on this machine.
     let Some(points) = cx.points() else {
         return Ok(cx.needs_points());
     };

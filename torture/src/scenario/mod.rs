@@ -1,4 +1,4 @@
-//! The scenarios: each breaks something, and says what held.
+//! The scenarios. Each breaks something and reports the result.
 
 mod boundaries;
 mod bugs;
@@ -28,7 +28,7 @@ pub(crate) struct Scenario {
     /// The goals it shows, as docs/reliability.md lists them.
     pub(crate) goals: &'static str,
     pub(crate) what: &'static str,
-    /// The smallest lane it is part of.
+    /// The smallest size of run that includes it.
     pub(crate) lane: Lane,
     run: for<'a> fn(&'a ScenarioContext<'a>) -> ScenarioFuture<'a>,
 }
@@ -41,7 +41,7 @@ impl Scenario {
 
 macro_rules! scenarios {
     ($($lane:ident $name:literal $goals:literal $what:literal $run:path;)*) => {
-        /// Every scenario, in the order in which they run.
+        /// All scenarios, in the order in which they run.
         pub(crate) const ALL: &[Scenario] = &[$(Scenario {
             name: $name,
             goals: $goals,
@@ -74,7 +74,7 @@ scenarios! {
     Ci "bugs" "" "each planted defect is found" bugs::run;
 }
 
-/// The context a scenario runs in.
+/// The context of a scenario.
 pub(crate) struct ScenarioContext<'a> {
     pub(crate) arguments: &'a TortureArguments,
     pub(crate) name: &'static str,
@@ -93,7 +93,7 @@ impl<'a> ScenarioContext<'a> {
         }
     }
 
-    /// Returns the same run with a planted defect, under another scenario.
+    /// Returns the same context with a planted defect, for another scenario.
     fn with_bug(&self, name: &'static str, bug: &str) -> Self {
         Self {
             arguments: self.arguments,
@@ -107,7 +107,7 @@ impl<'a> ScenarioContext<'a> {
         self.arguments.lane
     }
 
-    /// The program as it is released, unless a defect is turned on.
+    /// Returns the release build of the program, unless a defect is turned on.
     fn binary(&self) -> PathBuf {
         let points = self.arguments.points.as_ref().filter(|_| self.bug.is_some());
         points
@@ -116,12 +116,12 @@ impl<'a> ScenarioContext<'a> {
             .unwrap_or_default()
     }
 
-    /// The build with crash points, if there is one.
+    /// Returns the build with crash points, if there is one.
     fn points(&self) -> Option<PathBuf> {
         self.arguments.points.clone()
     }
 
-    /// A usual world of this program.
+    /// Returns the usual options of a testbed for this program.
     fn plan(&self, binary: PathBuf) -> TestbedOptions {
         TestbedOptions {
             binary,
@@ -143,7 +143,7 @@ impl<'a> ScenarioContext<'a> {
         }
     }
 
-    /// Returns the arguments that show the violation again.
+    /// Returns the arguments that reproduce the violation.
     fn replay(&self, seed: u64) -> String {
         let bug = self
             .bug

@@ -1,4 +1,4 @@
-//! Slack at its worst: answers that are lost after the effect, limits, and ten minutes of silence.
+//! Failures of Slack: answers that are lost after the effect, rate limits, and ten minutes without an answer.
 
 use super::ScenarioContext;
 use super::directed::DirectedTestbed;
@@ -11,7 +11,7 @@ use fastrand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls of the Web API that a bot's answers take.
+/// The methods of the Web API that a bot's answers use.
 const METHODS: [&str; 8] = [
     "chat.postMessage",
     "chat.update",
@@ -22,10 +22,10 @@ const METHODS: [&str; 8] = [
     "files.getUploadURLExternal",
     "files.completeUploadExternal",
 ];
-/// A number of calls greater than anybody makes while Slack is down.
+/// A number of failures greater than the number of calls during an outage.
 const FOREVER: usize = 10_000;
 
-/// P3: a post whose answer is lost is shown once all the same.
+/// P3: a post whose answer is lost is still shown once.
 pub(super) async fn lost(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(cx.seed);
     let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
@@ -72,7 +72,7 @@ fn disturb(world: &Testbed, rng: &mut Rng) -> usize {
     1
 }
 
-/// R17: limits delay answers and lose none.
+/// R17: rate limits delay answers and lose none.
 pub(super) async fn storm(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const LIMITED: usize = 36;
     const TALKS: usize = 3;
@@ -122,7 +122,7 @@ pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
             .for_each(|method| world.slack.fail_next(method, FOREVER, fault.clone()));
         world.note(&format!("Slack is down: {fault:?}"));
         talk.ask(talk.task(2)).await;
-        // Somebody else writes all the time, which wakes what waits.
+        // Another person writes all the time, which wakes the delivery.
         let mut other = stage.start_conversation();
         other.ask(other.task(1)).await;
         for seconds in (0..=SECONDS).step_by(STEP) {
@@ -149,11 +149,11 @@ pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// The clock of the program, in a build that lets it be stepped.
+/// The clock of the program, in a build that allows stepping it.
 pub(super) struct ProgramClock(std::path::PathBuf);
 
 impl ProgramClock {
-    /// Makes the clock of a world whose program was not started yet.
+    /// Creates the clock of a testbed whose program was not started yet.
     pub(super) fn for_testbed(world: &Testbed) -> Self {
         let file = world.directory().join("clock");
         world.set_variable("DRYDOCK_CLOCK_OFFSET", file.to_str());
@@ -161,14 +161,14 @@ impl ProgramClock {
     }
 
     pub(super) fn step(&self, seconds: i64) -> anyhow::Result<()> {
-        // Renamed, so that nobody reads half of a number.
+        // A rename is atomic, so a reader never sees half of a number.
         let new = self.0.with_extension("new");
         std::fs::write(&new, seconds.to_string())?;
         Ok(std::fs::rename(new, &self.0)?)
     }
 }
 
-/// A world of people whose program's clock can be stepped.
+/// Builds a testbed with people and a program whose clock can be stepped.
 pub(super) async fn with_clock(plan: TestbedOptions) -> anyhow::Result<(DirectedTestbed, ProgramClock)> {
     let world = Testbed::build(plan).await?;
     let clock = ProgramClock::for_testbed(&world);

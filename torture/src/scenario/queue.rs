@@ -1,4 +1,4 @@
-//! A full queue, with more messages than may wait: each that is acknowledged is carried out or refused aloud.
+//! A full queue, with more messages than may wait: each acknowledged message is carried out, or refused with a notice.
 
 use super::ScenarioContext;
 use super::directed::DirectedTestbed;

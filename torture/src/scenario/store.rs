@@ -1,5 +1,5 @@
-//! Faults below the database: another process holds it, the disk is full or read-only, no descriptor is left. While it cannot store, the
-//! program answers 503 and nothing is lost; afterwards it goes on without a restart.
+//! Faults below the database: another process holds its lock, the disk is full or read-only, or no file descriptor is
+//! left. While the program cannot store, it answers 503 and loses nothing. Afterwards it continues without a restart.
 
 use super::ScenarioContext;
 use super::directed::DirectedTestbed;
@@ -19,12 +19,12 @@ use tokio::task::JoinSet;
 
 /// R15: while it cannot store, an event is answered within this time.
 const REFUSED_MAX: Duration = Duration::from_secs(3);
-/// Questions of one person while the database is held, at most.
+/// The most status requests of one person while the database is locked.
 const STATUS_MAX: usize = 400;
-/// R14: how soon it is ready again.
+/// R14: the time within which it is ready again.
 const HEALED_MAX: Duration = Duration::from_secs(5);
 
-/// R15: a backup, or a shell, holds the database while many talk.
+/// R15: a backup, or a shell, locks the database while many people write.
 pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const TALKS: usize = 8;
     let plan = TestbedOptions {
@@ -39,13 +39,13 @@ pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         for _ in 0..TALKS {
             talking.spawn(chatters(stage.start_conversation(), Arc::clone(&is_over)));
         }
-        // Answers are on their way, and what becomes of them has to be stored.
+        // Answers are in delivery, and their results must be stored.
         tokio::time::sleep(Duration::from_millis(400)).await;
         let database = stage.testbed.launch().data.join("drydock.db");
         let world = Arc::clone(&stage.testbed);
         let seconds = *seconds;
         let holder = tokio::task::spawn_blocking(move || hold(&world, &database, seconds));
-        // What comes in meanwhile is refused in time, or durable.
+        // An event in the meantime is refused in time, or durable.
         let mut more = stage.start_conversation();
         while !holder.is_finished() {
             in_time(&stage.testbed, &mut more).await;
@@ -77,7 +77,7 @@ pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Asks for something, and then for the status again and again, until it is over.
+/// Sends a request, and then status requests until `is_over` is set.
 async fn chatters(mut talk: UserConversation, is_over: Arc<AtomicBool>) -> UserConversation {
     talk.ask(talk.task(2)).await;
     talk.until_answered().await;
@@ -91,7 +91,7 @@ async fn chatters(mut talk: UserConversation, is_over: Arc<AtomicBool>) -> UserC
     talk
 }
 
-/// Holds the database as nobody else should.
+/// Locks the database from outside.
 fn hold(world: &Testbed, database: &Path, seconds: u64) -> anyhow::Result<()> {
     let holder = Connection::open(database)?;
     holder.busy_timeout(Duration::from_secs(5))?;
@@ -103,7 +103,7 @@ fn hold(world: &Testbed, database: &Path, seconds: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends a message while nothing can be stored. That no attempt takes too long is what counts here.
+/// Sends a message while nothing can be stored. Checks that no attempt takes too long.
 async fn in_time(world: &Testbed, talk: &mut UserConversation) {
     let answer = talk.ask_once(talk.task(1)).await;
     let took = std::mem::take(&mut talk.slowest_answer);
@@ -115,11 +115,11 @@ async fn in_time(world: &Testbed, talk: &mut UserConversation) {
     }
 }
 
-/// A small file system of memory. It is taken away when it is dropped.
+/// A small file system in memory. It is unmounted on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts a small disk; `None` where this machine lets us mount none.
+    /// Mounts a small disk. Returns `None` if this machine does not allow mounts.
     fn mount(directory: &Path, megabytes: usize) -> Option<Self> {
         std::fs::create_dir_all(directory).ok()?;
         let size = format!("size={megabytes}m");
@@ -145,7 +145,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// True if a command of the system works.
+/// Returns true if a system command succeeds.
 fn runs(command: &[&str]) -> bool {
     let Some((program, arguments)) = command.split_first() else {
         return false;
@@ -199,7 +199,7 @@ pub(super) async fn full(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Writes until there is no room for another page.
+/// Writes until no room for another page remains.
 fn fill(ballast: &Path) -> anyhow::Result<()> {
     let mut file = std::fs::File::create(ballast).context("no ballast")?;
     for size in [1 << 20, 4_096, 512] {
@@ -209,7 +209,7 @@ fn fill(ballast: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that messages are refused while nothing can be stored for long; those that are acknowledged are checked at the end.
+/// Checks that messages are refused while nothing can be stored. Those that are acknowledged are checked at the end.
 async fn check_refusals(world: &Testbed, talk: &mut UserConversation, when: &str) {
     let mut refused = 0;
     for _ in 0..12 {
@@ -225,7 +225,7 @@ async fn check_refusals(world: &Testbed, talk: &mut UserConversation, when: &str
     }
 }
 
-/// The program takes messages again, without a restart.
+/// Waits until the program accepts messages again, without a restart.
 async fn wait_until_recovered(world: &Testbed, talk: &mut UserConversation, when: &str) {
     let began = Instant::now();
     let mut taken = false;
@@ -262,7 +262,7 @@ async fn readiness(world: &Testbed) -> Option<u16> {
     Some(answer.status().as_u16())
 }
 
-/// R22: connections that nobody uses take every descriptor.
+/// R22: idle connections use every file descriptor.
 pub(super) async fn descriptors(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const OPEN_FILES_MAX: u64 = 96;
     const CONNECTIONS: usize = 160;
