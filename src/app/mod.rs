@@ -90,7 +90,7 @@ pub enum ServerFailure {
     Task {
         /// The name of the task.
         task: String,
-        /// The way the task ended: `panicked` or `ended`.
+        /// The way the task ended: `ended`, `panicked` or `was aborted`.
         how: &'static str,
     },
 }
