@@ -1,5 +1,5 @@
-//! The answers, as fixed bytes. No answer says more than its caller may know: no reason of a refused
-//! signature, no path, no name, no detail of a failure.
+//! The HTTP answers, as fixed bytes. No answer reveals more than its caller may know: it contains no reason for a
+//! refused signature, no path, no name and no detail of a failure.
 
 use super::Readiness;
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
-/// Seconds after which a sender may try an event again that could not be stored.
+/// Seconds until a sender may retry an event that could not be stored.
 const RETRY_AFTER_SECONDS: &str = "5";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -15,22 +15,22 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub(super) type HttpResponse = Response<Full<Bytes>>;
 
-/// Answers that an event is stored. Without a body, because chat platforms show the body of an answer to people.
+/// Returns the answer for a stored event. It has no body, because chat platforms show the body of an answer to users.
 pub(super) fn accepted() -> HttpResponse {
     build(StatusCode::OK, None, Bytes::new())
 }
 
-/// Answers that an event was stored before.
+/// Returns the answer for an event that was stored before.
 pub(super) fn duplicate() -> HttpResponse {
     json(StatusCode::OK, br#"{"duplicate":true}"#)
 }
 
-/// Answers that the process lives.
+/// Returns the answer of the liveness probe.
 pub(super) fn alive() -> HttpResponse {
     json(StatusCode::OK, br#"{"alive":true}"#)
 }
 
-/// Answers whether the process can do its work: 200 or 503, with the reasons.
+/// Returns the answer of the readiness probe: 200, or 503 with the reasons.
 pub(super) fn ready(readiness: &Readiness) -> HttpResponse {
     let Readiness {
         waiting_for,
@@ -50,53 +50,54 @@ pub(super) fn ready(readiness: &Readiness) -> HttpResponse {
     build(status, Some(JSON), Bytes::from(body.to_string()))
 }
 
-/// Answers with a text the protocol asks for (Slack `url_verification`); never anything a browser would run.
+/// Returns a text that the protocol requires (Slack `url_verification`), with a content type that no browser
+/// executes.
 pub(super) fn text(text: String) -> HttpResponse {
     build(StatusCode::OK, Some(TEXT), Bytes::from(text))
 }
 
-/// Answers every failed authentication, and every name nobody configured.
+/// Returns the answer for every failed authentication and for every name that is not configured.
 pub(super) fn unauthenticated() -> HttpResponse {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
 }
 
-/// Answers an authentic request that is not readable. `detail` is one of our own fixed phrases.
+/// Returns the answer for an authentic request that cannot be decoded. `detail` is a fixed phrase of Drydock.
 pub(super) fn malformed(detail: &'static str) -> HttpResponse {
     detailed(StatusCode::BAD_REQUEST, "malformed", detail)
 }
 
-/// Answers a content type or encoding that is not accepted.
+/// Returns the answer for a content type or encoding that is not accepted.
 pub(super) fn unsupported(detail: &'static str) -> HttpResponse {
     detailed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported", detail)
 }
 
-/// Answers that the body is larger than the bound.
+/// Returns the answer for a body that is larger than the bound.
 pub(super) fn too_large() -> HttpResponse {
     closing(json(StatusCode::PAYLOAD_TOO_LARGE, br#"{"error":"too large"}"#))
 }
 
-/// Answers that the body did not arrive in time.
+/// Returns the answer for a body that did not arrive in time.
 pub(super) fn too_slow() -> HttpResponse {
     closing(json(StatusCode::REQUEST_TIMEOUT, br#"{"error":"too slow"}"#))
 }
 
-/// Answers that the body ended before its length, or was framed wrongly.
+/// Returns the answer for a body that ended before its length, or was framed wrongly.
 pub(super) fn broken_off() -> HttpResponse {
     closing(malformed("the body is incomplete"))
 }
 
-/// Answers that the event cannot be taken now; the sender tries again.
+/// Returns the answer for an event that cannot be stored now; the sender retries.
 pub(super) fn unavailable() -> HttpResponse {
     let answer = json(StatusCode::SERVICE_UNAVAILABLE, br#"{"error":"unavailable"}"#);
     with(answer, RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
 }
 
-/// Answers that there is no such route.
+/// Returns the answer for an unknown route.
 pub(super) fn not_found() -> HttpResponse {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }
 
-/// Answers that the route exists for another method.
+/// Returns the answer for a route that exists for another method.
 pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     let answer = json(
         StatusCode::METHOD_NOT_ALLOWED,
@@ -105,7 +106,7 @@ pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     with(answer, ALLOW, HeaderValue::from_static(allow))
 }
 
-/// Answers after a defect of ours.
+/// Returns the answer after an internal error.
 pub(super) fn failed() -> HttpResponse {
     closing(json(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -113,7 +114,7 @@ pub(super) fn failed() -> HttpResponse {
     ))
 }
 
-/// The whole answer to a connection that is turned away at the door, written without a parser.
+/// Returns the complete answer for a connection over the limit, as bytes that are written without a parser.
 pub(super) fn connection_refused(full: super::connection_limits::LimitReached) -> &'static [u8] {
     match full {
         super::connection_limits::LimitReached::Address => {
@@ -146,7 +147,7 @@ fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> 
     answer
 }
 
-/// Ends the connection after the answer: what is left of its body cannot be trusted to end.
+/// Closes the connection after the answer, because the rest of the request body may never end.
 fn closing(answer: HttpResponse) -> HttpResponse {
     with(answer, CONNECTION, HeaderValue::from_static("close"))
 }

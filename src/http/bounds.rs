@@ -1,30 +1,31 @@
-//! The bounds of the listener as durations and counts.
+//! The limits of the listener: durations and counts.
 
 use crate::config::ServerSettings;
 use std::time::Duration;
 
-/// Bytes of a request line and all its headers; more is refused by the parser with 431.
+/// The maximum number of bytes of a request line and its headers; the parser refuses more with 431.
 pub(super) const HEADER_BYTES_MAX: usize = 32 * 1024;
 
-/// Headers of one request; more is refused by the parser with 431.
+/// The maximum number of headers of a request; the parser refuses more with 431.
 pub(super) const HEADERS_MAX: usize = 64;
 
-/// The bounds of one listener.
+/// The limits of one listener.
 #[derive(Clone, Debug)]
 pub(super) struct ListenerBounds {
-    /// Time from accept, or from the first byte of a later request, to the end of the headers.
+    /// The time from accepting a connection, or from the first byte of a later request, to the end of the headers.
     pub(super) header_time_max: Duration,
-    /// Time from the end of the headers to the end of the body.
+    /// The time from the end of the headers to the end of the body.
     pub(super) body_time_max: Duration,
-    /// Time from an answer to the first byte of the next request; also the time to take the answer.
+    /// The time from an answer to the first byte of the next request; also the time for the client to read the
+    /// answer.
     pub(super) idle_time_max: Duration,
-    /// Time from shutdown to the last answer.
+    /// The time from the start of a shutdown to the last answer.
     pub(super) drain_time_max: Duration,
-    /// Bytes of a body.
+    /// The maximum number of bytes of a body.
     pub(super) body_bytes_max: usize,
-    /// Connections open at once.
+    /// The maximum number of open connections.
     pub(super) connections_max: usize,
-    /// Connections open at once from one address.
+    /// The maximum number of open connections from one address.
     pub(super) connections_per_ip_max: usize,
 }
 

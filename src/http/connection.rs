@@ -1,5 +1,5 @@
-//! The accept loop and the life of one connection. A server framework gives neither a deadline for
-//! headers nor a bound on connections, so this one is ours.
+//! The accept loop and the handling of one connection. HTTP frameworks offer neither a deadline for headers nor a
+//! limit on connections, so this module implements both.
 
 use super::bounds::{HEADER_BYTES_MAX, HEADERS_MAX, ListenerBounds};
 use super::connection_limits::{ConnectionLimits, ConnectionPermit, LimitReached};
@@ -19,10 +19,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-/// Pause of the accept loop when the system has no descriptor for another connection.
+/// The pause of the accept loop when the system has no file descriptor for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts connections until `cancel`, then lets them finish within the bound.
+/// Accepts connections until `cancel`, and then lets the open ones finish within the time limit.
 pub(super) async fn accept_until(
     listener: TcpListener,
     bounds: ListenerBounds,
@@ -31,7 +31,7 @@ pub(super) async fn accept_until(
 ) -> ServeSummary {
     let crowd = ConnectionLimits::new(bounds.connections_max, bounds.connections_per_ip_max);
     let routes = Arc::new(HttpRoutes { bounds, ingress });
-    // The set aborts what is left in it when this future is dropped: no connection outlives us.
+    // When this future is dropped, the set aborts its remaining tasks, so no connection outlives it.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -56,7 +56,7 @@ pub(super) async fn accept_until(
     drain(connections, routes.bounds.drain_time_max).await
 }
 
-/// Serves one connection to its end. `place` is held as long.
+/// Serves one connection to its end and holds `place` until then.
 async fn handle_connection(
     stream: TcpStream,
     place: ConnectionPermit,
@@ -83,7 +83,7 @@ async fn handle_connection(
         http1::Builder::new()
             .max_buf_size(HEADER_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            // Deadlines are in `DeadlineStream`: hyper's timer starts with the wait, not with the request.
+            // `DeadlineStream` has the deadlines: hyper's timer starts with the wait, not with the request.
             .header_read_timeout(None)
             .serve_connection(io, service)
     );
@@ -112,8 +112,8 @@ async fn drain(mut connections: JoinSet<()>, drain_time_max: Duration) -> ServeS
     ServeSummary { connections_cut }
 }
 
-/// Refuses a connection with the reason, in one write that cannot wait, and closes it. A caller that misses it sees a
-/// closed socket.
+/// Refuses a connection with a reason, in one non-blocking write, and closes it. If the write fails, the client sees
+/// only a closed socket.
 fn refuse_connection(stream: TcpStream, full: LimitReached) {
     let said = stream
         .into_std()

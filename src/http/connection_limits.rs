@@ -1,5 +1,5 @@
-//! Counts open connections, in all and by address. A place is given back when its guard drops, so a
-//! connection that panics or is cut gives its place back too.
+//! Counts open connections, in total and per address. A permit is released when it is dropped, also if its connection
+//! panics or is cut.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,16 +19,16 @@ struct ConnectionCounts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// The reason why a connection is turned away.
+/// The reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
-    /// The listener has all it can take.
+    /// The listener has reached its limit.
     Listener,
-    /// The address has all it may have.
+    /// The address has reached its limit.
     Address,
 }
 
-/// The place of one connection; dropping it gives it back.
+/// The permit for one connection; dropping it releases the place.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
@@ -44,7 +44,7 @@ impl ConnectionLimits {
         })
     }
 
-    /// Takes a place for a connection from `address`.
+    /// Acquires a permit for a connection from `address`.
     pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, LimitReached> {
         let address = client_prefix(address);
         let mut open = self.open();
@@ -81,8 +81,8 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Returns the address under which connections are counted. An IPv6 customer owns a whole /64, so that is one
-/// address.
+/// Returns the address prefix by which connections are counted. An IPv6 customer usually has a whole /64, so a /64
+/// counts as one client.
 fn client_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,5 +1,5 @@
-//! A socket that must make progress. Reading headers, waiting for the next request and taking an
-//! answer each have a deadline; hyper's own header timer cannot tell the first two apart.
+//! A socket with deadlines for reading headers, for waiting for the next request and for writing an answer. hyper's
+//! own header timer cannot distinguish the first two.
 
 use super::bounds::ListenerBounds;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// The phase that a connection waits in. Shared by the socket and the handler of the same connection.
+/// The phase of a connection, shared by its socket and its request handler.
 pub(super) struct Phase(AtomicU8);
 
 const HEADERS: u8 = 0;
@@ -24,18 +24,18 @@ impl Phase {
         Arc::new(Self(AtomicU8::new(HEADERS)))
     }
 
-    /// Enters the phase after the headers; the handler has its own deadlines.
+    /// Enters the phase after the headers, in which the handler has its own deadlines.
     pub(super) fn serving(&self) {
         self.0.store(SERVING, Ordering::Relaxed);
     }
 
-    /// Enters the phase after the answer is made; it has to be taken, and then the next request has to begin.
+    /// Enters the phase after the answer is ready: the client has to read it and then begin the next request.
     pub(super) fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
     }
 }
 
-/// A socket with deadlines. A missed one is an [`io::ErrorKind::TimedOut`], which ends the connection.
+/// A socket with deadlines. A missed deadline is an [`io::ErrorKind::TimedOut`], which ends the connection.
 pub(super) struct DeadlineStream {
     stream: TcpStream,
     phase: Arc<Phase>,
@@ -46,7 +46,8 @@ pub(super) struct DeadlineStream {
 }
 
 impl DeadlineStream {
-    /// Starts the header deadline of the first request: it counts from accept.
+    /// Creates the stream and starts the header deadline of the first request: it counts from the accepted
+    /// connection.
     pub(super) fn new(stream: TcpStream, phase: Arc<Phase>, bounds: &ListenerBounds) -> Self {
         Self {
             stream,
@@ -58,7 +59,7 @@ impl DeadlineStream {
         }
     }
 
-    /// Returns true if the current wait took too long; registers for the wake-up if not.
+    /// Returns true if the current deadline has passed; otherwise registers for the wake-up.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> bool {
         let phase = self.phase.0.load(Ordering::Relaxed);
         if phase != self.watched {
@@ -73,7 +74,7 @@ impl DeadlineStream {
         phase != SERVING && self.deadline.as_mut().poll(cx).is_ready()
     }
 
-    /// Keeps waiting, unless the deadline has passed.
+    /// Continues to wait, unless the deadline has passed.
     fn wait<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if self.poll_deadline(cx) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -86,7 +87,7 @@ impl AsyncRead for DeadlineStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let paced = self.get_mut();
         if paced.phase.0.load(Ordering::Relaxed) != SERVING && paced.poll_deadline(cx) {
-            // Checked before reading too: a sender that drips bytes is always readable.
+            // The deadline is checked before reading as well: if a sender drips bytes, the socket is always readable.
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let before = buf.filled().len();
@@ -94,7 +95,7 @@ impl AsyncRead for DeadlineStream {
             Poll::Pending => paced.wait(cx),
             Poll::Ready(done) => {
                 let began = buf.filled().len() > before;
-                // The next request begins with its first byte, and so does its header deadline.
+                // The header deadline of the next request starts with its first byte.
                 if began && paced.phase.0.load(Ordering::Relaxed) == IDLE {
                     paced.phase.0.store(HEADERS, Ordering::Relaxed);
                     let _on_time = paced.poll_deadline(cx);

@@ -1,8 +1,9 @@
-//! The HTTP listener: bounded connections in, verified events out to an [`Ingress`].
+//! The HTTP listener. It accepts a limited number of connections, verifies requests, and passes the events to an
+//! [`Ingress`].
 //!
-//! It answers 2xx only after the ingress said that the event is durable, and it answers every
-//! unauthenticated request with the same bytes. It decides nothing about people and stores nothing.
-//! TLS ends in front of it; only HTTP/1 is spoken, so the attacks of HTTP/2 do not exist here.
+//! It answers 2xx only after the event is durable, and it answers every unauthenticated request with the same bytes.
+//! It makes no decisions about users and stores nothing. TLS ends in a proxy in front of it. Only HTTP/1 is
+//! supported, so the attacks on HTTP/2 do not apply.
 
 mod answer;
 mod bounds;
@@ -24,89 +25,91 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The name under which [`Ingress::rejected`] hears of a request to a name nobody configured. The
-/// requested name itself is the caller's text and is not passed on.
+/// The name that [`Ingress::rejected`] gets for a request to a name that is not configured. The requested name itself
+/// comes from the caller and is not passed on.
 pub const NAME_UNKNOWN: &str = "?";
 
-/// The receiver of verified events, which also answers questions of the routes. One per process.
+/// The receiver of verified events, which also provides the routes' data. One per process.
 #[async_trait]
 pub trait Ingress: Send + Sync {
-    /// Stores a verified event; returns only once it is durable, or refused for good. The future is
-    /// dropped when the caller hangs up, so it must be safe to drop at every await.
+    /// Stores a verified event. Returns only once the event is durable, or refused for good. The future is dropped
+    /// when the client disconnects, so it must be cancel-safe.
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable>;
 
-    /// Returns the webhook that answers for `POST /in/<name>`.
+    /// Returns the webhook for `POST /in/<name>`.
     fn webhook(&self, name: &str) -> Route;
 
-    /// Notes a refused request. Never blocks. `name` is a configured name or [`NAME_UNKNOWN`].
+    /// Records a refused request. Never blocks. `name` is a configured name or [`NAME_UNKNOWN`].
     fn rejected(&self, name: &str, reason: &'static str, at: Timestamp);
 
-    /// Notes that a request was not signed with the secret of its name. It is rejected as well. Never blocks.
+    /// Records a request that was not signed with the secret of its name. [`Ingress::rejected`] is called as well.
+    /// Never blocks.
     fn unauthenticated(&self, name: &str, reason: &'static str, at: Timestamp);
 
-    /// Notes that a request was signed with the secret of its name, and in time, whatever it says. Never blocks.
+    /// Records a request that was signed with the secret of its name, and in time, whatever its content. Never
+    /// blocks.
     fn authentic(&self, name: &str);
 
-    /// Notes a request whose signature is right and whose time is not: so many seconds after ours, or before it if
-    /// negative. It is rejected as well. Never blocks.
+    /// Records a request with a valid signature and a wrong time: `seconds` after our time, or before it if negative.
+    /// [`Ingress::rejected`] is called as well. Never blocks.
     fn stale(&self, name: &str, seconds: i64);
 
-    /// Notes a verified event that is not for us. Never blocks.
+    /// Records a verified event that is not for Drydock. Never blocks.
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp);
 
-    /// Reports whether the whole process can do its work.
+    /// Returns the readiness of the whole process.
     fn ready(&self) -> Readiness;
 
-    /// The shell's clock.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
 /// The result of storing a verified event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IngressResult {
-    /// Stored now.
+    /// The event was stored.
     New,
-    /// Stored before.
+    /// The event had been stored before.
     Duplicate,
-    /// Not stored, and a retry would not change that.
+    /// The event was refused; a retry would not change that.
     Refused,
 }
 
-/// The event could not be stored now, or has no room: 503, the sender tries again.
+/// The event could not be stored now, or there is no room for it. The answer is 503, and the sender retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the event could not be stored")]
 pub struct Unavailable;
 
-/// The receiver that answers for a name.
+/// The webhook for a name.
 #[derive(Clone)]
 pub enum Route {
     /// A webhook that is ready.
     Webhook(Arc<dyn Webhook>),
-    /// A configured channel that does not know itself yet: what is verified by this is answered 503, and all else as
-    /// by a webhook that is ready.
+    /// A configured channel that is not connected yet. Requests that this webhook verifies are answered with 503, all
+    /// others as by a webhook that is ready.
     Connecting(Arc<dyn Webhook>),
-    /// No webhook has this name: the answer is the one a wrong signature gets.
+    /// No webhook has this name. The answer is the same as for a wrong signature.
     Unknown,
 }
 
-/// The readiness of the process to do its work.
+/// The readiness of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// The parts that are missing, as short phrases without paths or secrets; ready when empty.
+    /// The missing parts, as short phrases without paths or secrets; the process is ready when this is empty.
     pub waiting_for: Vec<String>,
-    /// The parts that do not work as they should while messages are taken all the same.
+    /// The parts that do not work properly while messages are still accepted.
     pub degraded: Vec<String>,
 }
 
-/// The end of the listener.
+/// The summary of a listener that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServeSummary {
-    /// Connections that had not finished their request in time and were cut.
+    /// The number of connections that were cut because they did not finish their request in time.
     pub connections_cut: usize,
 }
 
-/// Serves `listener` until `cancel`; then accepts nothing more, finishes the requests in flight for
-/// at most 10 seconds, and returns.
+/// Serves `listener` until `cancel`. Then it accepts no more requests, finishes those in flight for at most 10
+/// seconds, and returns.
 pub fn serve(
     listener: TcpListener,
     settings: &ServerSettings,

@@ -1,4 +1,4 @@
-//! The routes: `POST /in/<name>` for events, and three probes. A plain match: there are four.
+//! The routes: `POST /in/<name>` for events, and three probes. Four routes need no router, only a `match`.
 
 use super::answer::{self, HttpResponse};
 use super::bounds::ListenerBounds;
@@ -16,7 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tracing::error;
 
-/// The state that every connection shares.
+/// The state that all connections share.
 pub(super) struct HttpRoutes {
     pub(super) bounds: ListenerBounds,
     pub(super) ingress: Arc<dyn Ingress>,
@@ -29,7 +29,7 @@ enum BodyError {
 }
 
 impl HttpRoutes {
-    /// Answers one request. A panic is an answer too; it takes nobody else down.
+    /// Answers one request. A panic is answered as well and does not affect other requests.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> HttpResponse {
         match AssertUnwindSafe(self.route(request)).catch_unwind().await {
             Ok(answer) => answer,
@@ -52,9 +52,9 @@ impl HttpRoutes {
         }
     }
 
-    /// Takes an event. All that can be told without a secret is decided before the name is looked
-    /// up, so that a stranger cannot tell configured names from others. Whoever signs for a channel that is still connecting
-    /// is answered 503 and sends again.
+    /// Receives an event. All checks that need no secret run before the name is looked up, so that an unknown sender
+    /// cannot distinguish configured names from others. A signed request for a channel that is still connecting is
+    /// answered with 503, so that its sender retries.
     async fn event(&self, request: Request<Incoming>) -> HttpResponse {
         if has_content_encoding(request.headers()) {
             return answer::unsupported("no content encoding is accepted");
@@ -70,7 +70,7 @@ impl HttpRoutes {
         self.receive(&Request::from_parts(head, body)).await
     }
 
-    /// Reads a body up to the bound. Memory grows with what arrived, not with what was announced.
+    /// Reads a body up to the bound. Memory grows with the received bytes, not with the announced length.
     async fn read(&self, mut body: Incoming, headers: &HeaderMap) -> Result<Bytes, BodyError> {
         let bytes_max = self.bounds.body_bytes_max;
         let announced = headers
@@ -89,7 +89,7 @@ impl HttpRoutes {
                 return Err(BodyError::TooLarge);
             }
             if whole.is_empty() && pieces.is_empty() && body.is_end_stream() {
-                // The usual event arrives in one piece and is not copied.
+                // A body usually arrives in one piece; then it is not copied.
                 whole = data;
             } else {
                 pieces.extend_from_slice(&data);
@@ -98,7 +98,7 @@ impl HttpRoutes {
         Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
     }
 
-    /// Verifies, decodes and hands over one complete request.
+    /// Verifies and decodes one complete request, and passes its event on.
     async fn receive(&self, request: &Request<Bytes>) -> HttpResponse {
         let at = self.ingress.now();
         let name = request.uri().path().strip_prefix("/in/").unwrap_or_default();
@@ -111,7 +111,7 @@ impl HttpRoutes {
                     Err(rejected @ (Rejected::Unauthenticated(_) | Rejected::Stale { .. })) => {
                         self.reject(name, &rejected, at)
                     }
-                    // What it says means nothing yet.
+                    // The channel is not connected yet, so the content cannot be interpreted.
                     Ok(_) | Err(Rejected::Malformed(_) | Rejected::Unsupported(_)) => answer::unavailable(),
                 };
             }
@@ -143,7 +143,7 @@ impl HttpRoutes {
         }
     }
 
-    /// Notes that a request was signed in time, whatever it says.
+    /// Records a request that was signed in time, whatever its content.
     fn note(&self, name: &str, received: &Result<Received, Rejected>) {
         match received {
             Ok(_) | Err(Rejected::Malformed(_) | Rejected::Unsupported(_)) => self.ingress.authentic(name),
@@ -169,7 +169,7 @@ impl HttpRoutes {
     }
 }
 
-/// Returns true if the body is encoded in a way that signatures and bounds do not see through.
+/// Returns true if the body has a content encoding, which signatures and bounds could not check.
 fn has_content_encoding(headers: &HeaderMap) -> bool {
     headers
         .get_all(CONTENT_ENCODING)

@@ -1,4 +1,4 @@
-//! Slow, many, large: what one address can cost.
+//! Tests of the costs that one address can cause: slow, many or large requests.
 
 use super::{RecordingIngress, RunningListener, bounds, github_headers, post_request, rest, without_dates};
 use crate::http::ServeSummary;
@@ -31,7 +31,7 @@ async fn dripping_headers_do_not_move_the_deadline() {
         .write_all(b"POST /in/github HTTP/1.1\r\nx: ")
         .await
         .unwrap();
-    // A cut connection fails a write soon after; 20 s of drops would be 4,000.
+    // Writes to a cut connection fail soon; without the cut, 20 s would allow 4,000 writes.
     for _drop in 0..4_000 {
         drops.tick().await;
         if stream.write_all(b"a").await.is_err() {
@@ -180,7 +180,7 @@ async fn nothing_is_answered_before_the_event_is_durable_and_shutdown_waits_for_
     assert!(tokio::net::TcpStream::connect(running.address).await.is_err());
 }
 
-/// P1: neither a connection that was never used nor one between two requests holds up a shutdown.
+/// P1: neither an unused connection nor an idle one between two requests delays a shutdown.
 #[tokio::test]
 async fn shutdown_does_not_wait_for_silent_connections() {
     let mut running = RunningListener::start().await;

@@ -1,4 +1,4 @@
-//! Tests of authentic events: what each becomes, and how it is answered.
+//! Tests of authentic events: their decoding and their answers.
 
 use super::{
     NOW, RecordingIngress, RunningListener, SECRET, UNAUTHENTICATED, bounds, generic_headers, github_headers,
@@ -90,7 +90,7 @@ async fn a_release_becomes_one_inbound_of_the_hook_and_a_redelivery_none() {
     );
 }
 
-/// T15, CI-27: the delivery id is not signed, so a captured body cannot be made new by changing it.
+/// T15, CI-27: the delivery id is not signed, so a captured body stays the same event under another id.
 #[tokio::test]
 async fn a_captured_body_under_a_new_delivery_id_is_a_duplicate() {
     let running = RunningListener::start().await;
@@ -132,7 +132,7 @@ async fn authentic_events_that_are_not_for_us_are_acknowledged_and_forgotten() {
     assert_eq!(*running.ingress.rejected.lock().unwrap(), []);
 }
 
-/// T12: what was signed with the right secret says so, whatever becomes of it.
+/// T12: a request with a valid signature is recorded as authentic, whatever happens to it afterwards.
 #[tokio::test]
 async fn every_request_signed_with_the_right_secret_is_recorded_as_authentic() {
     let running = RunningListener::start().await;
@@ -291,7 +291,7 @@ async fn only_plain_json_is_read() {
         .post("/in/github", &github_headers("release", "a b", body), body)
         .await;
     assert_eq!(head(&answer), "HTTP/1.1 400 Bad Request");
-    // Signed rightly, all of them.
+    // All requests had a valid signature.
     assert_eq!(*running.ingress.unauthenticated.lock().unwrap(), []);
     assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
 }
@@ -310,7 +310,7 @@ async fn an_event_that_could_not_be_stored_is_answered_503_with_retry_after() {
     assert!(answer.contains("\r\nretry-after: 5\r\n"), "{answer}");
 }
 
-/// P1, T12: what is signed is asked for again, and nobody else learns that there is such a channel.
+/// P1, T12: signed requests are answered with "retry"; for other senders the channel seems not to exist.
 #[tokio::test]
 async fn a_channel_that_connects_is_seen_by_its_platform_alone() {
     let running = RunningListener::start().await;

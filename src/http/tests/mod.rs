@@ -1,4 +1,4 @@
-//! The listener over real loopback sockets, with an ingress that only remembers.
+//! The listener on real loopback sockets, with an ingress that records its calls.
 #![allow(clippy::unwrap_used)]
 
 mod deadlines;
@@ -34,12 +34,12 @@ pub(super) const UNAUTHENTICATED: &str = "HTTP/1.1 401 Unauthorized\r\ncache-con
      x-content-type-options: nosniff\r\ncontent-type: application/json\r\nconnection: close\r\n\
      content-length: 27\r\n\r\n{\"error\":\"unauthenticated\"}";
 
-/// An ingress that remembers everything and stores nothing.
+/// An ingress that records everything and stores nothing.
 pub(super) struct RecordingIngress {
     routes: BTreeMap<&'static str, Route>,
-    /// Permits to make events durable, one for each.
+    /// Permits for making events durable, one for each event.
     pub(super) durable: Semaphore,
-    /// Permits for events that were handed over, one for each.
+    /// Permits for events that were passed on, one for each event.
     pub(super) entered: Semaphore,
     pub(super) down: bool,
     pub(super) waiting_for: Vec<String>,
@@ -53,7 +53,7 @@ pub(super) struct RecordingIngress {
 }
 
 impl RecordingIngress {
-    /// The ingress of a gateway with one hook of each scheme, and some doubles.
+    /// Creates the ingress of a gateway with one hook of each scheme, and some test doubles.
     pub(super) fn new() -> Self {
         let hook = |name, scheme| Route::Webhook(hook_webhook(name, &hook_settings(scheme)).unwrap());
         let routes = BTreeMap::from([
@@ -197,24 +197,24 @@ impl RunningListener {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends one whole request on its own connection and returns the whole answer without its date.
+    /// Sends one complete request on its own connection and returns the complete answer without its date.
     pub(super) async fn send(&self, request: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(request).await.unwrap();
         rest(&mut stream).await
     }
 
-    /// `POST` with a JSON body; `headers` are whole lines.
+    /// Sends a `POST` request with a JSON body; `headers` are complete lines.
     pub(super) async fn post(&self, path: &str, headers: &[String], body: &[u8]) -> String {
         self.send(&post_request(path, headers, body)).await
     }
 }
 
-/// Reads the rest of a connection until it ends, and leaves out dates.
+/// Reads the rest of a connection until it ends, and removes dates.
 pub(super) async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes));
-    // A reset after the answer is an end like any other.
+    // A reset after the answer is a normal end.
     let _ended = read.await.unwrap();
     without_dates(&String::from_utf8(bytes).unwrap())
 }
@@ -270,7 +270,7 @@ pub(super) fn hmac_hex(secret: &str, message: &[u8]) -> String {
         .collect()
 }
 
-/// The headers of an authentic GitHub request.
+/// Returns the headers of an authentic GitHub request.
 pub(super) fn github_headers(event: &str, delivery: &str, body: &[u8]) -> Vec<String> {
     vec![
         format!("x-github-event: {event}"),
@@ -279,7 +279,7 @@ pub(super) fn github_headers(event: &str, delivery: &str, body: &[u8]) -> Vec<St
     ]
 }
 
-/// The headers of an authentic generic request.
+/// Returns the headers of an authentic generic request.
 pub(super) fn generic_headers(id: &str, seconds: i64, body: &[u8]) -> Vec<String> {
     let message = [format!("{id}.{seconds}.").as_bytes(), body].concat();
     vec![

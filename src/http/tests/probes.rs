@@ -1,4 +1,4 @@
-//! Probes, and everything that is no route.
+//! Tests of the probes and of unknown routes.
 
 use super::{RecordingIngress, RunningListener, bounds};
 

@@ -1,4 +1,4 @@
-//! Forgers and replayers: every one of them reads the same bytes.
+//! Tests of forged and replayed requests: all of them get the same answer.
 
 use super::{NOW, RunningListener, SECRET, UNAUTHENTICATED, generic_headers, github_headers, hmac_hex};
 use std::io::Write;
@@ -15,7 +15,7 @@ fn github(signature_lines: &[&str]) -> Vec<String> {
     headers
 }
 
-/// Sends each and checks that the answer is the one answer, and what the audit log hears.
+/// Sends each request and checks that it gets the common answer and the expected audit reason.
 async fn refused(path: &str, cases: Vec<(Vec<String>, &'static str)>) {
     let running = RunningListener::start().await;
     for (headers, reason) in cases {
@@ -90,7 +90,7 @@ async fn a_name_nobody_configured_reads_like_a_wrong_signature() {
     }
 }
 
-/// T11: the SHA-1 header GitHub sends beside the real one is not looked at.
+/// T11: the SHA-1 header that GitHub sends in addition is ignored.
 #[tokio::test]
 async fn the_old_header_beside_the_real_one_changes_nothing() {
     let running = RunningListener::start().await;
@@ -158,7 +158,7 @@ async fn every_unauthenticated_generic_request_reads_the_same() {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     assert_eq!(running.ingress.accepted.lock().unwrap().len(), 2);
-    // How far a clock is off is noted of a signature that is right, and of no other.
+    // A clock difference is recorded only for requests with a valid signature.
     let late = generic_headers("evt-3", NOW - 7_200, BODY);
     let mut forged = late.clone();
     forged[2] = format!("x-webhook-signature: {}", "0".repeat(64));
@@ -238,7 +238,7 @@ async fn forty_malformed_signatures_read_the_same() {
     assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
 }
 
-/// T13: a signature of a megabyte ends at the parser's bound, long before it is in memory.
+/// T13: a signature of a megabyte is refused at the parser's bound, before it is read completely.
 #[tokio::test]
 async fn a_megabyte_of_signature_is_not_read() {
     let running = RunningListener::start().await;
@@ -259,7 +259,7 @@ async fn a_megabyte_of_signature_is_not_read() {
                 .map(|_| head)
         }
     );
-    // The end may arrive as a reset; an answer, where one arrives, is the parser's.
+    // The connection may end with a reset; if there is an answer, it is the parser's.
     assert!(read.is_err() || read.is_ok_and(|head| &head == b"HTTP/1.1 431"));
     assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
 }
