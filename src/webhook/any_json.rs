@@ -1,4 +1,4 @@
-//! Property test: any signed request is received, ignored or refused; nothing in it stops the server.
+//! A property test: any signed request is received, ignored or refused; no content stops the server.
 
 use super::{Webhook, channel_webhook, hook_webhook};
 use crate::config::{
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const SECRET: &str = "shared";
 const AT: i64 = 1_795_293_600;
 
-/// Makes any JSON, with the words that decoders look for among its strings and names.
+/// Generates any JSON. Its strings and names include the words that decoders look for.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         any::<String>(),
@@ -53,7 +53,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The value, with up to three of its parts replaced.
+/// Returns the value with up to three of its parts replaced.
 fn mutated(base: Value) -> impl Strategy<Value = Value> {
     let changes = proptest::collection::vec((any::<Index>(), any_json()), 0..4);
     changes.prop_map(move |changes| {
@@ -68,7 +68,7 @@ fn mutated(base: Value) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Returns the pointers of every part of a value, the whole first.
+/// Returns the pointers to every part of a value, beginning with the whole value.
 fn pointers(value: &Value, at: &str) -> Vec<String> {
     let mut found = vec![at.to_owned()];
     match value {
@@ -158,7 +158,7 @@ fn hmac(parts: &[&[u8]]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// True if the body was believed to be signed, whatever came of it.
+/// Returns true if the signature of the body was accepted.
 fn is_authentic(webhook: &Arc<dyn Webhook>, headers: &[(&str, &str)], body: &str) -> bool {
     let mut request = Request::post("/in/any");
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! Events of hooks, the part all schemes share: from a verified JSON payload to an [`Inbound`] of the service
+//! The part of hook events that all schemes share: converts a verified JSON payload to an [`Inbound`] of the service
 //! identity `hook:<name>`. Values of the payload become data, never instructions.
 
 use super::{Received, Rejected};
@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Characters of one field; the rest is cut.
+/// The maximum number of characters of a field; longer values are truncated.
 const FIELD_CHARS_MAX: usize = 1_000;
-/// Characters of the name of an event, or of a delivery, that its sender chose.
+/// The maximum number of characters of an event name or delivery id, both of which the sender chooses.
 const NAME_CHARS_MAX: usize = 100;
 
-/// The service identity of one hook and what it takes from payloads.
+/// The service identity of one hook, and the fields it reads from payloads.
 pub(super) struct HookEvents {
     name: String,
     chat: String,
@@ -36,16 +36,16 @@ impl HookEvents {
         }
     }
 
-    /// Returns true if the payload comes from a repository that counts.
+    /// Returns true if the payload comes from a repository that the hook accepts.
     pub(super) fn is_allowed(&self, payload: &Value) -> bool {
         let source = payload.pointer("/repository/full_name").and_then(Value::as_str);
         self.sources.is_empty()
             || source.is_some_and(|source| self.sources.iter().any(|allowed| allowed == source))
     }
 
-    /// The verified event as something to admit. `deliveries` are its identities among the events of this hook; any
-    /// one of them seen before makes it a duplicate. The first is its thread, and so makes it a conversation of
-    /// its own, unless events continue the change of those before them.
+    /// Returns the verified event as an inbound message. `deliveries` are its identities among the events of this
+    /// hook; if any of them was seen before, the event is a duplicate. The first one is also the thread. So each
+    /// event has its own conversation, unless the hook's events continue the change of earlier ones.
     pub(super) fn received(&self, event: String, deliveries: &[&str], payload: &Value) -> Received {
         Received::Inbound(Box::new(Inbound {
             channel: self.name.clone(),
@@ -79,7 +79,7 @@ impl HookEvents {
         }))
     }
 
-    /// The configured fields that the payload has. What is no text, number or truth value is absent.
+    /// Returns the configured fields of the payload. Only texts, numbers and booleans are included.
     fn fields_of(&self, payload: &Value) -> BTreeMap<String, String> {
         let value_of = |pointer: &String| payload.pointer(pointer).and_then(scalar);
         self.fields
@@ -89,7 +89,7 @@ impl HookEvents {
     }
 }
 
-/// Refuses a body that does not call itself JSON.
+/// Refuses a body whose content type is not JSON.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Rejected> {
     if is_of_type(headers, "application/json") {
         return Ok(());
@@ -97,7 +97,7 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Rejected> {
     Err(Rejected::Unsupported("the content type must be application/json"))
 }
 
-/// True if a body calls itself one of this type, whatever its parameters are.
+/// Returns true if the content type of the body is this one, with any parameters.
 pub(super) fn is_of_type(headers: &HeaderMap, essence: &str) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)
@@ -107,7 +107,7 @@ pub(super) fn is_of_type(headers: &HeaderMap, essence: &str) -> bool {
     named.eq_ignore_ascii_case(essence)
 }
 
-/// Decodes a verified payload: a JSON object. Deep nesting is refused by the parser.
+/// Decodes a verified payload, which must be a JSON object. The parser refuses deep nesting.
 pub(super) fn decode(body: &[u8]) -> Result<Value, Rejected> {
     match serde_json::from_slice(body) {
         Ok(payload @ Value::Object(_)) => Ok(payload),
@@ -116,13 +116,14 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Rejected> {
     }
 }
 
-/// A short name in the alphabet of event and delivery names; it ends in logs and database keys.
+/// Returns true if a text is short and in the alphabet of event names and delivery ids, which are used in logs and
+/// database keys.
 pub(super) fn is_name(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
     !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.bytes().all(known)
 }
 
-/// `sha256:<hex>` of a body: the identity that no unsigned header can change.
+/// Returns `sha256:<hex>` of a body: an identity that no unsigned header can change.
 pub(super) fn content_identity(body: &[u8]) -> String {
     let mut identity = String::from("sha256:");
     for byte in Sha256::digest(body) {

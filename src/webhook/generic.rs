@@ -1,5 +1,5 @@
-//! Webhooks of our own schemes, for senders that can sign. `generic` signs identity, time and body;
-//! `generic-body` signs the body alone, so its identity is the body's hash.
+//! Webhooks with Drydock's own signature schemes. `generic` signs identity, time and body; `generic-body` signs only
+//! the body, so its identity is the body's hash.
 
 use super::event::{HookEvents, content_identity, decode, is_name, require_json};
 use super::other_schemes::refuse_other_schemes;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 const SIGNATURE: &str = "x-webhook-signature";
-/// The name of an event whose payload does not name it.
+/// The event name for payloads that contain none.
 const EVENT_UNNAMED: &str = "event";
 
 struct Generic {
@@ -49,10 +49,10 @@ impl Webhook for Generic {
             signature,
             &[id.as_bytes(), b".", seconds.as_bytes(), b".", request.body()],
         )?;
-        // After the signature, so that the audit log can tell a replay from a forgery.
+        // The time is checked after the signature, so that the audit log can distinguish a replay from a forgery.
         require_fresh(seconds, at)?;
         require_json(headers)?;
-        // A dot is what joins the signed parts: an id with one could be read as another id and time.
+        // A dot separates the signed parts, so an id with a dot could be read as another id and time.
         if !is_name(id) || id.contains('.') {
             return Err(Rejected::Malformed("the id is not a name"));
         }
@@ -61,7 +61,7 @@ impl Webhook for Generic {
 }
 
 impl Webhook for GenericBody {
-    /// Verifies the body alone. Unsigned headers name nothing: not the delivery, not the time.
+    /// Verifies the body. Unsigned headers are ignored: they determine neither the delivery id nor the time.
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
         refuse_other_schemes(headers, &[SIGNATURE])?;

@@ -1,5 +1,5 @@
-//! GitHub webhooks: `X-Hub-Signature-256` over the raw body, `X-GitHub-Delivery` as identity. The body is the payload,
-//! or a form with it, which is what GitHub's form for a new webhook offers first: see
+//! GitHub webhooks, with `X-Hub-Signature-256` over the raw body and `X-GitHub-Delivery` as identity. The payload is
+//! the body or a field of a form; the form is GitHub's default for a new webhook. See
 //! <https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks>.
 
 use super::event::{HookEvents, content_identity, decode, is_name, is_of_type};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 const SIGNATURE: &str = "x-hub-signature-256";
-/// The field of the form that holds the payload.
+/// The form field that holds the payload.
 const PAYLOAD: &str = "payload";
 
 struct Github {
@@ -25,13 +25,13 @@ struct Github {
     hook: HookEvents,
 }
 
-/// An event that counts: with one action, or with all of them.
+/// An accepted event: with one action, or with all of them.
 struct EventFilter {
     event: String,
     action: Option<String>,
 }
 
-/// The form in which the payload is sent.
+/// The encoding of the payload.
 #[derive(Clone, Copy)]
 enum PayloadEncoding {
     /// The payload is the body.
@@ -61,7 +61,7 @@ pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Web
 impl Webhook for Github {
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        // The older SHA-1 signature comes beside the real one, and nothing reads it.
+        // GitHub also sends the older SHA-1 signature, which is ignored.
         refuse_other_schemes(headers, &[SIGNATURE, "x-hub-signature"])?;
         let signature = single_header(headers, SIGNATURE)?;
         let event = single_header(headers, "x-github-event")?;
@@ -86,7 +86,7 @@ impl Webhook for Github {
         if !self.is_any_filter(counts) || !self.hook.is_allowed(&payload) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
-        // GitHub signs the body alone: under a new delivery id a captured one is still the same event.
+        // GitHub signs only the body: a captured body under a new delivery id is still the same event.
         let deliveries = [delivery, &content_identity(request.body())];
         Ok(self
             .hook
@@ -124,8 +124,8 @@ impl PayloadEncoding {
         ))
     }
 
-    /// The JSON of the payload. The content type is not signed: a form is the one field and nothing else, so that no
-    /// body has a meaning as JSON and another one as a form.
+    /// Returns the JSON of the payload. The content type is not signed. Therefore a form must contain exactly one
+    /// field, so that no body has one meaning as JSON and another as a form.
     fn payload(self, body: &[u8]) -> Result<Cow<'_, [u8]>, Rejected> {
         if let Self::Json = self {
             return Ok(Cow::Borrowed(body));
@@ -150,7 +150,7 @@ impl PayloadEncoding {
     }
 }
 
-/// `release.published`: the event and, where the payload has one, its action.
+/// Returns the event and, if the payload has one, its action: `release.published`.
 fn event_with_action(event: &str, action: Option<&str>) -> String {
     match action {
         Some(action) if is_name(action) => format!("{event}.{action}"),
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(receive(SIGNATURE.as_bytes(), b"Hello, World?"), Err(forged));
     }
 
-    /// The result for a body that is signed rightly.
+    /// Returns the result for a body with a valid signature.
     fn signed(content_type: &str, events: &[&str], body: &str) -> Result<Received, Rejected> {
         let mut mac = Hmac::<Sha256>::new_from_slice(b"It's a Secret to Everybody").unwrap();
         mac.update(body.as_bytes());
@@ -288,7 +288,7 @@ mod tests {
             ("payload", "the body is not JSON"),
             ("payload=[]", "the body is not a JSON object"),
             ("payload=%7B%22a%22", "the body is not JSON"),
-            // What somebody wrote into the notes of a release, sent again as a form: its content type is not signed.
+            // A body with text from a release's notes, sent again as a form: the content type is not signed.
             (
                 r#"{"body":"&payload=%7B%22action%22%3A%22published%22%7D&x="}"#,
                 "the form has a field beside `payload`",

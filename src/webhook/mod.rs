@@ -1,5 +1,5 @@
-//! Webhooks: signed events from outside. A webhook verifies the signature over the raw bytes, and
-//! only then decodes, tolerantly. It is synchronous and does no I/O.
+//! Webhooks: signed events from other systems. A webhook verifies the signature over the raw bytes, and only then
+//! decodes the body, tolerantly. It is synchronous and does no I/O.
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -21,37 +21,38 @@ use std::sync::Arc;
 /// The outcome of a verified request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A message or event to admit and store before it is acknowledged.
+    /// A message or event that is stored before it is acknowledged.
     Inbound(Box<Inbound>),
-    /// Verified, and not for us: acknowledged, audited as `ingress.ignored`, forgotten.
+    /// A verified event that is not for Drydock. It is acknowledged and audited as `ingress.ignored`, and not stored.
     Ignored(&'static str),
-    /// Answered at once with this plain text (Slack `url_verification`).
+    /// A plain text to answer with at once (Slack `url_verification`).
     Answer(String),
 }
 
-/// The reason why a request is not received.
+/// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// Missing, duplicate, mixed, malformed or wrong signature. The answer is the same 401 for
-    /// all of them; the reason goes to the audit log only.
+    /// The signature is missing, duplicate, mixed with another scheme, malformed or wrong. The answer is always the
+    /// same 401; only the audit log has the reason.
     #[error("{0}")]
     Unauthenticated(&'static str),
-    /// The signature is right, and its time too far from ours: the same 401.
+    /// The signature is right, but its time differs too much from ours. The answer is the same 401.
     #[error("the signature is of a time that is {seconds} s from now")]
     Stale {
-        /// Seconds after our time; before it if negative.
+        /// The difference in seconds: positive if the time is after ours, negative if before.
         seconds: i64,
     },
-    /// Signed, but not readable: 400.
+    /// The request is signed, but cannot be decoded: 400.
     #[error("{0}")]
     Malformed(&'static str),
-    /// A content type or encoding that is not accepted: 415.
+    /// The content type or encoding is not accepted: 415.
     #[error("{0}")]
     Unsupported(&'static str),
 }
 
-/// The reasons of [`Rejected::Unauthenticated`] for which the two sides may have different secrets, as the audit log has
-/// them. A time that is not readable stands there in the same word as one that is signed and wrong, so it is none.
+/// The reasons of [`Rejected::Unauthenticated`], as named in the audit log, that can mean different secrets on the
+/// two sides. The reason for an unreadable time is not among them: the audit log has the same word for a time that is
+/// signed and wrong.
 pub const SECRET_MISMATCH_REASONS: [&str; 9] = [
     "a signature header is missing",
     "a signature header is not text",
@@ -63,7 +64,7 @@ pub const SECRET_MISMATCH_REASONS: [&str; 9] = [
     "the signature is not of version 0",
     "wrong secret token",
 ];
-/// The reason of the audit log for a signature of another time, or of one that is not readable.
+/// The audit log's reason for a signature with a wrong or unreadable time.
 pub const STALE_REASON: &str = "hook.stale";
 
 /// A source of signed events, reachable as `POST /in/<name>`.
@@ -72,7 +73,7 @@ pub trait Webhook: Send + Sync {
     fn receive(&self, request: &http::Request<Bytes>, at: Timestamp) -> Result<Received, Rejected>;
 }
 
-/// The webhook of a connected channel; `None` for one that is polled.
+/// Returns the webhook of a connected channel; `None` for a polled one.
 pub fn channel_webhook(
     name: &str,
     settings: &ChannelSettings,
@@ -84,7 +85,8 @@ pub fn channel_webhook(
     }
 }
 
-/// The webhook of a channel that does not know itself yet: it verifies, and what it decodes means nothing.
+/// Returns the webhook of a channel that is not connected yet. It only verifies; its decoded content must not be
+/// used.
 pub fn unconnected_channel_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
     let platform = match settings {
         ChannelSettings::Slack(_) => Platform::Slack,
@@ -101,7 +103,7 @@ pub fn unconnected_channel_webhook(name: &str, settings: &ChannelSettings) -> Op
     channel_webhook(name, settings, &nobody)
 }
 
-/// The webhook of a configured hook.
+/// Returns the webhook of a configured hook.
 pub fn hook_webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
     match settings.scheme {
         HookScheme::Github => github::webhook(name, settings),

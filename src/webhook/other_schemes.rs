@@ -1,10 +1,10 @@
-//! Refusal of requests that are signed under two schemes: one scheme signs a request, and the sender of a second
-//! header wants to choose which check is made. So such a request is refused before any check.
+//! Refuses requests that are signed under two schemes. A genuine sender uses one scheme; a second signature header is
+//! an attempt to choose the check. Such a request is refused before any check.
 
 use super::Rejected;
 use http::HeaderMap;
 
-/// Every header that authenticates a request under some scheme, ours or a common one.
+/// The headers that authenticate a request under some scheme, our own or a common one.
 const SIGNATURE_HEADERS: [&str; 9] = [
     "x-hub-signature",
     "x-hub-signature-256",
@@ -17,8 +17,7 @@ const SIGNATURE_HEADERS: [&str; 9] = [
     "webhook-signature",
 ];
 
-/// Refuses a request that carries a signature header which the scheme's sender does not send: any that
-/// is not in `own`.
+/// Refuses a request with a signature header that is not in `own`, the headers of its scheme.
 pub(super) fn refuse_other_schemes(headers: &HeaderMap, own: &[&str]) -> Result<(), Rejected> {
     if SIGNATURE_HEADERS
         .iter()

@@ -1,5 +1,5 @@
-//! HMAC signatures over raw bytes: one strict header, one strict hex form, one constant-time
-//! comparison. The expected value is never built as text, so that it cannot leak.
+//! HMAC signatures over raw bytes: one strict header, one strict hex form, one constant-time comparison. The expected
+//! value is never formatted as text, so that it cannot leak.
 
 use super::{Rejected, STALE_REASON};
 use crate::model::Secret;
@@ -8,15 +8,15 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use sha2::Sha256;
 
-/// Clock difference tolerated between a sender and us, in both directions.
+/// The tolerated clock difference between a sender and this machine, in both directions.
 const CLOCK_DIFFERENCE_SECONDS_MAX: u64 = 300;
 /// Bytes of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
-/// Digits of a timestamp in seconds that anybody will send in this millennium.
+/// The maximum number of digits of a timestamp in seconds; enough for this millennium.
 const TIMESTAMP_DIGITS_MAX: usize = 11;
 
-/// True when `hex` is the HMAC-SHA256 of the message parts, in order, under one of the secrets. Takes
-/// 64 hex digits of either case and nothing else. Every secret is tried, each in constant time.
+/// Returns true if `hex` is the HMAC-SHA256 of the message parts, in order, under one of the secrets. Accepts only 64
+/// hex digits, of either case. Every secret is tried, each in constant time.
 pub(super) fn verify_hex_hmac_sha256(secrets: &[&Secret], message_parts: &[&[u8]], hex: &str) -> bool {
     let Some(digest) = decode_digest(hex) else {
         return false;
@@ -27,7 +27,7 @@ pub(super) fn verify_hex_hmac_sha256(secrets: &[&Secret], message_parts: &[&[u8]
         .fold(false, |valid, this| valid | this)
 }
 
-/// The value of a header that must be there exactly once, as visible ASCII.
+/// Returns the value of a header that must occur exactly once, as visible ASCII.
 pub(super) fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
     let mut values = headers.get_all(name).iter();
     let value = values
@@ -41,7 +41,7 @@ pub(super) fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'
         .map_err(|_| Rejected::Unauthenticated("a signature header is not text"))
 }
 
-/// Fails unless a timestamp in whole seconds, of a signature that is right, is at most 300 s before or after `at`.
+/// Fails unless `seconds` is at most 300 s before or after `at`. The signature must have been verified before.
 pub(super) fn require_fresh(seconds: &str, at: Timestamp) -> Result<(), Rejected> {
     let strict = !seconds.is_empty()
         && seconds.len() <= TIMESTAMP_DIGITS_MAX

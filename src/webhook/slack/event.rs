@@ -1,11 +1,11 @@
-//! The Events API: which messages are somebody talking to us.
+//! The Events API: decides which messages are addressed to Drydock.
 
 use super::text::{self, MessageText};
 use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
 use crate::model::{ChatPlace, Inbound, InboundKind, MessageRef};
 use serde_json::Value;
 
-/// Longest challenge that is echoed.
+/// The maximum number of characters of a challenge that is echoed.
 const CHALLENGE_CHARS_MAX: usize = 256;
 
 pub(super) fn decode(body: &[u8], installed: &SlackInstallation) -> Result<Received, Rejected> {
@@ -66,7 +66,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
     ) else {
         return Err(malformed);
     };
-    // In a shared channel the envelope names our workspace and the message names the sender's own.
+    // In a shared channel the envelope names our workspace, and the message names the sender's own.
     let Some(account) = text_at(event, "/user_team")
         .or_else(|| text_at(event, "/source_team"))
         .or_else(|| text_at(event, "/team"))
@@ -100,8 +100,8 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
     })))
 }
 
-/// Returns the reason for which a message is not a person talking, if there is one: bots must not wake each other,
-/// and an edit must not ask twice.
+/// Returns the reason why a message is not a user's request, if there is one. Bots must not trigger each other, and
+/// an edited message must not start a second turn.
 fn ignore_reason(event: &Value, installed: &SlackInstallation) -> Option<&'static str> {
     match text_at(event, "/subtype") {
         None | Some("file_share" | "thread_broadcast") => {}
@@ -150,16 +150,16 @@ fn kind(event: &Value, direct: bool, bot: &str) -> Option<InboundKind> {
             what: "file".to_owned(),
         });
     }
-    // Nothing but our name: a question for what we can do.
+    // A message with only the bot's name is treated as a request for help.
     addressed.then(|| InboundKind::Command {
         verb: "help".to_owned(),
         arguments: String::new(),
     })
 }
 
-/// The names of one message. `message` and `app_mention` of the same message share its `ts`; a client
-/// that sends a message twice repeats its own id. Two apps of ours in one workspace are both told of
-/// it, and each has its own names for it.
+/// Returns the identities of one message. `message` and `app_mention` of the same message share its `ts`; a client
+/// that sends a message twice repeats its own id. If two of our apps are in one workspace, both receive the message,
+/// and each has its own identities for it.
 fn delivery(
     event_id: &str,
     chat: &str,

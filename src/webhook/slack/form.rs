@@ -1,4 +1,4 @@
-//! Forms: slash commands, and presses on our buttons.
+//! Decodes forms: slash commands and button presses.
 
 use super::text;
 use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Fields of a form that are read; Slack sends about fifteen.
+/// The maximum number of form fields that are read; Slack sends about fifteen.
 const FIELDS_MAX: usize = 64;
-/// Characters of a button's value, as Slack limits it.
+/// The maximum number of characters of a button's value, as Slack limits it.
 const TOKEN_CHARS_MAX: usize = 2_000;
-/// Bytes of an address for answers; Slack's have about 80.
+/// The maximum number of bytes of a response URL; Slack's have about 80.
 const RESPONSE_URL_BYTES_MAX: usize = 512;
-/// The time within which Slack takes answers at one. See
+/// The time during which Slack accepts answers at a response URL. See
 /// <https://docs.slack.dev/interactivity/handling-user-interaction>.
 const RESPONSE_URL_KEPT: SignedDuration = SignedDuration::from_mins(30);
 
@@ -115,7 +115,8 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
     if token.chars().count() > TOKEN_CHARS_MAX {
         return Err(Rejected::Malformed("the token of the press is too long"));
     }
-    // `team` is where it was pressed; in a shared channel only `user.team_id` is whose finger it was.
+    // `team` is the workspace where the button was pressed. In a shared channel, only `user.team_id` is the workspace
+    // of the user who pressed it.
     let team = text_at(payload, "/user/team_id").or_else(|| text_at(payload, "/team/id"));
     let chat = text_at(payload, "/container/channel_id").or_else(|| text_at(payload, "/channel/id"));
     let (Some(team), Some(user), Some(chat), Some(trigger), Some(action_ts)) = (
@@ -130,7 +131,7 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
         ));
     };
     let message = text_at(payload, "/container/message_ts").or_else(|| text_at(payload, "/message/ts"));
-    // A message that only one person sees cannot be edited or reacted to, and begins no thread.
+    // An ephemeral message cannot be edited or reacted to, and begins no thread.
     let is_ephemeral = payload
         .pointer("/container/is_ephemeral")
         .and_then(Value::as_bool)

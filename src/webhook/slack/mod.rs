@@ -1,6 +1,6 @@
-//! Slack's signed requests: events, slash commands and button presses on one address, told apart by
-//! their content type. Verifies over the raw bytes before it reads any of them. Decides nothing about
-//! who may do what.
+//! Slack's signed requests: events, slash commands and button presses on one address, distinguished by their content
+//! type. The signature over the raw bytes is verified before anything is decoded. This module makes no decisions
+//! about permissions.
 
 mod event;
 mod form;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const SIGNATURE: &str = "x-slack-signature";
 const TIMESTAMP: &str = "x-slack-request-timestamp";
-/// Characters of an invite token.
+/// The number of characters of an invite token.
 const INVITE_TOKEN_CHARS: usize = 43;
 
 pub(super) fn webhook(
@@ -61,7 +61,8 @@ impl SlackInstallation {
 impl Webhook for SlackWebhook {
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        // First, so that whoever cannot sign hears the same as behind a name that is not there.
+        // The signature is checked first, so that a sender without the secret gets the same answer as for an unknown
+        // name.
         self.verify(headers, request.body(), at)?;
         if headers.contains_key(header::CONTENT_ENCODING) {
             return Err(Rejected::Unsupported("encoded bodies are not accepted"));
@@ -85,7 +86,7 @@ impl SlackWebhook {
         if !verify_hex_hmac_sha256(&[&self.signing_secret], &parts, hex) {
             return Err(Rejected::Unauthenticated("hook.forged"));
         }
-        // Only now, so that the audit log can tell a replay from a forgery.
+        // The time is checked after the signature, so that the audit log can distinguish a replay from a forgery.
         require_fresh(sent, at)
     }
 }
@@ -96,7 +97,7 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
     Some(essence.trim().to_ascii_lowercase())
 }
 
-/// The sender as the audit log names it.
+/// Returns the sender as the audit log names it.
 fn sender(account: &str, id: &str) -> Sender {
     Sender {
         platform: Platform::Slack,
@@ -105,9 +106,9 @@ fn sender(account: &str, id: &str) -> Sender {
     }
 }
 
-/// The text in a field of a field, as in `/event/user`; `None` when it is missing, empty or not text.
+/// Returns the text at a path such as `/event/user`; `None` if it is missing, empty or not a text.
 fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
-    // Not `Value::pointer`, which makes two strings of each name to undo escapes that no name of ours has.
+    // `Value::pointer` would allocate two strings for each name to undo escapes that our names do not have.
     path.split('/')
         .skip(1)
         .try_fold(value, |value, name| value.get(name))
@@ -115,7 +116,7 @@ fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
         .filter(|text| !text.is_empty())
 }
 
-/// `join <token>` and nothing else.
+/// Returns the invite of a text that is exactly `join <token>`.
 fn invite(text: &str) -> Option<InboundKind> {
     let mut words = text.split_whitespace();
     let (verb, token, rest) = (words.next()?, words.next()?, words.next());
@@ -128,7 +129,7 @@ fn invite(text: &str) -> Option<InboundKind> {
     })
 }
 
-/// True for the id of a one-to-one chat, for payloads that do not say what kind of chat it is.
+/// Returns true for the id of a one-to-one chat. Used for payloads without the kind of the chat.
 fn is_direct_id(channel: &str) -> bool {
     channel.starts_with('D')
 }

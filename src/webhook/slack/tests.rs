@@ -1,4 +1,4 @@
-//! Signed requests as Slack sends them, and as others would like to.
+//! Tests of genuine and forged Slack requests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod decoding;

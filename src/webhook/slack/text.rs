@@ -1,26 +1,25 @@
-//! The plain text of a person's message, out of Slack's markup: `<@U…>`, `<#C…|name>`, `<url|label>`, `&lt;`.
+//! Converts Slack's markup to plain text: `<@U…>`, `<#C…|name>`, `<url|label>`, `&lt;`.
 
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Characters of quoted text that are kept.
+/// The maximum number of characters of quoted text that are kept.
 const QUOTED_CHARS_MAX: usize = 16_000;
-/// Attachments of one message that are read.
+/// The maximum number of attachments of one message that are read.
 const ATTACHMENTS_MAX: usize = 20;
-/// Nesting of a forwarded message's blocks that is read.
+/// The maximum nesting of a forwarded message's blocks that is read.
 const BLOCKS_DEPTH_MAX: usize = 12;
 
-/// A person's own words.
+/// The words that the user wrote.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MessageText {
-    /// The text, readable and without the mention of the bot.
+    /// The readable text without the mention of the bot.
     pub(super) text: String,
-    /// True when the bot is mentioned.
+    /// True if the bot is mentioned.
     pub(super) mentions_bot: bool,
 }
 
-/// Reads a message text. A `<` that is markup was put there by Slack; one that was typed arrives as
-/// `&lt;`.
+/// Parses a message text. Slack writes a `<` only for markup; a `<` that a user typed arrives as `&lt;`.
 pub(super) fn parse_text(source: &str, bot: &str) -> MessageText {
     let mut text = String::with_capacity(source.len());
     let mut mentions_bot = false;
@@ -49,7 +48,7 @@ pub(super) fn parse_text(source: &str, bot: &str) -> MessageText {
     }
 }
 
-/// Text of others that the message shares or forwards.
+/// Returns texts of other users that the message shares or forwards.
 pub(super) fn quoted(event: &Value) -> Option<String> {
     let attachments = event.get("attachments").and_then(Value::as_array)?;
     let mut parts = Vec::new();
@@ -74,7 +73,7 @@ pub(super) fn quoted(event: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Gathers the words of blocks: every `text` that is a string.
+/// Collects the words of blocks: every `text` that is a string.
 fn collect_text(value: &Value, depth: usize, words: &mut String) {
     if depth > BLOCKS_DEPTH_MAX || words.len() > QUOTED_CHARS_MAX {
         return;
@@ -101,7 +100,7 @@ fn is_mention_of(token: &str, bot: &str) -> bool {
     !bot.is_empty() && id.strip_prefix('@') == Some(bot)
 }
 
-/// Returns the text that a person sees in place of one `<…>`.
+/// Returns the text that a user sees in place of one `<…>`.
 fn readable(token: &str) -> String {
     let (target, label) = match token.split_once('|') {
         Some((target, label)) => (target, Some(label).filter(|label| !label.is_empty())),
@@ -133,7 +132,7 @@ fn readable(token: &str) -> String {
     }
 }
 
-/// True when Slack made the link itself, out of what was typed.
+/// Returns true if Slack created the link itself from the typed text.
 fn names_the_same(label: &str, target: &str) -> bool {
     let bare = |text: &str| {
         let text = ["https://", "http://", "mailto:", "tel:"]
@@ -145,7 +144,7 @@ fn names_the_same(label: &str, target: &str) -> bool {
     bare(label) == bare(target)
 }
 
-/// Replaces the three escapes of Slack. `&amp;` comes last, so that `&amp;lt;` stays `&lt;`.
+/// Replaces the three escapes of Slack. `&amp;` comes last, so that `&amp;lt;` becomes `&lt;`.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);

@@ -1,5 +1,5 @@
-//! An update becomes an [`Inbound`], or is ignored with a reason. Pure; shared by webhook and polling.
-//! It decides what counts as a person's own words, never who may say them.
+//! Decodes an update to an [`Inbound`], or to a reason for ignoring it. Pure; shared by webhook and polling. This
+//! module decides which words are a user's own, not what the user may do.
 
 use super::update::{CallbackQuery, Entity, PressedMessage, TelegramChat, TelegramMessage};
 use crate::model::{ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender};
@@ -7,11 +7,11 @@ use crate::webhook::{Received, Rejected};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Accounts Telegram itself speaks through: anonymous group administrators, channels posting in a
-/// group, and service notices. None of them is a person.
+/// Accounts that Telegram itself uses: anonymous group administrators, channels posting in a group, and service
+/// notices. None of them is a person.
 const SYSTEM_ACCOUNTS: [i64; 3] = [1_087_968_824, 136_817_688, 777_000];
 
-/// Updates we know and leave alone, with the reason for the audit log.
+/// Known updates that are ignored, with the reason for the audit log.
 const IGNORED: [(&str, &str); 6] = [
     ("edited_message", "edited message"),
     ("channel_post", "channel post"),
@@ -21,7 +21,7 @@ const IGNORED: [(&str, &str); 6] = [
     ("inline_query", "inline query"),
 ];
 
-/// Kinds of messages without text, each with the noun for it.
+/// Kinds of messages without text, each with its noun.
 const MEDIA: [(&str, &str); 14] = [
     ("animation", "animation"),
     ("photo", "photo"),
@@ -79,9 +79,9 @@ impl UpdateDecoder<'_> {
         };
         let chat = message.chat.id;
         let topic = topic(message.is_topic_message, message.message_thread_id);
-        // A message is named by chat and message id alone. Its update id would be a second name, but
-        // Telegram starts those anew at random after a quiet week: a new message could then carry an
-        // old update id and be dropped as a duplicate. Redeliveries keep chat and message id.
+        // A message is identified only by chat and message id. The update id is not used as a second identity:
+        // Telegram restarts these ids at a random value after a quiet week, so a new message could carry an old
+        // update id and be dropped as a duplicate. Redeliveries keep chat and message id.
         let bot = &self.installation.account.id;
         let delivery = format!("telegram:{bot}:{chat}:{}", message.message_id);
         self.inbound(delivery, sender, &message.chat, topic, message.message_id, kind)
@@ -125,7 +125,7 @@ impl UpdateDecoder<'_> {
         Received::Inbound(Box::new(Inbound {
             channel: self.name.to_owned(),
             delivery: vec![delivery],
-            // Only the numeric id: names can be changed and taken over.
+            // Only the numeric id is used: usernames can change and be taken over by another person.
             sender: Sender {
                 platform: Platform::Telegram,
                 account: account.id.clone(),
@@ -186,14 +186,14 @@ impl UpdateDecoder<'_> {
                 arguments: command.arguments.to_owned(),
             });
         }
-        // What follows it is kind words.
+        // Words after the token are ignored.
         let token = command.arguments.split_whitespace().next().unwrap_or_default();
         if is_invite_token(token) {
             return Ok(InboundKind::Join {
                 token: token.to_owned(),
             });
         }
-        // Telegram sends `/start` when somebody opens the bot; there is nothing to start, so help it is.
+        // Telegram sends `/start` when a user opens the bot; the answer is the help text.
         Ok(InboundKind::Command {
             verb: "help".to_owned(),
             arguments: String::new(),
@@ -207,8 +207,7 @@ impl UpdateDecoder<'_> {
         is_direct(&message.chat) || words.mentions_us || replies_to_us
     }
 
-    /// Separates a person's own words from our mention and from block quotes, which hold what
-    /// somebody else said.
+    /// Separates the user's own words from the bot's mention and from block quotes, which hold the words of others.
     fn words(&self, text: &str, entities: &[Entity]) -> MessageWords {
         let mut words = MessageWords::default();
         let mut cuts = Vec::new();
@@ -281,7 +280,7 @@ impl MessageWords {
     }
 }
 
-/// The person who wrote a message, or why nobody did.
+/// Returns the user who wrote a message, or the reason why there is none.
 fn author(message: &TelegramMessage) -> Result<i64, &'static str> {
     let Some(from) = &message.from else {
         return Err("message without a sender");
@@ -295,7 +294,7 @@ fn author(message: &TelegramMessage) -> Result<i64, &'static str> {
     if message.via_bot.is_some() {
         return Err("message written by an inline bot");
     }
-    // A forward holds nobody's own words, so it cannot ask for anything.
+    // A forwarded message holds the words of others, so it cannot be a request.
     if message.forward_origin.is_some()
         || message.forward_date.is_some()
         || message.is_automatic_forward == Some(true)
@@ -312,14 +311,14 @@ fn is_direct(chat: &TelegramChat) -> bool {
     chat.kind == "private"
 }
 
-/// Returns the forum topic of a message. Plain groups put `message_thread_id` on replies too; only a forum topic is a
-/// place of its own.
+/// Returns the forum topic of a message. Plain groups set `message_thread_id` on replies as well, but only a forum
+/// topic is a place of its own.
 fn topic(is_topic_message: Option<bool>, message_thread_id: Option<i64>) -> Option<i64> {
     message_thread_id.filter(|_| is_topic_message == Some(true))
 }
 
-/// The message that was replied to. In a topic every message formally replies to the one that opened
-/// the topic; that is no reply.
+/// Returns the message that was replied to. In a topic, every message formally replies to the one that opened the
+/// topic; that does not count.
 fn reply_target(message: &TelegramMessage) -> Option<&super::update::RepliedMessage> {
     let replied = message.reply_to_message.as_deref()?;
     let opens_topic = replied.forum_topic_created.is_some()
@@ -348,7 +347,7 @@ struct Command<'a> {
     arguments: &'a str,
 }
 
-/// `/verb@bot arguments` at the very start. `/etc/hosts` is a path, not a command.
+/// Parses `/verb@bot arguments` at the very start of a text. `/etc/hosts` is a path, not a command.
 fn command(text: &str) -> Option<Command<'_>> {
     let rest = text.strip_prefix('/')?;
     let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

@@ -1,5 +1,5 @@
-//! Telegram's webhook: the secret token first, the update second. Knows nothing of chats or people
-//! beyond what an update says.
+//! Telegram's webhook: checks the secret token first and then decodes the update. The update is its only source of
+//! information about chats and users.
 
 mod decode;
 mod update;
@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// The header that carries the secret token given to `setWebhook`.
+/// The header with the secret token that was given to `setWebhook`.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
 struct TelegramWebhook {
@@ -29,8 +29,8 @@ struct TelegramWebhook {
     secret_digest: [u8; 32],
 }
 
-/// The webhook of a bot in webhook mode. A bot without a secret token gets none: a webhook that
-/// everybody may call is worse than no webhook.
+/// Returns the webhook of a bot in webhook mode. A bot without a secret token gets none, because a webhook that
+/// accepts unverified requests would be dangerous.
 pub(super) fn webhook(
     name: &str,
     settings: &TelegramSettings,
@@ -69,7 +69,7 @@ impl TelegramWebhook {
         let (Some(given), None) = (values.next(), values.next()) else {
             return Err(Rejected::Unauthenticated("secret token missing or repeated"));
         };
-        // Digests have equal lengths, so the comparison tells nothing about the secret's length.
+        // The digests have equal lengths, so the comparison reveals nothing about the secret's length.
         let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
         if bool::from(given.ct_eq(&self.secret_digest)) {
             Ok(())
@@ -176,7 +176,7 @@ mod tests {
             "Right-secret",
             "right-secretx",
         ] {
-            // A header value keeps no outer blanks, so the padded guess is sent as bytes of its own.
+            // Outer spaces of a header value are removed, so the padded guess is sent with other bytes.
             let padded = guess.replace(' ', "\u{a0}");
             assert_eq!(receive(&[&padded], json, EDIT), Err(wrong.clone()), "{guess}");
         }

@@ -1,4 +1,4 @@
-//! Tests of decoding: what updates become.
+//! Tests of the decoding of updates.
 
 use super::decode;
 use crate::model::{Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender};
@@ -164,7 +164,7 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
         kind_of(-100, json!({"text": "lunch?"})),
         text("lunch?", None, false)
     );
-    // The emoji before it takes two UTF-16 units and four bytes.
+    // The emoji before the mention takes two UTF-16 units and four bytes.
     let mention = json!([{"type": "mention", "offset": 3, "length": 12}]);
     assert_eq!(
         kind_of(
@@ -336,7 +336,7 @@ fn a_press_carries_token_and_callback() {
     );
 }
 
-/// R5: Telegram chooses update ids anew after a quiet week.
+/// R5: Telegram restarts update ids at a random value after a quiet week.
 #[test]
 fn a_reset_update_id_is_no_duplicate_and_a_redelivery_is() {
     let names = |update: &Value| match read(update) {

@@ -1,5 +1,5 @@
-//! The few fields of Telegram's objects that count here. Everything else may be there, be new or be
-//! missing: an update with a part nobody knows yet is still read.
+//! The fields of Telegram's objects that Drydock uses. All other fields may be present, new or missing: an update
+//! with an unknown part can still be read.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub(super) struct TelegramMessage {
     pub(super) sender_chat: Option<Value>,
     pub(super) via_bot: Option<Value>,
     pub(super) forward_origin: Option<Value>,
-    /// The date that forwards carried before Bot API 7.0; local Bot API servers still send it.
+    /// The date field of forwards before Bot API 7.0; local Bot API servers still send it.
     pub(super) forward_date: Option<Value>,
     pub(super) is_automatic_forward: Option<bool>,
     pub(super) is_topic_message: Option<bool>,
@@ -28,7 +28,7 @@ pub(super) struct TelegramMessage {
     pub(super) external_reply: Option<ExternalReply>,
 }
 
-/// The message somebody replied to.
+/// The message that was replied to.
 #[derive(Debug, Deserialize)]
 pub(super) struct RepliedMessage {
     pub(super) message_id: Option<i64>,
@@ -38,7 +38,7 @@ pub(super) struct RepliedMessage {
     pub(super) forum_topic_created: Option<Value>,
 }
 
-/// The part of the replied message that was marked by hand.
+/// The part of the replied message that the user quoted.
 #[derive(Debug, Deserialize)]
 pub(super) struct Quote {
     pub(super) text: Option<String>,
@@ -66,7 +66,7 @@ pub(super) struct TelegramUser {
     pub(super) is_bot: bool,
 }
 
-/// A marked stretch of text; `offset` and `length` count UTF-16 units.
+/// A marked part of the text; `offset` and `length` count UTF-16 units.
 #[derive(Debug, Deserialize)]
 pub(super) struct Entity {
     #[serde(rename = "type", default)]
@@ -86,7 +86,7 @@ pub(super) struct CallbackQuery {
     pub(super) message: Option<PressedMessage>,
 }
 
-/// The message a pressed button belongs to; of an old one only chat and id are told.
+/// The message of a pressed button; of an old message Telegram sends only chat and id.
 #[derive(Debug, Deserialize)]
 pub(super) struct PressedMessage {
     pub(super) message_id: i64,
@@ -96,7 +96,8 @@ pub(super) struct PressedMessage {
 }
 
 impl Entity {
-    /// The bytes of `text` this entity marks; `None` when it ends outside or inside a character.
+    /// Returns the byte range of `text` that this entity marks; `None` if it ends outside the text or inside a
+    /// character.
     pub(super) fn range(&self, text: &str) -> Option<std::ops::Range<usize>> {
         let start = byte_at(text, self.offset)?;
         let end = byte_at(text, self.offset.checked_add(self.length)?)?;

@@ -1,4 +1,4 @@
-//! Tests of the meaning of signed requests: the sender, the words, the place and the addressee.
+//! Tests of the decoding of signed requests: the sender, the words, the place and the addressee.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn both_events_of_one_message_share_a_name() {
     assert_ne!(first.delivery.first(), second.delivery.first());
 }
 
-/// Two apps hear the same event; if a name of one were a name of the other, one would stay silent.
+/// Two apps receive the same event. If they shared an identity for it, one app would drop it as a duplicate.
 #[test]
 fn two_apps_in_one_workspace_do_not_mask_each_other() {
     let body = with(mention(), "client_msg_id", json!("c-1"));

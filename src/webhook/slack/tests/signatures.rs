@@ -1,4 +1,4 @@
-//! Tests of signatures: which requests are accepted as Slack's own, and the answers to all others.
+//! Tests of signatures: the requests that are accepted as Slack's own, and the answers to all others.
 
 use super::*;
 
@@ -151,7 +151,7 @@ fn encoded_bodies_and_other_types_are_not_accepted() {
             .insert("content-encoding", encoding.parse().unwrap());
         let received = slack().receive(&request, at(AT));
         assert!(matches!(received, Err(Rejected::Unsupported(_))), "{encoding}");
-        // Whoever cannot sign learns nothing from it.
+        // A sender without the secret learns nothing from the answer.
         *request.body_mut() = Bytes::from_static(b"{ }");
         assert!(unauthenticated(&slack().receive(&request, at(AT))), "{encoding}");
     }
