@@ -1,13 +1,13 @@
-//! Files that hold secrets by their names: nobody looks into them.
+//! Files that are known by name to hold secrets. Tools and programs do not read them.
 
 use crate::model::compose_name;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::borrow::Cow;
 
-/// The first character of an entry that takes files out again.
+/// Prefix of an entry that allows files which earlier entries deny.
 const ALLOWS: char = '!';
 
-/// Lists of globs. A file is denied when the last entry of any list that fits it does not begin with `!`.
+/// Lists of globs. A file is denied if the last matching entry of any list does not begin with `!`.
 #[derive(Clone, Debug, Default)]
 pub struct DeniedFiles {
     lists: Vec<List>,
@@ -16,13 +16,13 @@ pub struct DeniedFiles {
 #[derive(Clone, Debug)]
 struct List {
     globs: GlobSet,
-    /// True for globs that take files out again, by number of the glob.
+    /// For each glob, by index: true if it allows files again.
     allows: Vec<bool>,
 }
 
 impl DeniedFiles {
-    /// The files of one list. Names are compared without regard to case and to the forms of Unicode: a directory at a
-    /// terminal may do so, too.
+    /// Compiles one list. Names are compared without regard to case and Unicode normalization form, because the
+    /// file system of a working directory may ignore both.
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
         let (mut globs, mut allows) = (GlobSetBuilder::new(), Vec::new());
         for entry in entries {
@@ -35,20 +35,21 @@ impl DeniedFiles {
         })
     }
 
-    /// The files an operator configured. An entry that is no glob, which the configuration refuses, denies everything.
+    /// Compiles the list that an operator configured. An invalid glob denies every file; the configuration check
+    /// refuses such a glob earlier.
     pub fn from_config(entries: &[String]) -> Self {
         let list = Self::new(entries.iter().map(String::as_str));
         list.or_else(|_| Self::new(["**"])).unwrap_or_default()
     }
 
-    /// The files of these lists and of others.
+    /// Adds the lists of `others`.
     #[must_use]
     pub fn merged_with(mut self, others: Self) -> Self {
         self.lists.extend(others.lists);
         self
     }
 
-    /// True if nobody looks into the file at this path. Links are not followed.
+    /// True if the file at this path must not be read. Links are not followed.
     pub fn is_denied(&self, path: &str) -> bool {
         let path = comparable(path);
         self.lists.iter().any(|list| {
@@ -58,7 +59,8 @@ impl DeniedFiles {
     }
 }
 
-/// A path or a glob with each letter in one form and one case. What is ASCII is left to the globs.
+/// Normalizes a path or glob: one Unicode form and one case for each letter. ASCII is left as it is; the globs
+/// ignore its case.
 fn comparable(text: &str) -> Cow<'_, str> {
     match text.is_ascii() {
         true => text.into(),
@@ -68,7 +70,8 @@ fn comparable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A letter in lower case, whatever is around it: a sigma has another form at the end of a word.
+/// Converts a letter to lower case regardless of its neighbours. A final sigma has its own lower-case form, which
+/// is mapped to the usual one.
 fn lowered(letter: char) -> impl Iterator<Item = char> {
     letter.to_lowercase().map(|lower| match lower {
         '\u{3c2}' => '\u{3c3}',
@@ -76,7 +79,6 @@ fn lowered(letter: char) -> impl Iterator<Item = char> {
     })
 }
 
-/// Compiles an entry as a glob.
 fn glob(entry: &str) -> Result<Glob, globset::Error> {
     let glob = entry.strip_prefix(ALLOWS).unwrap_or(entry);
     GlobBuilder::new(&comparable(glob)).case_insensitive(true).build()

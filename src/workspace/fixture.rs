@@ -1,5 +1,5 @@
-//! Repositories for tests, written object by object, so that they hold what no honest git would write
-//! and need no git on the machine.
+//! Repositories for tests, written object by object. They can hold content that git itself would not write, and
+//! they need no git on the machine.
 
 use super::{Base, Repository};
 use crate::model::{FileMode, RepoPath};
@@ -13,15 +13,15 @@ pub(super) struct Fixture {
     pub(super) objects: gix::Repository,
 }
 
-/// A file of a fixture: its path, content and mode.
+/// The path, content and mode of a file of a fixture.
 pub(super) type FixtureFile<'a> = (&'a str, &'a [u8], FileMode);
 
-/// A regular file.
+/// Returns a regular file.
 pub(super) fn text<'a>(path: &'a str, content: &'a str) -> FixtureFile<'a> {
     (path, content.as_bytes(), FileMode::Regular)
 }
 
-/// A symlink.
+/// Returns a symlink.
 pub(super) fn link<'a>(path: &'a str, target: &'a str) -> FixtureFile<'a> {
     (path, target.as_bytes(), FileMode::Symlink)
 }
@@ -45,7 +45,7 @@ impl Fixture {
         Self { directory, objects }
     }
 
-    /// A repository with one commit on `main`.
+    /// Returns a repository with one commit on `main`.
     pub(super) fn with(files: &[FixtureFile<'_>]) -> Self {
         let fixture = Self::new();
         let commit = fixture.commit(files, &[], 1_000);
@@ -111,7 +111,7 @@ impl Fixture {
         Repository::open_local("infra", &self.git(), Some("main"), &self.bases()).unwrap()
     }
 
-    /// The base of the newest commit on `main`.
+    /// Returns the base of the newest commit on `main`.
     pub(super) fn head_base(&self) -> Arc<Base> {
         let repository = self.open();
         let head = repository.head().unwrap().unwrap();
@@ -119,7 +119,7 @@ impl Fixture {
     }
 }
 
-/// Every file below a directory with its bytes, to see that nothing changed.
+/// Returns every file below a directory with its bytes, to check that nothing changed.
 pub(super) fn snapshot(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     let mut open = vec![directory.to_owned()];

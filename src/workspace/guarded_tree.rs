@@ -1,5 +1,5 @@
-//! A tree as tools and programs see it: files that hold secrets by their names are not looked into, whatever link
-//! leads there, and what others hold that is secret is learnt before a part of them is shown.
+//! A tree as tools and programs see it. Files that hold secrets by their names are not read, even through a link.
+//! The secrets in other files are learnt before any part of those files is shown.
 
 use super::named_secrets::{self, LookupBudget};
 use super::{DeniedFiles, Match, Tree, TreeEntry, TreeError, lines};
@@ -9,19 +9,19 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The name of the file that an environment starts with.
+/// File name of the entry point of an environment.
 const ENTRYPOINT: &str = "main.jsonnet";
 
-/// The files and secrets of a workspace that are kept from whoever looks at it.
+/// The files and secrets of a workspace that are hidden from its readers.
 #[derive(Clone, Debug)]
 pub struct SecretGuard {
-    /// Files nobody looks into.
+    /// Files that must not be read.
     pub denied: Arc<DeniedFiles>,
-    /// Hides what was learnt on behalf of one person.
+    /// Hides the secrets that were learnt on behalf of one person.
     pub redactor: Arc<Redactor>,
 }
 
-/// Denies nothing and knows no live secrets.
+/// Denies no file and knows no live secret.
 impl Default for SecretGuard {
     fn default() -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Default for SecretGuard {
 }
 
 impl SecretGuard {
-    /// Refuses a file that is denied by the name it is asked for or by the one it really has.
+    /// Refuses a file that is denied by the requested name or by its real name.
     pub fn check(&self, tree: &dyn Tree, path: &RepoPath) -> Result<(), TreeError> {
         let holds = |path: &RepoPath| self.denied.is_denied(path.as_str());
         let is_denied = holds(path) || tree.real_path(path).is_ok_and(|real| holds(&real));
@@ -42,10 +42,10 @@ impl SecretGuard {
         }
     }
 
-    /// Learns what changes of a tree, or of what it was, hold that is secret, on both sides. Answers with the files of
-    /// which it is not known whether they are secrets as a whole, because too many names would have to be looked for:
-    /// their text is not to be shown. Learning the same changes again looks for more of them. Nothing where
-    /// `is_stopped` says that nobody waits any more.
+    /// Learns the secrets on both sides of changes to a tree. Returns the files for which the result is unknown,
+    /// because the search for their names exceeded the budget; the text of these files must not be shown. Another
+    /// call with the same changes searches for more names. Stops early and returns nothing once `is_stopped`
+    /// returns true.
     pub fn learn(
         &self,
         changes: &[FileChange],
@@ -64,7 +64,7 @@ impl SecretGuard {
             }
             self.redactor.learn_file(None, content);
         }
-        // Once all of them are known: one may say that another is a secret.
+        // This needs all changes first: one file may declare another file a secret.
         let (looks, mut unknown) = (LookupBudget::new(is_stopped), BTreeSet::new());
         for (path, content) in versions() {
             if looks.is_cancelled() {
@@ -77,8 +77,8 @@ impl SecretGuard {
         Some(unknown)
     }
 
-    /// Learns what changes of a tree hold that is secret, as often as there are names left to look for. What is not
-    /// known once `is_stopped` says that nobody waits any more is taken for a secret as a whole: nobody is shown it.
+    /// Learns the secrets of changes to a tree in as many passes as there are names to search for. Once
+    /// `is_stopped` returns true, each remaining file is treated as a secret as a whole and is not shown.
     pub fn learn_all(&self, changes: &[FileChange], tree: &dyn Tree, is_stopped: &dyn Fn() -> bool) {
         let (mut left, mut unknown) = (self.learn(changes, tree, &|| false), changes.len());
         while let Some(files) = left {
@@ -100,8 +100,8 @@ impl SecretGuard {
         self.learn_named(tree, path, content, &LookupBudget::exhausted())
     }
 
-    /// Learns a file that is a secret as a whole: by its own name, or because configuration says so. False if it is not
-    /// known whether it is one.
+    /// Learns a file that is a secret as a whole, by its own name or because configuration says so. Returns false
+    /// if this is unknown.
     fn learn_named(
         &self,
         tree: &dyn Tree,
@@ -118,7 +118,7 @@ impl SecretGuard {
             && let Ok(real) = tree.real_path(path)
             && real != *path
         {
-            // Configuration may name what a link leads to.
+            // Configuration may name the target of a link.
             is_named = match (is_named, is_one(&real)) {
                 (_, Some(true)) => Some(true),
                 (None, _) | (_, None) => None,
@@ -132,12 +132,12 @@ impl SecretGuard {
     }
 }
 
-/// A tree behind a guard.
+/// A tree that applies a secret guard to every read.
 #[derive(Debug)]
 pub struct GuardedTree {
     tree: Arc<dyn Tree>,
     guard: SecretGuard,
-    /// Entry points of environments that were read. Held to add one or to take all.
+    /// Entry points of environments that were read. The lock is held to add one or to take all.
     entrypoints: Mutex<BTreeSet<RepoPath>>,
 }
 
@@ -150,12 +150,12 @@ impl GuardedTree {
         }
     }
 
-    /// The guard of the tree.
+    /// Returns the guard of the tree.
     pub fn guard(&self) -> &SecretGuard {
         &self.guard
     }
 
-    /// Files that environments start with and that were read so far.
+    /// Returns the entry points of environments that were read so far.
     pub fn entrypoints(&self) -> BTreeSet<RepoPath> {
         let entrypoints = self.entrypoints.lock().unwrap_or_else(PoisonError::into_inner);
         entrypoints.clone()
@@ -165,7 +165,7 @@ impl GuardedTree {
         self.guard.check(self.tree.as_ref(), path)
     }
 
-    /// Learns from the whole of a file a line of which is shown.
+    /// Learns the secrets of a whole file before one of its lines is shown.
     fn learn_at(&self, path: &RepoPath) -> Option<Bytes> {
         if let Ok((version, blob)) = self.tree.read_with_blob(path) {
             self.learn(path, Some(&blob), &version.content);
@@ -178,7 +178,7 @@ impl GuardedTree {
 
     fn learn(&self, path: &RepoPath, blob: Option<&str>, content: &Bytes) {
         self.guard.redactor.learn_file(blob, content);
-        // One file and where it leads: these are never too many.
+        // One file and its link target always fit the budget.
         let looks = LookupBudget::new(&|| false);
         self.guard.learn_named(self.tree.as_ref(), path, content, &looks);
     }
@@ -267,7 +267,7 @@ impl Tree for GuardedTree {
     }
 
     fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
-        // Whoever shows them learns from them: writes only count them.
+        // A caller that shows the changes learns their secrets itself. A write only counts the changes.
         self.tree.changes()
     }
 }

@@ -1,12 +1,12 @@
-//! Git's names of objects in one size, whichever of its two formats a repository has: they lie in tables of records.
+//! Git object names of a fixed size for both hash formats, because they are stored in tables of fixed-size records.
 
 use gix::ObjectId;
 use gix::hash::Kind;
 
-/// A name: 20 bytes of SHA-1 and zeros behind them, or 32 of SHA-256.
+/// Object name: 32 bytes of SHA-256, or 20 bytes of SHA-1 followed by zeros.
 pub(super) type ObjectName = [u8; 32];
 
-/// The name of an object.
+/// Converts an object id to a name of fixed size.
 pub(super) fn object_name(id: &ObjectId) -> ObjectName {
     let mut name = ObjectName::default();
     for (to, from) in name.iter_mut().zip(id.as_slice()) {
@@ -15,7 +15,7 @@ pub(super) fn object_name(id: &ObjectId) -> ObjectName {
     name
 }
 
-/// The object of a name in a repository of that format.
+/// Converts a name back to an object id in the hash format of a repository.
 pub(super) fn object_id(name: &ObjectName, format: Kind) -> ObjectId {
     let bytes = name.get(..format.len_in_bytes()).unwrap_or(name);
     ObjectId::from_bytes_or_panic(bytes)

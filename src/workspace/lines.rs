@@ -1,16 +1,16 @@
-//! Lines that contain a text: counted exactly, kept only as far as the caller asked for.
+//! Lines that contain a text. All are counted, and only the requested window is kept.
 
 use super::Match;
 use crate::model::RepoPath;
 use crate::redact::Redactor;
 use memchr::memmem::Finder;
 
-/// Longest line that is shown.
+/// Maximum length of a line that is shown, in characters.
 const LINE_CHARS_MAX: usize = 500;
-/// Bytes behind the end of what is shown in which a secret may go on.
+/// Bytes after the shown part of a line that are also checked, because a secret may continue there.
 const SECRET_BYTES_MAX: usize = 16 << 10;
 
-/// The finds of a search so far: the window the caller wants, and the exact count.
+/// The matches of a search so far: the requested window and the exact count.
 #[derive(Debug)]
 pub(super) struct MatchWindow {
     skip: usize,
@@ -30,7 +30,7 @@ impl MatchWindow {
         }
     }
 
-    /// The window and the count of all.
+    /// Returns the window and the count of all matches.
     pub(super) fn finish(self) -> (Vec<Match>, usize) {
         (self.matches, self.total)
     }
@@ -40,15 +40,15 @@ impl MatchWindow {
     }
 }
 
-/// True if a needle can be in a line at all.
+/// True if a line can contain the needle.
 pub(super) fn fits_a_line(needle: &str) -> bool {
     !needle.is_empty() && !needle.contains(['\n', '\0'])
 }
 
-/// Adds every line of `content` that the finder finds something in.
+/// Adds every line of `content` in which the finder finds a match.
 pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut MatchWindow) {
     let mut position = 0;
-    // Line ends are counted from where they were counted last, and only for lines that are shown.
+    // Counting of line ends resumes at the last counted position, and only for lines that are shown.
     let (mut counted, mut line) = (0, 1_u64);
     while let Some(rest) = content.get(position..)
         && let Some(hit) = finder.find(rest)
@@ -61,7 +61,7 @@ pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mu
             let passed = content.get(counted..start).unwrap_or_default();
             line += memchr::memchr_iter(b'\n', passed).count() as u64;
             counted = start;
-            // Parsed only for what is shown: most searches count far more than they show.
+            // The path is parsed only for matches that are shown. Most searches count many more.
             let Ok(path) = RepoPath::parse(name) else { return };
             found.matches.push(Match {
                 path,
@@ -74,20 +74,20 @@ pub(super) fn search(content: &[u8], finder: &Finder<'_>, name: &str, found: &mu
     }
 }
 
-/// Like [`search`], for content that may be binary: then it has no lines.
+/// Searches like [`search`], but skips binary content, which has no lines.
 pub(super) fn search_text(content: &[u8], finder: &Finder<'_>, name: &str, found: &mut MatchWindow) {
     if memchr::memchr(0, content).is_none() {
         search(content, finder, name, found);
     }
 }
 
-/// True for what is shown of a line that has more.
+/// True if the shown text was cut from a longer line.
 pub(super) fn is_cut(shown: &str) -> bool {
     shown.chars().count() >= LINE_CHARS_MAX
 }
 
-/// The part of a line of a text, from 1, that is shown. Secrets are taken out before it is cut: half of one would not be known
-/// any more.
+/// Returns the shown part of a line of a text, counted from 1. Secrets are removed before the line is cut, because
+/// a part of a secret would no longer be recognized.
 pub(super) fn shown_without_secrets(content: &[u8], line: u64, redactor: &Redactor) -> Option<String> {
     let before = usize::try_from(line.checked_sub(1)?).ok()?;
     let line = content.split(|byte| *byte == b'\n').nth(before)?;
@@ -96,9 +96,9 @@ pub(super) fn shown_without_secrets(content: &[u8], line: u64, redactor: &Redact
     Some(shown(redacted.as_bytes()))
 }
 
-/// The line without its end, cut to what is shown.
+/// Cuts a line to the shown length and removes its line end.
 fn shown(line: &[u8]) -> String {
-    // A character has at most four bytes, so nothing that is shown lies behind this.
+    // A character has at most four bytes, so the shown part ends within this prefix.
     let line = line.get(..LINE_CHARS_MAX * 4).unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     String::from_utf8_lossy(line)

@@ -1,31 +1,31 @@
-//! Follows symlinks inside a tree by name, one component at a time, so that no backend ever hands a
-//! link to the system, and rules that hold for writes to any tree.
+//! Follows symlinks inside a tree by name, one component at a time, so that no backend passes a link to the
+//! operating system. Also contains the rules for writes to any tree.
 
 use super::TreeError;
 use super::spelling::{self, NameListing};
 use crate::model::{FileMode, RepoPath, fold_name, is_invisible};
 
-/// Links followed for one path.
+/// Maximum number of links that are followed for one path.
 const LINKS_MAX: usize = 8;
-/// Longest target that is followed; the system allows no longer ones either.
+/// Maximum length of a link target in bytes, the same as the limit of the operating system.
 const TARGET_BYTES_MAX: usize = 4_096;
-/// Text a tool is told about a link that points out of the tree.
+/// Error text for a link that points out of the tree.
 const LEAVES: &str = "symlink that leaves the repository";
 
-/// Gives the target of the symlink at a path, `None` for anything else.
+/// Returns the target of the symlink at a path, or `None` for any other entry.
 pub(super) type TargetOf<'a> = dyn Fn(&RepoPath) -> Result<Option<Vec<u8>>, TreeError> + 'a;
 
-/// The path a file really has, with every symlink on the way followed.
+/// Resolves a path to its real path by following every symlink on the way.
 pub(super) fn follow(path: &RepoPath, target: &TargetOf<'_>) -> Result<RepoPath, TreeError> {
     let wrong = |what| TreeError::WrongKind {
         path: path.clone(),
         what,
     };
-    // What is still to be walked, next component last.
-    let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+    // Components that remain to be resolved, next component last.
+    let mut remaining: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
     let mut walked: Vec<String> = Vec::new();
     let mut links = 0;
-    while let Some(component) = ahead.pop() {
+    while let Some(component) = remaining.pop() {
         match component.as_str() {
             "" | "." => continue,
             ".." => {
@@ -48,19 +48,19 @@ pub(super) fn follow(path: &RepoPath, target: &TargetOf<'_>) -> Result<RepoPath,
             return Err(wrong(LEAVES));
         }
         walked.pop();
-        ahead.extend(target.rsplit('/').map(str::to_owned));
+        remaining.extend(target.rsplit('/').map(str::to_owned));
     }
     RepoPath::parse(&walked.join("/")).map_err(|_| wrong(LEAVES))
 }
 
-/// The directories a path lies in, outermost first.
+/// Returns the directories that contain a path, outermost first.
 pub(super) fn ancestors(path: &RepoPath) -> impl Iterator<Item = &str> {
     path.as_str()
         .match_indices('/')
         .filter_map(|(at, _)| path.as_str().get(..at))
 }
 
-/// Refuses names that git reads as its own settings, wherever they lie.
+/// Refuses names that git reads as its own settings, in any directory.
 pub(super) fn check_settings(path: &RepoPath) -> Result<(), TreeError> {
     match path.as_str().split('/').any(is_settings) {
         true => Err(settings(path)),
@@ -68,8 +68,9 @@ pub(super) fn check_settings(path: &RepoPath) -> Result<(), TreeError> {
     }
 }
 
-/// Refuses the same for what programs of ours put in place: as a directory, as a link, and as a file but in a package
-/// below `vendor/`, which comes as its author has it. `mode` is that of the file, `None` where it is taken away.
+/// Applies the same check to files that a program of this product writes: a setting must not be a directory or a
+/// link, nor a file outside a package below `vendor/`. Packages keep the files of their authors. `mode` is the mode
+/// of the file, or `None` for a removal.
 pub(super) fn check_put(path: &RepoPath, mode: Option<FileMode>) -> Result<(), TreeError> {
     let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
     let of_a_package =
@@ -87,8 +88,8 @@ fn settings(path: &RepoPath) -> TreeError {
     }
 }
 
-/// Is this `.gitattributes` or `.gitmodules` to git on any system? Some drop what ends a name or cannot be seen, and
-/// some know it by a short name.
+/// True if git reads this name as `.gitattributes` or `.gitmodules` on any operating system. Some systems ignore
+/// invisible characters and the characters that end a name, and some have a short alias for the name.
 fn is_settings(component: &str) -> bool {
     if !component.starts_with(['.', 'g', 'G']) && !component.starts_with(is_invisible) {
         return false;
@@ -106,8 +107,8 @@ fn is_settings(component: &str) -> bool {
     [".gitattributes", ".gitmodules"].contains(&name.as_str()) || is_short("gitatt~") || is_short("gitmod~")
 }
 
-/// Refuses a file that would make a directory pass for a git directory: one with `HEAD`, `objects` and `refs`, in any
-/// spelling.
+/// Refuses a file that would make a directory look like a git directory: one with `HEAD`, `objects` and `refs`, in
+/// any spelling.
 pub(super) fn check_git_directory(path: &RepoPath, names: &dyn NameListing) -> Result<(), TreeError> {
     let text = path.as_str();
     let directories = std::iter::once("").chain(ancestors(path));

@@ -1,7 +1,7 @@
-//! A private view of a repository: the base commit, this conversation's edits on top, and the
-//! history behind it. Every tool reads and writes through [`Tree`]; its backends are the
-//! copy-on-write overlay of the gateway, the real directory of the terminal, and that directory as it was before the
-//! edits of a session. `.git` does not exist for any of them.
+//! A private view of a repository: the base commit, the edits of one conversation on top of it, and the history.
+//! Every tool reads and writes through [`Tree`]. Its backends are the copy-on-write overlay of the gateway, the
+//! real directory of the terminal, and that directory as it was before the edits of a terminal run. `.git` is
+//! invisible in all of them.
 
 mod base;
 mod reverted_tree;
@@ -38,39 +38,39 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A reason why a file operation failed. The model reads it.
+/// A reason why a file operation failed. The model reads this text.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// The file does not exist.
     #[error("no file `{path}`{}", hint(.similar))]
     NotFound {
-        /// The path that was asked for.
+        /// The requested path.
         path: RepoPath,
-        /// Up to three existing paths that look like it.
+        /// Up to three existing paths with a similar name.
         similar: Vec<RepoPath>,
     },
-    /// A directory where a file was expected, or the other way round.
+    /// A directory was found where a file was expected, or the reverse.
     #[error("`{path}` is {}", article(.what))]
     WrongKind {
-        /// The path that was asked for.
+        /// The requested path.
         path: RepoPath,
-        /// `directory`, `symlink that leaves the repository`, `not a regular file`.
+        /// The entry that was found: `directory`, `symlink that leaves the repository`, `not a regular file`.
         what: &'static str,
     },
-    /// The operation would leave the repository or touch git's own files.
+    /// The operation would leave the repository or change files that belong to git.
     #[error("`{path}`: {why}")]
     Refused {
-        /// The path that was asked for.
+        /// The requested path.
         path: RepoPath,
-        /// The reason, in words for the model.
+        /// The reason, phrased for the model.
         why: &'static str,
     },
-    /// Another spelling of its name is there, which some file systems take for the same.
+    /// The name exists in another spelling, which some file systems treat as the same name.
     #[error(
         "`{path}`: it is there already under a name that is spelled otherwise; list the directory, and use the name it has"
     )]
     OtherSpelling {
-        /// The path that was asked for.
+        /// The requested path.
         path: RepoPath,
     },
     /// The file is on the list of files that hold secrets.
@@ -79,37 +79,37 @@ pub enum TreeError {
          files that name it, or ask the operator to allow it"
     )]
     Denied {
-        /// The path that was asked for.
+        /// The requested path.
         path: RepoPath,
     },
-    /// Larger than a tool may read.
+    /// The file is larger than a tool may read.
     #[error("`{path}` has {bytes} bytes; the limit is {bytes_max}{}", of_key(.key.as_ref()))]
     TooLarge {
-        /// The path that was asked for.
+        /// The requested path.
         path: RepoPath,
-        /// The size of the file.
+        /// The size of the file in bytes.
         bytes: u64,
-        /// The limit.
+        /// The limit in bytes.
         bytes_max: u64,
-        /// The key of the configuration that sets it, where one does.
+        /// The configuration key of the limit, if it is configurable.
         key: Option<&'static str>,
     },
     /// The disk or the object database failed.
     #[error("`{path}` could not be read or written: {why}")]
     Io {
-        /// The path that was asked for.
+        /// The requested path.
         path: String,
         /// The reason, without machine paths.
         why: String,
     },
 }
 
-/// The key of the configuration that says how large a file may be that is read.
+/// Configuration key of the maximum size of a file that is read.
 pub const FILE_BYTES_MAX_KEY: &str = "sandbox.file_bytes_max";
-/// Largest file that is read where nothing else is configured.
+/// Default maximum size of a file that is read, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Makes a directory that only this user can read, and those above it that are missing.
+/// Creates a directory that only this user can read, and its missing parents.
 #[allow(
     clippy::disallowed_methods,
     reason = "copies of repositories are kept on disk"
@@ -140,12 +140,12 @@ fn hint(similar: &[RepoPath]) -> String {
     format!("; similar: {}", names.join(", "))
 }
 
-/// A line that contains the text that was searched for.
+/// A line that contains the search text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The file.
     pub path: RepoPath,
-    /// Line number from 1.
+    /// The line number, counted from 1.
     pub line: u64,
     /// The line without its end.
     pub text: String,
@@ -158,9 +158,9 @@ pub enum TreeEntry {
     File,
     /// A directory.
     Directory,
-    /// A symlink, with its target as it is written.
+    /// A symlink, with its target as written.
     Symlink(Bytes),
-    /// An entry that no tool reads: a pipe, a device.
+    /// An entry that no tool reads, such as a pipe or a device.
     Other,
 }
 
@@ -173,7 +173,7 @@ fn with_blob(path: &RepoPath, version: FileVersion) -> Result<(FileVersion, Stri
     Ok((version, blob.to_string()))
 }
 
-/// The names in a directory of which sorted files are known, and whether each is a directory itself.
+/// Returns the names in a directory from a sorted list of files, and whether each one is a directory.
 fn names_of(files: &[RepoPath], directory: &str) -> Vec<(String, bool)> {
     let prefix = match directory {
         "" => String::new(),
@@ -199,26 +199,26 @@ fn names_of(files: &[RepoPath], directory: &str) -> Vec<(String, bool)> {
     names.into_iter().collect()
 }
 
-/// A tree of files, as tools see it. All methods are synchronous: callers that must not block run
-/// them on a blocking thread.
+/// A tree of files, as tools see it. All methods are synchronous. Callers that must not block run them on a
+/// blocking thread.
 pub trait Tree: Send + Sync + std::fmt::Debug {
-    /// The file at `path` with its mode. Symlinks inside the tree are followed by `read`.
+    /// Returns the file at `path` with its mode. Follows symlinks inside the tree.
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError>;
 
-    /// The file as `read` answers it, with git's SHA-1 of its content, or what stands for it in a base.
+    /// Returns the same file as `read`, with the git SHA-1 of its content or the object name from the base.
     fn read_with_blob(&self, path: &RepoPath) -> Result<(FileVersion, String), TreeError> {
         with_blob(path, self.read(path)?)
     }
 
-    /// The path of what `read` reads at `path`: links on the way are followed. As it is here, it suits trees
-    /// without symlinks.
+    /// Returns the path of the file that `read` reads at `path`, with all links followed. The default
+    /// implementation suits trees without symlinks.
     fn real_path(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
         Ok(path.clone())
     }
 
-    /// Returns the entry at `path`, without following it; `None` when there is nothing. Unlike a failing
-    /// `read` it looks for no similar names, so asking in vain is cheap. As it is here, it suits trees
-    /// without symlinks.
+    /// Returns the entry at `path` without following it, or `None` if there is no entry. Unlike a failing `read`,
+    /// it does not search for similar names, so a miss is cheap. The default implementation suits trees without
+    /// symlinks.
     fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
         match self.read(path) {
             Ok(_) => Ok(Some(TreeEntry::File)),
@@ -234,40 +234,42 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
         }
     }
 
-    /// All files, sorted by path, dot-files included.
+    /// Returns all files, sorted by path, including dot-files.
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError>;
 
-    /// All files, sorted by path; also those that git ignores. As it is here, it suits trees that have none of those.
+    /// Returns all files, sorted by path, including files that git ignores. The default implementation suits trees
+    /// without ignored files.
     fn all_files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
         self.files()
     }
 
-    /// Creates or replaces a file; an existing file keeps its mode. All or nothing.
+    /// Creates or replaces a file atomically. An existing file keeps its mode.
     fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError>;
 
     /// Deletes a file.
     fn delete(&self, path: &RepoPath) -> Result<(), TreeError>;
 
-    /// All files below a directory, sorted by path; also those that are ignored. The root is `""`.
+    /// Returns all files below a directory, sorted by path, including ignored files. The root is `""`.
     fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError>;
 
-    /// The names in a directory, sorted, and whether each is a directory itself; none where there is no such directory.
-    /// Also those that are ignored. The root is `""`. As it is here, it suits trees whose files are at hand.
+    /// Returns the sorted names in a directory, and whether each one is a directory. Returns an empty list if the
+    /// directory does not exist. Includes ignored files. The root is `""`. The default implementation suits trees
+    /// whose file list is in memory.
     fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
         Ok(names_of(&self.files_below(directory)?, directory))
     }
 
-    /// The file or symlink at `path` as git would store it, not followed, of at most 16 MiB; `None`
-    /// when nothing is there.
+    /// Returns the file or symlink at `path` as git would store it, not followed, of at most 16 MiB, or `None` if
+    /// nothing is there.
     fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError>;
 
-    /// Puts what a program of ours made in place: content, mode and all, or a symlink, or `None` to
-    /// take away what is there. For vendored packages, whose files tools do not write one by one.
+    /// Writes the output of a program of this product: content and mode, or a symlink. `None` removes the entry.
+    /// Used for vendored packages, whose files tools do not write one by one.
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError>;
 
-    /// Every line of a text file whose path `accepts` that contains `needle`, sorted by path and line:
-    /// the matches from `offset` on, at most `limit`, and how many there are in all. Binary files
-    /// (a NUL byte) are skipped. Lines are cut to 500 characters.
+    /// Searches the text files whose path `accepts` allows for lines that contain `needle`. Returns at most `limit`
+    /// matches from `offset` on, sorted by path and line, and the total count. Binary files (with a NUL byte) are
+    /// skipped. Lines are cut to 500 characters.
     fn search(
         &self,
         accepts: &dyn Fn(&str) -> bool,
@@ -276,7 +278,7 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError>;
 
-    /// The changes against the base, sorted by path.
+    /// Returns the changes against the base, sorted by path.
     fn changes(&self) -> Result<Vec<FileChange>, TreeError>;
 }
 
@@ -285,16 +287,16 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
 pub struct Workspace {
     /// The repository, with its history.
     pub repository: Arc<Repository>,
-    /// The base commit as hex digits; `None` in a repository without commits.
+    /// The base commit in hex digits, or `None` in a repository without commits.
     pub base: Option<String>,
-    /// The files, all of them.
+    /// All files.
     pub tree: Arc<dyn Tree>,
-    /// The guard that keeps secrets from whoever looks at them.
+    /// The guard that hides secrets from readers.
     pub guard: SecretGuard,
 }
 
 impl Workspace {
-    /// The files as tools and programs see them.
+    /// Returns the files as tools and programs see them.
     pub fn guarded_tree(&self) -> Arc<GuardedTree> {
         Arc::new(GuardedTree::new(Arc::clone(&self.tree), self.guard.clone()))
     }

@@ -1,5 +1,5 @@
-//! Files that are secrets because configuration says so, and not by what they hold: whoever reads one without the
-//! configuration finds it here.
+//! Files that are secrets because configuration declares them as such. The content alone does not show it, so this
+//! module searches for files that mention them.
 
 use super::{SecretGuard, Tree};
 use crate::model::RepoPath;
@@ -7,18 +7,18 @@ use bytes::Bytes;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Names that are looked for at a time: each takes a search of the whole tree.
+/// Maximum number of names that are searched for in one pass. Each name needs a search of the whole tree.
 const LOOKUPS_MAX: usize = 200;
 
-/// Bytes of a file that may be a secret as a whole.
+/// Maximum size of a file that can be a secret as a whole, in bytes.
 const FILE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of the shortest name that is looked for.
+/// Minimum length of a name that is searched for, in bytes.
 const NAME_BYTES_MIN: usize = 3;
-/// Lines that name a file which are looked at.
+/// Maximum number of lines that are checked for a mention of a file.
 const LINES_MAX: usize = 2_000;
-/// Files with them.
+/// Maximum number of files with such lines.
 const FILES_MAX: usize = 256;
-/// Extensions that such a file does not have: configuration and programs have names for the secrets they hold.
+/// Extensions that a secret file does not have: configuration and programs refer to secrets by name.
 const EXTENSIONS: [&str; 24] = [
     "jsonnet",
     "libsonnet",
@@ -46,14 +46,14 @@ const EXTENSIONS: [&str; 24] = [
     "svg",
 ];
 
-/// The names that may still be looked for, and whoever says that nobody waits for it any more.
+/// The number of names that may still be searched for, and a check whether the caller was stopped.
 pub(super) struct LookupBudget<'a> {
     left: Cell<usize>,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl<'a> LookupBudget<'a> {
-    /// Returns as many looks as there may be at a time.
+    /// Returns the full budget of one pass.
     pub(super) fn new(is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
             left: Cell::new(LOOKUPS_MAX),
@@ -61,7 +61,7 @@ impl<'a> LookupBudget<'a> {
         }
     }
 
-    /// Returns no looks: what was not looked for is not known.
+    /// Returns an empty budget: names that were not searched for yet stay unknown.
     pub(super) fn exhausted() -> Self {
         Self {
             left: Cell::new(0),
@@ -69,7 +69,7 @@ impl<'a> LookupBudget<'a> {
         }
     }
 
-    /// True once nobody waits any more.
+    /// True once the caller no longer waits for the result.
     pub(super) fn is_cancelled(&self) -> bool {
         (self.is_stopped)()
     }
@@ -81,8 +81,7 @@ impl<'a> LookupBudget<'a> {
     }
 }
 
-/// True if a file that mentions this one says that it is a secret. Nothing where that is not known, because it takes one
-/// look too many.
+/// True if a file that mentions this file declares it a secret. `None` if the search would exceed the budget.
 pub(super) fn is_named_secret(
     tree: &dyn Tree,
     guard: &SecretGuard,
@@ -97,12 +96,12 @@ pub(super) fn is_named_secret(
     is_looked_for.then(|| guard.redactor.is_secret_file(path))
 }
 
-/// Learns what names a file. Whoever looks at the same time looks as well: only what was learnt counts as looked for.
-/// False if it was stopped.
+/// Learns which files mention a file. Concurrent callers each run their own search, because a name counts as
+/// searched only once its search has finished. Returns false if the search was stopped.
 fn learn_mentions(tree: &dyn Tree, guard: &SecretGuard, path: &RepoPath, looks: &LookupBudget<'_>) -> bool {
     let accepts = |name: &str| name != path.as_str() && !guard.denied.is_denied(name);
     let Ok((mentions, _)) = tree.search(&accepts, path.file_name(), 0, LINES_MAX) else {
-        // Whoever reads its files is told what is wrong with the tree.
+        // The readers of the tree report the error.
         return true;
     };
     let files: BTreeSet<RepoPath> = mentions.into_iter().map(|mention| mention.path).collect();
@@ -118,7 +117,7 @@ fn learn_mentions(tree: &dyn Tree, guard: &SecretGuard, path: &RepoPath, looks: 
     true
 }
 
-/// True for a text that may be a secret as a whole.
+/// True if a text can be a secret as a whole.
 fn may_be_secret(path: &RepoPath, content: &Bytes) -> bool {
     let extension = path
         .file_name()
@@ -142,7 +141,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::Arc;
 
-    /// Returns so many files of names that nobody looked for, each on both sides of a change.
+    /// Returns `count` changed files with new names, each with two versions.
     fn changes(count: usize) -> Vec<FileChange> {
         let version = |content: String| {
             Some(FileVersion {
@@ -179,7 +178,7 @@ mod tests {
             "⟦secret:1⟧",
             "what is named was learnt"
         );
-        // What was looked for is known, and the next ones are.
+        // The names of the earlier passes are known, and the next ones are searched.
         assert_eq!(Vec::from_iter(&learn()), paths(&changes[2 * LOOKUPS_MAX..]));
         assert!(learn().is_empty());
     }
@@ -211,7 +210,7 @@ mod tests {
         let fixture = Fixture::with(&[text("main.jsonnet", "{}\n")]);
         let tree = Overlay::new(fixture.head_base(), WorkspaceEdits::new());
         let changes = changes(100);
-        // Asked for each content, and for each name.
+        // `is_stopped` is called once for each content and once for each name.
         for asked_max in [0, 10, 210] {
             let (guard, asked) = (SecretGuard::default(), Cell::new(0));
             let is_stopped = || {

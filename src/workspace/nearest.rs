@@ -1,19 +1,19 @@
-//! Existing paths that look like one that does not exist. A hint for the model, so it is cheap and
+//! Existing paths that are similar to a missing path. They are a hint for the model, so the search is cheap and
 //! bounded rather than exact.
 
 use crate::model::RepoPath;
 
-/// Paths in a hint.
+/// Maximum number of paths in a hint.
 const HINTS_MAX: usize = 3;
-/// Paths looked at.
+/// Maximum number of paths that are compared.
 const FILES_MAX: usize = 50_000;
-/// Letters two paths may differ in.
+/// Maximum edit distance between two similar paths.
 const DISTANCE_MAX: usize = 3;
-/// Longest path whose letters are compared.
+/// Maximum length of a path that is compared letter by letter, in bytes.
 const COMPARED_BYTES_MAX: usize = 200;
 
-/// Up to three paths: the same file name elsewhere first, by how many directories agree, then paths
-/// that differ in a few letters.
+/// Returns up to three similar paths: first those with the same file name, ordered by the number of matching
+/// directories, then those with a small edit distance.
 pub(super) fn nearest(files: &[RepoPath], asked: &RepoPath) -> Vec<RepoPath> {
     let mut ranked: Vec<(usize, usize, &RepoPath)> = Vec::new();
     for file in files.iter().take(FILES_MAX) {
@@ -28,7 +28,7 @@ pub(super) fn nearest(files: &[RepoPath], asked: &RepoPath) -> Vec<RepoPath> {
         };
         if let Some((rank, kind)) = rank {
             ranked.push((rank, kind, file));
-            // Room for better ones, without keeping every `main.jsonnet` of a large repository.
+            // Keeps enough candidates for the best ones without keeping every `main.jsonnet` of a large repository.
             if ranked.len() > 256 {
                 ranked.sort();
                 ranked.truncate(HINTS_MAX);
@@ -43,7 +43,7 @@ pub(super) fn nearest(files: &[RepoPath], asked: &RepoPath) -> Vec<RepoPath> {
         .collect()
 }
 
-/// Returns the number of directories of the asked path that the file does not have.
+/// Returns the number of directories of the requested path that the file's path lacks.
 fn unlike(file: &RepoPath, asked: &RepoPath) -> usize {
     asked
         .as_str()
@@ -52,7 +52,7 @@ fn unlike(file: &RepoPath, asked: &RepoPath) -> usize {
         .count()
 }
 
-/// The edit distance, when it is small.
+/// Returns the edit distance if it is small.
 fn distance(one: &[u8], other: &[u8]) -> Option<usize> {
     if one.len().abs_diff(other.len()) > DISTANCE_MAX || one.len().max(other.len()) > COMPARED_BYTES_MAX {
         return None;

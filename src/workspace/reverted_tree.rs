@@ -1,5 +1,5 @@
-//! A tree as it was before some changes: what they changed is as they say it was, and everything else
-//! is as it is now. For trees that are no commit of ours, such as the working directory.
+//! A tree as it was before some changes. Changed paths have their earlier content, and everything else has its
+//! current content. Used for trees without a commit, such as the working directory.
 
 use super::lines::{self, MatchWindow};
 use super::links::{self, ancestors};
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A tree without these changes. It is only read.
+/// A read-only tree without the given changes.
 #[derive(Debug)]
 pub struct RevertedTree {
     tree: Arc<dyn Tree>,
@@ -19,7 +19,7 @@ pub struct RevertedTree {
 }
 
 impl RevertedTree {
-    /// Takes `changes` back from a tree; their `after` is not looked at.
+    /// Reverts `changes` in a view of a tree. Only their `before` is used.
     pub fn new(now: Arc<dyn Tree>, changes: &[FileChange]) -> Result<Self, TreeError> {
         let was: BTreeMap<RepoPath, Option<FileVersion>> = changes
             .iter()
@@ -44,7 +44,7 @@ impl RevertedTree {
         })
     }
 
-    /// Returns true if a path above this one changed: then nothing is at it but what the changes say.
+    /// True if a parent of this path changed. Then only the changes determine what exists at the path.
     fn is_below_a_change(&self, path: &RepoPath) -> bool {
         ancestors(path)
             .any(|above| RepoPath::parse(above).is_ok_and(|above| self.reverted.contains_key(&above)))
@@ -102,7 +102,7 @@ impl Tree for RevertedTree {
             return Ok(None);
         }
         let entry = self.tree.entry(path)?;
-        // A directory of files that are all new was not there; one whose files are not listed was.
+        // A directory whose files are all new did not exist. A directory without listed files did.
         Ok(entry.filter(|entry| entry != &TreeEntry::Directory || !has_below(&self.files_now, path)))
     }
 
@@ -138,7 +138,7 @@ impl Tree for RevertedTree {
         Ok(below)
     }
 
-    /// Returns the names of files that are listed: for a directory alone, what lies below it is not looked at.
+    /// Returns names from the list of files. The list covers everything, so subdirectories need no visit.
     fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
         Ok(names_of(&self.files, directory))
     }
@@ -168,7 +168,7 @@ impl Tree for RevertedTree {
         }
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
         for path in self.files.iter().filter(|path| accepts(path.as_str())) {
-            // Links and what cannot be read have no lines.
+            // Links and unreadable files have no lines.
             if let Ok(Some(version)) = self.read_stored(path)
                 && version.mode != FileMode::Symlink
             {

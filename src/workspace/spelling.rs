@@ -1,19 +1,20 @@
-//! Names that only differ in how they are spelled: some file systems take `Secrets` and `secrets`, or two forms of `ö`, for
-//! one. A rule that was kept for one of them must hold for the other, here and wherever a patch is applied.
+//! Names that differ only in their spelling. Some file systems treat `Secrets` and `secrets`, or two Unicode forms
+//! of `ö`, as the same name. A rule for one spelling must hold for the other, here and wherever a patch is applied.
 
 use super::{TreeError, links};
 use crate::model::{RepoPath, fold_name};
 
 /// The names in a tree of files.
 pub(super) trait NameListing {
-    /// Returns true if there is a file or a directory of exactly this path.
+    /// True if there is a file or a directory at exactly this path.
     fn has(&self, path: &str) -> bool;
 
-    /// The names of all that is in a directory; the root is `""`. `None` if it cannot be listed.
+    /// Returns all names in a directory, or `None` if it cannot be listed. The root is `""`.
     fn names(&self, directory: &str) -> Option<Vec<String>>;
 }
 
-/// Refuses a new file where there is one, or a directory on its way, that some file system takes for the same.
+/// Refuses a new file if its path, or a directory on the way, exists in another spelling that some file systems
+/// treat as the same.
 pub(super) fn check_new(path: &RepoPath, names: &dyn NameListing) -> Result<(), TreeError> {
     let mut directory = "";
     for here in links::ancestors(path).chain([path.as_str()]) {
@@ -22,7 +23,7 @@ pub(super) fn check_new(path: &RepoPath, names: &dyn NameListing) -> Result<(), 
             continue;
         }
         let name = last_name(here);
-        // All below it is as new as it is.
+        // The parent exists and this component is new, so nothing below it can clash.
         return match has_in_any_spelling(directory, name, names) {
             true => Err(other_spelling_error(path)),
             false => Ok(()),
@@ -31,8 +32,8 @@ pub(super) fn check_new(path: &RepoPath, names: &dyn NameListing) -> Result<(), 
     Ok(())
 }
 
-/// Refuses the same for what programs of ours put in place. What is in a package below `vendor/` comes as its author has
-/// it.
+/// Applies the same check to files that a program of this product writes. Files inside a package below `vendor/`
+/// keep the names that their author chose.
 pub(super) fn check_put(path: &RepoPath, names: &dyn NameListing) -> Result<(), TreeError> {
     let vendor = links::ancestors(path).find(|directory| last_name(directory) == "vendor");
     match vendor.map(RepoPath::parse) {
@@ -41,7 +42,7 @@ pub(super) fn check_put(path: &RepoPath, names: &dyn NameListing) -> Result<(), 
     }
 }
 
-/// Returns true if a directory has a name in any spelling. What cannot be listed counts as having it.
+/// True if a directory contains a name in any spelling, or cannot be listed.
 pub(super) fn has_in_any_spelling(directory: &str, name: &str, names: &dyn NameListing) -> bool {
     let wanted = fold_name(name);
     let Some(present) = names.names(directory) else {
@@ -53,7 +54,7 @@ pub(super) fn has_in_any_spelling(directory: &str, name: &str, names: &dyn NameL
         .any(|present| names.has(&join(directory, present)))
 }
 
-/// The path of a name in a directory.
+/// Joins a directory and a name.
 pub(super) fn join(directory: &str, name: &str) -> String {
     match directory {
         "" => name.to_owned(),
@@ -61,12 +62,12 @@ pub(super) fn join(directory: &str, name: &str) -> String {
     }
 }
 
-/// The name at the end of a path.
+/// Returns the last component of a path.
 pub(super) fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the error that another spelling of the name is there.
+/// Returns the error for a name that exists in another spelling.
 pub(super) fn other_spelling_error(path: &RepoPath) -> TreeError {
     TreeError::OtherSpelling { path: path.clone() }
 }

@@ -1,5 +1,5 @@
-//! The end of mirrors: one whose repository was taken out of the configuration stays for a while, since it may come
-//! back, and then goes with its packed commits.
+//! Removal of unused mirrors. A repository that was removed from the configuration keeps its mirror for a while,
+//! because it may come back. After that, the mirror and its packed commits are removed.
 
 #![allow(clippy::disallowed_methods, reason = "mirrors are files of this module")]
 
@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Ends the name of a file that says since when a mirror is not needed.
+/// Suffix of a file that records since when a mirror is unused.
 const UNUSED: &str = ".unused";
-/// Ends the name of a directory that is being removed.
+/// Suffix of a directory that is being removed.
 const GONE: &str = ".gone";
-/// Endings of what is kept of a repository in `mirrors`.
+/// Suffixes of the files and directories of a repository in `mirrors`.
 const MIRROR_SUFFIXES: [&str; 4] = [".git.unfinished", ".git", UNUSED, GONE];
 
-/// Repositories that are not configured, and what they keep on the disk.
+/// Repositories that are not configured, and their files on disk.
 #[derive(Debug)]
 pub struct UnusedMirrors {
     mirrors: PathBuf,
@@ -23,7 +23,7 @@ pub struct UnusedMirrors {
 }
 
 impl UnusedMirrors {
-    /// Looks below a data directory.
+    /// Uses the mirrors and bases below a data directory.
     pub fn new(data: &Path) -> Self {
         Self {
             mirrors: data.join("mirrors"),
@@ -31,7 +31,8 @@ impl UnusedMirrors {
         }
     }
 
-    /// Notes which repositories are not configured now, and forgets it of those that are again.
+    /// Records which repositories are not configured now, and deletes the record of those that are configured
+    /// again.
     pub fn note(&self, configured: &BTreeSet<String>, at: Timestamp) -> std::io::Result<()> {
         for name in self.names()? {
             let note = self.mirrors.join(format!("{name}{UNUSED}"));
@@ -47,7 +48,7 @@ impl UnusedMirrors {
         Ok(())
     }
 
-    /// The repositories that have been without a configuration since before `before`.
+    /// Returns the repositories that have been unconfigured since before `before`.
     pub fn unused_since(
         &self,
         configured: &BTreeSet<String>,
@@ -62,8 +63,8 @@ impl UnusedMirrors {
         Ok(names.into_iter().collect())
     }
 
-    /// Removes what is kept of a repository. Cut short, it goes on where it was: what could be taken for a mirror
-    /// goes in one step.
+    /// Removes the files of a repository. An interrupted removal can be resumed. The mirror itself disappears in
+    /// one step, so that a partial one is never mistaken for a mirror.
     pub fn remove(&self, name: &str) -> std::io::Result<()> {
         let gone = self.mirrors.join(format!("{name}{GONE}"));
         remove_all(&gone)?;
@@ -80,7 +81,7 @@ impl UnusedMirrors {
         }
     }
 
-    /// The repositories that keep something here.
+    /// Returns the repositories that have files here.
     fn names(&self) -> std::io::Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
         for (directory, endings) in [(&self.mirrors, &MIRROR_SUFFIXES[..]), (&self.bases, &[""])] {
@@ -109,7 +110,7 @@ fn remove_all(directory: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The files below a directory and their bytes. Links are not followed.
+/// Returns the number of files below a directory and their size in bytes. Links are not followed.
 pub fn files_below(directory: &Path) -> std::io::Result<(u64, u64)> {
     let mut waiting = vec![directory.to_owned()];
     let (mut files, mut bytes) = (0, 0);
@@ -120,7 +121,7 @@ pub fn files_below(directory: &Path) -> std::io::Result<(u64, u64)> {
         };
         for entry in entries {
             let entry = entry?;
-            // What went meanwhile takes nothing.
+            // A file that was removed in the meantime counts as zero.
             let Ok(about) = entry.metadata() else { continue };
             if about.is_dir() {
                 waiting.push(entry.path());
@@ -157,7 +158,7 @@ mod tests {
             put(&format!("mirrors/{name}.git/objects/pack"));
             put(&format!("bases/{name}/commit.pack"));
         }
-        // A kill left these: a first fetch, and a removal that had begun.
+        // Left behind by a kill: a first fetch, and a removal that had begun.
         put("mirrors/gone.git.unfinished/x");
         put("mirrors/half.gone/x");
         let unused = UnusedMirrors::new(data.path());
@@ -174,7 +175,7 @@ mod tests {
             unused.unused_since(&kept, at(2)).unwrap(),
             ["back", "gone", "half"]
         );
-        // Later notes do not move the day, and one that is configured again has none.
+        // A later note does not change the date, and a repository that is configured again has no date.
         let both = only(&["kept", "back"]);
         unused.note(&both, at(3)).unwrap();
         unused.note(&kept, at(4)).unwrap();

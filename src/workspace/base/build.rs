@@ -1,5 +1,5 @@
-//! Builds the packed file of one commit from the object database. Blobs that the previous base
-//! already holds are taken from there, the rest is inflated on two threads.
+//! Builds the packed file of one commit from the object database. Blobs that the previous base holds are copied
+//! from it. The others are inflated on two threads.
 
 use super::pack::{FileRecord, HEADER_BYTES, Header};
 use super::{Base, BaseProgress};
@@ -12,14 +12,15 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Larger text is read from the object database when somebody asks for it, and is not searched.
+/// Maximum size of a packed text in bytes. Larger text is read from the object database on demand and is not
+/// searched.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
-/// Files inflated before they are written out.
+/// Number of files that are inflated before they are written.
 const BATCH_FILES: usize = 256;
-/// Bytes inflated before they are written out; one file may go beyond it.
+/// Number of bytes that are inflated before they are written. One file may exceed it.
 const BATCH_BYTES: u64 = 32 << 20;
 
-/// Writes the packed file for `commit` to `path`, all or nothing.
+/// Writes the packed file for `commit` to `path` atomically.
 pub(super) fn build(
     path: &Path,
     commit: ObjectName,
@@ -32,7 +33,7 @@ pub(super) fn build(
     let written = write(&temporary, commit, listing, objects, previous, progress)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|err| disk(&err)));
     if written.is_err() {
-        // The file is ours and unfinished; if it cannot be removed, the next base or the next start does it.
+        // If this unfinished file cannot be removed now, building the next base or the next start removes it.
         let _ = std::fs::remove_file(&temporary);
     }
     written
@@ -137,7 +138,7 @@ fn by_blob(base: &Base) -> ByBlob {
         .collect()
 }
 
-/// The text of each file of the batch; `None` for what is not packed.
+/// Returns the text of each file of the batch, or `None` for a file that is not packed.
 fn read_batch(
     batch: &[CommitFile],
     objects: &ObjectDatabase,

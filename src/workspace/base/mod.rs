@@ -1,5 +1,5 @@
-//! The files of one commit, immutable and shared by everyone who works on it. It lives in one mapped
-//! file, so that thousands of workspaces cost nothing and a search is a walk through memory.
+//! The immutable files of one commit, shared by all its users. They are stored in one memory-mapped file, so that
+//! thousands of workspaces cost almost nothing and a search is a pass through memory.
 
 mod build;
 mod pack;
@@ -21,26 +21,26 @@ use pack::{FileRecord, PackedBase};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Largest object that is read whole, whoever asks.
+/// Maximum size of an object that is read as a whole, in bytes.
 const OBJECT_BYTES_MAX: u64 = 256 << 20;
-/// Packed files that are kept per repository.
+/// Maximum number of packed files that are kept per repository.
 const PACKS_MAX: usize = 4;
 
 /// The progress of loading a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BaseProgress {
-    /// Files that are done.
+    /// Files that are finished.
     pub done: usize,
     /// Files in all.
     pub total: usize,
 }
 
-/// The number of files of a commit that are not part of its base.
+/// The number of files of a commit that its base leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Submodules: another repository's content.
+    /// Submodules, which are content of another repository.
     pub submodules: u32,
-    /// Files whose names are not UTF-8 or that no path of ours can name.
+    /// Files whose names are not UTF-8 or not valid as a [`RepoPath`].
     pub names: u32,
 }
 
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Base {
 }
 
 impl Base {
-    /// The packed base of `commit` in `directory`; `None` when it is missing or damaged.
+    /// Loads the packed base of `commit` from `directory`. Returns `None` if it is missing or damaged.
     pub(super) fn load(directory: &Path, commit: gix::ObjectId, objects: &ObjectDatabase) -> Option<Self> {
         let pack = PackedBase::open(&pack_path(directory, commit), hash::object_name(&commit))?;
         Some(Self {
@@ -79,7 +79,7 @@ impl Base {
         })
     }
 
-    /// Builds and stores the base of `commit`, reusing what `previous` holds.
+    /// Builds and stores the base of `commit`, reusing the content of `previous`.
     pub(super) fn build(
         directory: &Path,
         commit: gix::ObjectId,
@@ -104,7 +104,7 @@ impl Base {
         Ok(base)
     }
 
-    /// Sets the size of the largest file that is read.
+    /// Sets the maximum size of a file that is read.
     pub(super) fn bounded(self, file_bytes_max: u64) -> Self {
         Self {
             file_bytes_max,
@@ -112,12 +112,12 @@ impl Base {
         }
     }
 
-    /// The size of the largest file that is read of it.
+    /// Returns the maximum size of a file that is read.
     pub fn file_bytes_max(&self) -> u64 {
         self.file_bytes_max
     }
 
-    /// The commit as hex digits.
+    /// Returns the commit in hex digits.
     pub fn commit(&self) -> &str {
         &self.commit
     }
@@ -127,12 +127,12 @@ impl Base {
         self.pack.len()
     }
 
-    /// Returns true if it has no files.
+    /// True if there are no files.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the number of files of the commit that are left out.
+    /// Returns the number of files of the commit that the base leaves out.
     pub fn skipped(&self) -> Skipped {
         Skipped {
             submodules: self.pack.header().skipped_submodules,
@@ -140,7 +140,7 @@ impl Base {
         }
     }
 
-    /// All files, sorted by path.
+    /// Returns all files, sorted by path.
     pub fn files(&self) -> Arc<Vec<RepoPath>> {
         let list = || {
             let name = |index| {
@@ -152,23 +152,23 @@ impl Base {
         self.paths.get_or_init(list).clone()
     }
 
-    /// Returns true if there is a file or symlink at `path`.
+    /// True if there is a file or symlink at `path`.
     pub fn contains(&self, path: &RepoPath) -> bool {
         self.record(path).is_some()
     }
 
-    /// The mode and size of the file at `path`.
+    /// Returns the mode and size of the file at `path`.
     pub fn stat(&self, path: &RepoPath) -> Option<(FileMode, u64)> {
         self.record(path).map(|record| (mode(&record), record.size))
     }
 
-    /// Git's hash of the file at `path`, as hex digits.
+    /// Returns the git hash of the file at `path` in hex digits.
     pub fn blob(&self, path: &RepoPath) -> Option<String> {
         let record = self.record(path)?;
         Some(hash::object_id(&record.blob, self.format).to_string())
     }
 
-    /// Returns true if any of the files is a symlink.
+    /// True if any file is a symlink.
     pub fn has_links(&self) -> bool {
         let is_link = |index| {
             self.pack
@@ -178,7 +178,7 @@ impl Base {
         *self.has_links.get_or_init(|| (0..self.len()).any(is_link))
     }
 
-    /// The files below the directory `path`, sorted.
+    /// Returns the files below the directory `path`, sorted.
     pub fn files_below(&self, path: &str) -> impl Iterator<Item = &str> {
         let prefix = format!("{path}/");
         let start = self.pack.lower_bound(prefix.as_bytes());
@@ -191,7 +191,8 @@ impl Base {
             .filter_map(|name| std::str::from_utf8(name).ok())
     }
 
-    /// The names of all that is in a directory; the root is `""`. It is as quick as there are few.
+    /// Returns all names in a directory. The root is `""`. The cost depends on the number of names in that
+    /// directory.
     pub fn names(&self, directory: &str) -> Vec<String> {
         let prefix = match directory {
             "" => String::new(),
@@ -207,7 +208,7 @@ impl Base {
             let name = inner.get(..end.unwrap_or(inner.len())).unwrap_or_default();
             names.extend(std::str::from_utf8(name).map(str::to_owned));
             index = match end {
-                // Whatever is below that name comes before what begins with the character after `/`.
+                // Everything below that name sorts before the character after `/`.
                 Some(_) => self.pack.lower_bound(&[prefix.as_bytes(), name, b"0"].concat()),
                 None => index + 1,
             };
@@ -215,7 +216,7 @@ impl Base {
         names
     }
 
-    /// The file at `path` as the commit has it, whatever its size; `None` when there is none.
+    /// Returns the file at `path` in the commit, whatever its size, or `None` if there is none.
     pub fn read(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         let Some(record) = self.record(path) else {
             return Ok(None);

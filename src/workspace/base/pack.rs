@@ -1,5 +1,5 @@
-//! The packed file of a base: every text blob of one commit behind each other, and a table of what
-//! lies where. It is private to us, written once, renamed into place and never modified.
+//! The packed file of a base: the text blobs of one commit in sequence, and a table of their positions. The file is
+//! private, written once, renamed into place and never modified.
 //!
 //! Layout, all numbers little-endian:
 //! header (96 bytes) | text, files separated by `\n` | table of 60-byte records | names.
@@ -15,26 +15,26 @@ use std::path::Path;
 const MAGIC: &[u8; 8] = b"DRYDOCKB";
 const VERSION: u32 = 2;
 pub(super) const HEADER_BYTES: usize = 96;
-/// Bytes of the header before its sum.
+/// Number of bytes of the header before its checksum.
 const SUMMED_BYTES: usize = 72;
 pub(super) const RECORD_BYTES: usize = 60;
 
-/// The entry of a file in the table of a base.
+/// The entry of one file in the table of a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileRecord {
-    /// The name of the blob.
+    /// The object name of the blob.
     pub blob: ObjectName,
-    /// The offset of its name among the names.
+    /// The offset of the file name in the block of names.
     pub name_start: u32,
-    /// Bytes of its name.
+    /// The length of the file name in bytes.
     pub name_bytes: u32,
-    /// `R`, `X` or `L`: regular, executable, link.
+    /// The mode: `R` for regular, `X` for executable, `L` for link.
     pub mode: u8,
-    /// True if its bytes lie in the text.
+    /// True if the content is part of the packed text.
     pub packed: bool,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The offset of its bytes in the text.
+    /// The offset of the content in the packed text.
     pub text_start: u64,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header of a file whose table and names are `tail`.
+    /// Encodes the header of a file whose table and names are `tail`.
     pub(super) fn encode(&self, tail: &[u8]) -> [u8; HEADER_BYTES] {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(MAGIC);
@@ -94,7 +94,7 @@ impl Header {
         header
     }
 
-    /// The header and the length of the tail, when the bytes are ours and of this version.
+    /// Decodes the header and the length of the tail. Returns `None` for a foreign file or another version.
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         if bytes.get(..8)? != MAGIC || u32_at(bytes, 8)? != VERSION {
             return None;
@@ -130,7 +130,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-/// A packed file, mapped.
+/// A memory-mapped packed file.
 pub(super) struct PackedBase {
     bytes: Bytes,
     header: Header,
@@ -147,7 +147,7 @@ impl std::fmt::Debug for PackedBase {
 }
 
 impl PackedBase {
-    /// Maps the file; `None` when there is none or it is not whole, of this version and of this commit.
+    /// Maps the file. Returns `None` if it is missing, incomplete, of another version or of another commit.
     #[allow(clippy::disallowed_methods, reason = "the workspace owns its packs")]
     pub(super) fn open(path: &Path, commit: ObjectName) -> Option<Self> {
         let mut file = File::open(path).ok()?;
@@ -193,7 +193,7 @@ impl PackedBase {
         FileRecord::decode(table.get(start..start.checked_add(RECORD_BYTES)?)?)
     }
 
-    /// The path of a file, as bytes.
+    /// Returns the path of a file as bytes.
     pub(super) fn name(&self, record: &FileRecord) -> &[u8] {
         let start = record.name_start as usize;
         let end = start.saturating_add(record.name_bytes as usize);
@@ -201,20 +201,20 @@ impl PackedBase {
         names.get(start..end).unwrap_or_default()
     }
 
-    /// All text, the files separated by line ends.
+    /// Returns the whole text, with the files separated by line ends.
     pub(super) fn text(&self) -> &[u8] {
         let end = self.table.start;
         self.bytes.get(HEADER_BYTES..end).unwrap_or_default()
     }
 
-    /// The bytes of one packed file, without copying them.
+    /// Returns the content of one packed file without copying it.
     pub(super) fn content(&self, record: &FileRecord) -> Option<Bytes> {
         let start = HEADER_BYTES.checked_add(usize::try_from(record.text_start).ok()?)?;
         let end = start.checked_add(usize::try_from(record.size).ok()?)?;
         (record.packed && end <= self.table.start).then(|| self.bytes.slice(start..end))
     }
 
-    /// The first file whose path is not less than `path`.
+    /// Returns the first file whose path is not less than `path`.
     pub(super) fn lower_bound(&self, path: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -227,8 +227,8 @@ impl PackedBase {
         low
     }
 
-    /// The last file that starts at or before `offset` of the text. Files that are not packed carry
-    /// the offset where they would lie, so the table is sorted by it.
+    /// Returns the last file that starts at or before `offset` in the text. The table is sorted by offset, because
+    /// an unpacked file carries the offset where its content would be.
     pub(super) fn at_offset(&self, offset: u64) -> Option<FileRecord> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -249,12 +249,12 @@ impl PackedBase {
     }
 }
 
-/// Maps a file that only this process writes, under another name, and that nobody modifies in place.
+/// Maps a file that only this process writes, under a temporary name, and that is never modified in place.
 #[allow(unsafe_code)]
 fn map(file: &File) -> Option<Bytes> {
-    // SAFETY: the file is mode 0600 in our own data directory. It is written under a temporary name,
-    // renamed into place and never changed or truncated after that; pruning only unlinks it, which
-    // leaves existing mappings whole.
+    // SAFETY: the file has mode 0600 and is in the data directory of this product. It is written under a temporary
+    // name, renamed into place and never changed or truncated after that. Pruning only unlinks it, which leaves
+    // existing mappings valid.
     let mapping = unsafe { memmap2::Mmap::map(file) }.ok()?;
     Some(Bytes::from_owner(mapping))
 }

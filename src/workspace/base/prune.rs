@@ -1,10 +1,10 @@
-//! The end of packed commits: what was left half packed, and what nobody is on.
+//! Removal of packed commits: unfinished packs, and commits that are no longer in use.
 
 use super::{PACKS_MAX, Path, PathBuf};
 use std::time::SystemTime;
 
-/// Removes what is left of packing that was cut short, in all directories of bases. Only whoever owns the data
-/// directory alone may do that, while nothing is packed. Says how many files went.
+/// Removes the unfinished packs in all directories of bases and returns their number. The caller must be the only
+/// owner of the data directory, and nothing may be packed at the same time.
 pub fn clear_unfinished(bases: &Path) -> std::io::Result<usize> {
     let mut removed = 0;
     for directory in directories(bases)? {
@@ -13,8 +13,8 @@ pub fn clear_unfinished(bases: &Path) -> std::io::Result<usize> {
     Ok(removed)
 }
 
-/// The packed commits of a repository that may go: older than `before`, and not the newest. Their names are the
-/// commits.
+/// Returns the packed commits of a repository that may be removed: those older than `before`, except the newest.
+/// The file names are the commits.
 pub fn old_packs(bases: &Path, repository: &str, before: SystemTime) -> std::io::Result<Vec<String>> {
     let mut packs = packs(&bases.join(repository))?;
     packs.pop();
@@ -24,7 +24,7 @@ pub fn old_packs(bases: &Path, repository: &str, before: SystemTime) -> std::io:
         .collect())
 }
 
-/// Removes the packed file of a commit. Who has it open goes on with it.
+/// Removes the packed file of a commit. A process that has it open can continue to use it.
 pub fn remove_pack(bases: &Path, repository: &str, commit: &str) -> std::io::Result<()> {
     match std::fs::remove_file(bases.join(repository).join(format!("{commit}.pack"))) {
         Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(err),
@@ -32,8 +32,9 @@ pub fn remove_pack(bases: &Path, repository: &str, commit: &str) -> std::io::Res
     }
 }
 
-/// Keeps the newest packed files and removes the rest, and what was left half packed. A file that cannot be removed
-/// costs disk space and is tried again with the next base. Nothing else is packed in this directory meanwhile.
+/// Keeps the newest packed files and removes the others, including unfinished ones. A file that cannot be removed
+/// costs disk space and is tried again with the next base. The caller must not pack anything else in this directory
+/// meanwhile.
 pub(super) fn keep_newest(directory: &Path, newest: &Path) {
     let _ = remove_unfinished(directory);
     let Ok(mut packs) = packs(directory) else { return };
@@ -60,10 +61,10 @@ fn remove_unfinished(directory: &Path) -> std::io::Result<usize> {
     Ok(removed)
 }
 
-/// Begins the extension of a file that is being packed; the process follows.
+/// Prefix of the extension of a file that is being packed, followed by the process id.
 pub(super) const UNFINISHED: &str = "tmp-";
 
-/// The packed files of a directory, oldest first.
+/// Returns the packed files of a directory, oldest first.
 fn packs(directory: &Path) -> std::io::Result<Vec<(SystemTime, PathBuf)>> {
     let entries = match std::fs::read_dir(directory) {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,11 +1,11 @@
-//! Literal search over the packed text: one pass through memory, whatever the number of files.
+//! Literal search in the packed text: one pass through memory, independent of the number of files.
 
 use super::{Base, mode};
 use crate::model::FileMode;
 use memchr::memmem::Finder;
 
 impl Base {
-    /// Visits every text file that contains what the finder looks for, sorted by path.
+    /// Visits every text file that contains a match of the finder, sorted by path.
     pub(in crate::workspace) fn each_file_with(
         &self,
         finder: &Finder<'_>,
@@ -28,7 +28,7 @@ impl Base {
             {
                 visit(name, text.get(start..end).unwrap_or_default());
             }
-            // Behind the separator starts the next file.
+            // The next file starts after the separator.
             position = end.saturating_add(1).max(hit + 1);
         }
     }

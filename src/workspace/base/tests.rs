@@ -1,4 +1,4 @@
-//! A base: one commit, packed and mapped.
+//! The packed and mapped base of one commit.
 
 use super::BaseProgress;
 use crate::model::FileMode;
@@ -64,11 +64,11 @@ fn a_damaged_base_is_built_again() {
         whole[..40].to_vec(),
         [&whole[..], b"x"].concat(),
     ];
-    // The header, its sum, the table and the names; the text is covered by its length alone.
+    // The header, its checksum, the table and the names are covered. Only the length of the text is.
     versions.extend([0, 8, 12, 24, 32, 40, 71, 72, 95].map(flip));
     versions.extend((whole.len() - 122..whole.len()).map(flip));
     for damaged in versions {
-        // Written beside and renamed, as the base itself is: what is mapped must not change.
+        // Written under another name and renamed, like the base itself: a mapped file must not change.
         let beside = file.with_extension("new");
         std::fs::write(&beside, &damaged).unwrap();
         std::fs::rename(&beside, &file).unwrap();
@@ -154,7 +154,8 @@ fn the_next_base_takes_over_what_did_not_change() {
     let repository: std::sync::Arc<Repository> = fixture.open();
     let head = repository.head().unwrap().unwrap();
     repository.base(&head, &|_| ()).unwrap();
-    // The store now answers with something else for `kept`, so `kept` can only come from the base before.
+    // The object database now returns other content for `kept`, so the old content can only come from the previous
+    // base.
     let blob = fixture.objects.write_blob("kept\n").unwrap().to_string();
     let next = fixture.commit(
         &[

@@ -1,25 +1,25 @@
-//! Names as they are on disk. Where a file system takes several spellings for one name, only the one that a listing shows is
-//! taken: every rule about names is kept for that one.
+//! Names as they are on disk. Where a file system accepts several spellings of one name, only the spelling from the
+//! directory listing is accepted, because every rule about names applies to that one.
 
 use super::handle::{Handle, Stamp};
 use crate::workspace::spelling::{join, last_name};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Directories whose names are remembered.
+/// Maximum number of directories whose names are cached.
 const LISTINGS_MAX: usize = 256;
 
-/// Names of a tree, as far as they are known.
+/// Cache of the names in a tree.
 #[derive(Debug, Default)]
 pub(super) struct DiskNames {
-    /// Those that tell upper case from lower case. One that has files does not change in that.
+    /// Directories that are case-sensitive. A directory with files does not change that property.
     exact: RwLock<HashSet<String>>,
-    /// The names in others, for as long as they stay as they are.
+    /// The names in other directories, valid while the stamp of the directory stays the same.
     listings: Mutex<HashMap<String, (Stamp, HashSet<String>)>>,
 }
 
 impl DiskNames {
-    /// Returns true if each name of a path that is there is spelled as a listing shows it.
+    /// True if each existing component of a path is spelled as in its directory listing.
     pub(super) fn is_as_on_disk(&self, handle: &Handle, path: &str) -> rustix::io::Result<bool> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         let mut directory = "";
@@ -33,7 +33,7 @@ impl DiskNames {
         Ok(true)
     }
 
-    /// Forgets what names there are: somebody changes them.
+    /// Clears the cached names before a change.
     pub(super) fn forget_listings(&self) {
         self.listings().clear();
     }
@@ -43,7 +43,7 @@ impl DiskNames {
         if is_usual && self.is_exact(directory) {
             return Ok(true);
         }
-        // What is not there, or behind a link, has no spelling. Whoever asks next finds that out.
+        // An entry that is missing or behind a link has no spelling. The following operation reports the error.
         let Ok(Some(this)) = handle.identity(&join(directory, name)) else {
             return Ok(true);
         };
@@ -55,7 +55,7 @@ impl DiskNames {
         self.is_listed(handle, directory, name)
     }
 
-    /// True if a listing shows exactly this name. That one shows it not is never remembered.
+    /// True if a listing contains exactly this name. A negative result is never cached.
     fn is_listed(&self, handle: &Handle, directory: &str, name: &str) -> rustix::io::Result<bool> {
         let stamp = handle.stamp(directory)?;
         if let Some((of, names)) = self.listings().get(directory)
@@ -84,14 +84,15 @@ impl DiskNames {
     }
 }
 
-/// True for a name that a file system can only take for another one by its case. Of all others it may drop what ends
-/// them or cannot be seen, know several forms, or have made them up for a long one, as `MAIN~1.JSO`.
+/// True for a name that a file system can confuse with another one only by case. For other names, a file system may
+/// ignore trailing or invisible characters, accept several Unicode forms, or generate a short alias such as
+/// `MAIN~1.JSO`.
 fn is_usual(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     name.bytes().all(is_plain) && name.bytes().any(|byte| byte.is_ascii_alphabetic()) && !name.ends_with('.')
 }
 
-/// A usual name with each letter in its other case.
+/// Returns a usual name with the case of each letter swapped.
 fn swapped(name: &str) -> String {
     let letters = name.chars().map(|letter| match letter.is_ascii_lowercase() {
         true => letter.to_ascii_uppercase(),

@@ -1,10 +1,10 @@
-//! The terminal's tree: the work tree the person is in, changed in place. It reaches nothing outside
-//! of it, nothing in `.git`, and nothing that is not a regular file.
+//! The terminal's tree: the person's work tree, changed in place. Operations reach nothing outside it, nothing in
+//! `.git`, and only regular files.
 
 mod handle;
 mod disk_names;
 
-/// Returns the reason there are no files to work on.
+/// Returns the reason why there is no work tree.
 fn no_work_tree(start: &Path, inside: &Path) -> String {
     let is_bare = |directory: &Path| {
         directory.join("HEAD").is_file()
@@ -40,30 +40,31 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Files that are listed.
+/// Maximum number of files in a listing.
 const FILES_MAX: usize = 500_000;
-/// Largest file that is searched, or kept as it was before a change, where no larger ones are read.
+/// Maximum size in bytes of a file that is searched or kept as it was before a change, unless larger files may be
+/// read.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
-/// Largest file that is compared with a commit.
+/// Maximum size in bytes of a file that is compared with a commit.
 const COMPARED_BYTES_MAX: u64 = 256 << 20;
 
-/// The permissions of a new program, which all may run.
+/// Permissions of a new program, which every user may run.
 const EXECUTABLE_PERMISSIONS: Permissions = Permissions::RWXU
     .union(Permissions::RGRP)
     .union(Permissions::XGRP)
     .union(Permissions::ROTH)
     .union(Permissions::XOTH);
 
-/// The work tree around a directory.
+/// The work tree that contains a directory.
 pub struct Directory {
     root: PathBuf,
     handle: Handle,
     file_bytes_max: u64,
     disk_names: DiskNames,
-    // What files were before this session changed them. Held while one is changed, so that two
-    // changes of one file keep the older content.
+    // The files as they were before their first change in this run. The lock is held during each change, so that of
+    // two changes to one file the older content is kept.
     before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
-    // The permissions of files this session deleted, for putting them back.
+    // The permissions of files that this run deleted, for restoring them.
     deleted: Mutex<BTreeMap<RepoPath, Permissions>>,
 }
 
@@ -76,7 +77,7 @@ impl std::fmt::Debug for Directory {
 }
 
 impl Directory {
-    /// Opens the work tree that `start` lies in, from any directory inside it.
+    /// Opens the work tree that contains `start`.
     pub fn open(start: &Path) -> Result<Self, RepositoryError> {
         Self::open_by(Handle::open, start)
     }
@@ -105,7 +106,7 @@ impl Directory {
         })
     }
 
-    /// Sets the size of the largest file that is read.
+    /// Sets the maximum size of a file that is read.
     #[must_use]
     pub fn bounded(self, file_bytes_max: u64) -> Self {
         Self {
@@ -114,13 +115,13 @@ impl Directory {
         }
     }
 
-    /// The root of the work tree, where `.git` is.
+    /// Returns the root of the work tree, which contains `.git`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Puts a file back to `wanted`, if it still is as `expected`: bytes, mode, and whether it exists.
-    /// Answers false, and changes nothing, if somebody changed it since.
+    /// Restores a file to `wanted` if it still is as `expected`: bytes, mode, and existence. Returns false and
+    /// changes nothing if the file was changed in the meantime.
     pub fn put_back(
         &self,
         path: &RepoPath,
@@ -160,7 +161,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// The permissions of a file that is put back: those it has, else those it had.
+    /// Returns the permissions for a restored file: its current ones, or those it had before its deletion.
     fn permissions(&self, path: &RepoPath, mode: FileMode) -> Result<Option<Permissions>, TreeError> {
         let fits = |bits: &Permissions| bits.contains(Permissions::XUSR) == (mode == FileMode::Executable);
         let present = match self.disk_entry(path)? {
@@ -172,18 +173,18 @@ impl Directory {
         Ok(known.or((mode == FileMode::Executable).then_some(EXECUTABLE_PERMISSIONS)))
     }
 
-    /// Files as they were before this session changed them.
+    /// Locks the files as they were before their first change in this run.
     fn before(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Files as they were, for whoever changes one: names are looked at again after it.
+    /// Locks the earlier versions for a change and clears the cached names, which the change may affect.
     fn begin_change(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
         self.disk_names.forget_listings();
         self.before()
     }
 
-    /// Returns the kind of entry at a path, if its names are spelled as they are on disk.
+    /// Returns the kind of entry at a path if its names are spelled as they are on disk.
     fn disk_entry(&self, path: &RepoPath) -> Result<Option<DiskEntry>, TreeError> {
         match self.disk_names.is_as_on_disk(&self.handle, path.as_str()) {
             Ok(true) => self.handle.entry(path.as_str()).map_err(|err| failed(path, err)),
@@ -192,7 +193,7 @@ impl Directory {
         }
     }
 
-    /// The file or symlink at `path` as git would store it; `None` when there is nothing.
+    /// Returns the file or symlink at `path` as git would store it, or `None` if there is nothing.
     fn version(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<FileVersion>, TreeError> {
         match self.disk_entry(path)? {
             None => Ok(None),
@@ -229,7 +230,7 @@ impl Directory {
                     false => FileMode::Regular,
                     true => FileMode::Executable,
                 };
-                // It was a small regular file a moment ago: it grew, or something took its place.
+                // It was a small regular file a moment ago. It has grown, or another entry has replaced it.
                 let content = content.ok_or_else(|| too_large(bytes))?;
                 Ok(Some(FileVersion {
                     content: content.into(),
@@ -239,7 +240,7 @@ impl Directory {
         }
     }
 
-    /// Returns the size of the largest file that is kept: at least that of what is read.
+    /// Returns the maximum size of a file that is kept, at least the maximum size of a file that is read.
     fn kept_bytes_max(&self) -> u64 {
         self.file_bytes_max.max(KEPT_BYTES_MAX)
     }
@@ -262,7 +263,7 @@ impl Directory {
         self.check_place(path)
     }
 
-    /// Refuses a place behind a symlink or a file.
+    /// Refuses a path behind a symlink or a file.
     fn check_place(&self, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
             let ancestor = RepoPath::parse(ancestor).unwrap_or_else(|_| path.clone());
@@ -281,11 +282,11 @@ impl Directory {
         Ok(())
     }
 
-    /// The files and symlinks of a walk.
+    /// Returns the files and symlinks of a walk.
     fn listed(&self, walk: ignore::Walk) -> Result<Vec<RepoPath>, TreeError> {
         let mut files = Vec::new();
         for entry in walk {
-            // What vanished or may not be read is not listed.
+            // Entries that vanished or cannot be read are not listed.
             let Ok(entry) = entry else { continue };
             let listed = entry
                 .file_type()
@@ -305,7 +306,7 @@ impl Directory {
     }
 
     fn not_found(&self, path: &RepoPath) -> TreeError {
-        // A hint is worth no second error.
+        // A failure here must not hide the first error. The hint is optional.
         let files = self.files().unwrap_or_default();
         TreeError::NotFound {
             path: path.clone(),
@@ -335,7 +336,7 @@ fn failed(path: &RepoPath, err: rustix::io::Errno) -> TreeError {
 fn io(path: &RepoPath, err: &std::io::Error) -> TreeError {
     use rustix::io::Errno;
     match Errno::from_io_error(err) {
-        // The kernel met a symlink or the way out.
+        // The kernel met a symlink or a path that leaves the directory.
         Some(Errno::LOOP | Errno::XDEV) => behind_symlink(path),
         Some(Errno::NXIO) => not_regular(path),
         _ => TreeError::Io {
@@ -364,7 +365,7 @@ impl Tree for Directory {
             check_read(path, bytes, self.file_bytes_max)?;
         }
         let version = self.version(&real, self.file_bytes_max)?;
-        // A symlink here took the file's place just now.
+        // A symlink has replaced the file just now.
         match version {
             Some(version) if version.mode == FileMode::Symlink => Err(behind_symlink(path)),
             Some(version) => Ok(version),
@@ -472,7 +473,7 @@ impl Tree for Directory {
             (None, "") => self.handle.entry(".").map_err(at)?,
             (None, _) => None,
         };
-        // Not a symlink: the walk would follow it.
+        // A symlink is excluded, because the walk would follow it.
         match node {
             Some(DiskEntry::Directory) => {}
             Some(DiskEntry::File { .. } | DiskEntry::Symlink | DiskEntry::Other) | None => {
@@ -510,7 +511,7 @@ impl Tree for Directory {
 
     fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
         match self.version(path, COMPARED_BYTES_MAX) {
-            // A directory or worse, or a file of another name, is there: this one is gone.
+            // A directory or another entry, or another spelling of the name, is there. The file itself is gone.
             Err(TreeError::WrongKind { .. } | TreeError::OtherSpelling { .. }) => Ok(None),
             other => other,
         }
@@ -567,8 +568,8 @@ impl Tree for Directory {
         }
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
         for path in self.files()?.iter().filter(|path| accepts(path.as_str())) {
-            // Links and what cannot be read have no lines; a search tells what it could see.
-            // The walk has their names as they are on disk.
+            // Links and unreadable files have no lines, so a search skips them. The names from the walk are spelled
+            // as on disk.
             let file = matches!(self.handle.entry(path.as_str()), Ok(Some(DiskEntry::File { .. })));
             if file && let Ok(Some(content)) = self.handle.read(path.as_str(), self.kept_bytes_max()) {
                 lines::search_text(&content, &finder, path.as_str(), &mut found);
@@ -582,7 +583,8 @@ impl Tree for Directory {
         let mut changes = Vec::new();
         for (path, before) in before {
             let after = match self.version(&path, self.kept_bytes_max()) {
-                // Somebody made a directory or worse of it, or gave it another name: the file is gone.
+                // Another process replaced the file by another kind of entry or renamed it. The file itself is
+                // gone.
                 Err(TreeError::WrongKind { .. } | TreeError::OtherSpelling { .. }) => None,
                 other => other?,
             };
@@ -594,7 +596,7 @@ impl Tree for Directory {
     }
 }
 
-/// Returns true if the directory's `.gitignore` is a file or absent: a pipe in its place would be waited for.
+/// True if the `.gitignore` of the directory is a regular file or absent. Reading a pipe in its place would block.
 fn has_plain_ignore_file(directory: &Path) -> bool {
     match directory.join(".gitignore").metadata() {
         Ok(metadata) => metadata.is_file() || metadata.is_dir(),

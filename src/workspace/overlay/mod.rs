@@ -1,5 +1,5 @@
-//! The gateway's tree: an immutable base that everyone shares, and one conversation's edits on top.
-//! It touches no disk: a path is a key, and a new workspace costs nothing.
+//! The gateway's tree: an immutable shared base with the edits of one conversation on top. It does not use the
+//! disk. A path is a key, and a new workspace costs almost nothing.
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
@@ -16,16 +16,16 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest file a tool writes.
+/// Maximum size of a file that a tool writes, in bytes.
 pub(super) const WRITTEN_BYTES_MAX: u64 = 1 << 20;
 
-/// The edits of a conversation, by path: a new version, or `None` for a deleted file.
+/// The edits of a conversation by path: a new version, or `None` for a deleted file.
 pub type WorkspaceEdits = BTreeMap<RepoPath, Option<FileVersion>>;
 
 /// A base and the edits on top of it.
 pub struct Overlay {
     base: Arc<Base>,
-    // Held for the length of one operation; nothing under it waits.
+    // Held for one operation only. No code waits while it holds the lock.
     state: Mutex<State>,
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Overlay {
 }
 
 impl Overlay {
-    /// A workspace on `base` with the edits that were stored for it.
+    /// Creates a workspace on `base` with its stored edits.
     pub fn new(base: Arc<Base>, edits: WorkspaceEdits) -> Self {
         Self {
             base,
@@ -54,17 +54,17 @@ impl Overlay {
         }
     }
 
-    /// The edits, to store them.
+    /// Returns the edits, for storage.
     pub fn edits(&self) -> WorkspaceEdits {
         self.state().edits.clone()
     }
 
-    /// True if the files are those of the base.
+    /// True if there are no edits.
     pub fn is_untouched(&self) -> bool {
         self.state().edits.is_empty()
     }
 
-    /// The base below the edits.
+    /// Returns the base below the edits.
     pub fn base(&self) -> &Arc<Base> {
         &self.base
     }
@@ -73,7 +73,7 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path a file really has.
+    /// Resolves a path to the real path of a file.
     fn real(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<RepoPath, TreeError> {
         let is_link = |edit: &Option<FileVersion>| {
             let version = edit.as_ref();
@@ -89,7 +89,7 @@ impl Overlay {
         links::follow(path, &target)
     }
 
-    /// A file of a size that is read, and the path it really has.
+    /// Returns the real path and the content of a file. Refuses a file that is too large to read.
     fn file(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<(RepoPath, FileVersion), TreeError> {
         let real = self.real(edits, path)?;
         let bytes = match edits.get(&real) {
@@ -111,7 +111,7 @@ impl Overlay {
         Ok((real, version))
     }
 
-    /// The mode of the file or symlink at `path`, without following it.
+    /// Returns the mode of the file or symlink at `path` without following it.
     fn mode(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Option<FileMode> {
         match edits.get(path) {
             Some(edit) => edit.as_ref().map(|version| version.mode),
@@ -176,13 +176,13 @@ impl Overlay {
         Arc::new(files)
     }
 
-    /// Refuses what a tool may not change: git's settings, and anything behind a symlink.
+    /// Refuses paths that a tool must not change: git's settings, and paths behind a symlink.
     fn check_change(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<(), TreeError> {
         links::check_settings(path)?;
         self.check_place(edits, path)
     }
 
-    /// Refuses a place behind a symlink or a file.
+    /// Refuses a path behind a symlink or a file.
     fn check_place(&self, edits: &WorkspaceEdits, path: &RepoPath) -> Result<(), TreeError> {
         for ancestor in links::ancestors(path) {
             let Ok(ancestor) = RepoPath::parse(ancestor) else {
@@ -208,7 +208,7 @@ impl Overlay {
     }
 
     fn edit(&self, state: &mut State, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
-        // An equal size is cheap to see; only then is the content of the base worth reading.
+        // The content of the base is read only if the sizes are equal.
         let same_size = match (self.base.stat(path), &after) {
             (None, None) => true,
             (Some((_, bytes)), Some(after)) => bytes == after.content.len() as u64,
@@ -224,7 +224,7 @@ impl Overlay {
     }
 }
 
-/// The names in an overlay, with its edits.
+/// The names in a base with the edits of an overlay applied.
 struct OverlayNames<'a> {
     tree: &'a Overlay,
     edits: &'a WorkspaceEdits,
@@ -252,10 +252,10 @@ fn is_deleted(edits: &WorkspaceEdits, name: &str) -> bool {
     !edits.is_empty() && RepoPath::parse(name).is_ok_and(|path| matches!(edits.get(&path), Some(None)))
 }
 
-/// Largest file that is stored for a person who did not write it, such as one of a package.
+/// Maximum size of a file that is stored without being written by a tool, such as one of a package, in bytes.
 const STORED_BYTES_MAX: u64 = 16 << 20;
 
-/// Refuses content that is larger than anything that is stored.
+/// Refuses content above the storage limit.
 pub(super) fn check_stored(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
     if bytes <= STORED_BYTES_MAX {
         return Ok(());
@@ -268,7 +268,7 @@ pub(super) fn check_stored(path: &RepoPath, bytes: u64) -> Result<(), TreeError>
     })
 }
 
-/// Refuses a file that is larger than what is read.
+/// Refuses a file above the read limit.
 pub(super) fn check_read(path: &RepoPath, bytes: u64, bytes_max: u64) -> Result<(), TreeError> {
     if bytes <= bytes_max {
         return Ok(());
@@ -281,7 +281,7 @@ pub(super) fn check_read(path: &RepoPath, bytes: u64, bytes_max: u64) -> Result<
     })
 }
 
-/// Refuses content that is larger than what a tool may write.
+/// Refuses content above the write limit of a tool.
 pub(super) fn check_written(path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
     if bytes <= WRITTEN_BYTES_MAX {
         return Ok(());
@@ -304,7 +304,7 @@ impl Tree for Overlay {
         let (known, version) = {
             let state = self.state();
             let (real, version) = self.file(&state.edits, path)?;
-            // What nobody edited has the hash that its commit says.
+            // An unedited file has the hash from its commit.
             let is_edited = state.edits.contains_key(&real);
             let known = (!is_edited).then(|| self.base.blob(&real));
             (known.flatten(), version)
@@ -365,7 +365,7 @@ impl Tree for Overlay {
         if kept.is_none() {
             spelling::check_new(path, &self.names(&state.edits))?;
         }
-        // A file that was deleted and is written again is the same file to git.
+        // For git, a file that was deleted and written again is the same file.
         let before = self
             .base
             .stat(path)
@@ -448,7 +448,7 @@ impl Tree for Overlay {
         if !lines::fits_a_line(needle) {
             return Ok((Vec::new(), 0));
         }
-        // A copy of the edits is a few references; the search itself holds no lock.
+        // Copying the edits copies only a few references. The search itself holds no lock.
         let edits = self.edits();
         let finder = memchr::memmem::Finder::new(needle.as_bytes());
         let mut found = MatchWindow::new(offset, limit);

@@ -1,4 +1,4 @@
-//! The overlay of a conversation: edits on a base, and no way out of it.
+//! The overlay of a conversation: edits on a base, and attempts to reach files outside it.
 
 use super::{Overlay, WRITTEN_BYTES_MAX, WorkspaceEdits};
 use crate::model::{FileChange, FileMode, FileVersion, PathError, RepoPath};
@@ -309,7 +309,7 @@ fn git_metadata_is_read_only() {
     tree.write(&path(".gitignore"), bytes("target\n")).unwrap();
 }
 
-/// T39: whatever program of ours puts files in place, git's settings are no directory and no link.
+/// T39: no program of this product can put a directory or a link where git reads its settings.
 #[test]
 fn nothing_is_put_where_git_reads_its_settings() {
     let fixture = Fixture::with(&[text("a", "a")]);
@@ -551,7 +551,7 @@ fn nothing_outside_can_be_named_by_any_operation() {
     let fixture = Fixture::with(&[text("a/b/c", "c")]);
     let tree = overlay(&fixture.head_base());
     for text in corpus {
-        // What parses is a name inside the tree, and every operation treats it as one.
+        // A path that parses names an entry inside the tree, and every operation treats it as one.
         if let Ok(inside) = RepoPath::parse(&text) {
             assert!(
                 inside
@@ -573,7 +573,7 @@ fn nothing_outside_can_be_named_by_any_operation() {
     assert_eq!(tree.edits(), WorkspaceEdits::new());
 }
 
-/// Returns what ripgrep would print: every line of every text file that contains the needle.
+/// Returns the lines that ripgrep would print: every matching line of every text file.
 fn plain_search(files: &BTreeMap<String, Vec<u8>>, needle: &[u8]) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for (name, content) in files {
@@ -640,7 +640,7 @@ proptest! {
     }
 }
 
-/// Two names may be one on the file system where a patch is applied.
+/// Checks the case that two names are the same on the file system where a patch is applied.
 #[test]
 fn no_new_file_is_another_spelling_of_one_that_is_there() {
     let fixture = Fixture::with(&[
@@ -668,7 +668,7 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
             );
         }
     }
-    // A package comes as its author has it, below the one `vendor`.
+    // Packages keep the names of their author below the one `vendor` directory.
     tree.put(&path("vendor/k/README"), Some(version("x\n"))).unwrap();
     tree.put(&path("vendor/k/readme"), Some(version("x\n"))).unwrap();
     let refused = error_text(tree.put(&path("Vendor/k/x"), Some(version("x\n"))));

@@ -1,15 +1,15 @@
-//! Git's binary patch: both sides compressed and written in base 85.
+//! Git's binary patch format: both sides compressed and written in base 85.
 
 use std::io::Write as _;
 
-/// Larger old sides are left out: only a reversed patch would need them.
+/// Maximum size of an old side in bytes. Larger ones are left out, because only a reversed patch needs them.
 const REVERSE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of compressed data on one line.
+/// Number of bytes of compressed data on one line.
 const LINE_BYTES: usize = 52;
 const ALPHABET: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// Writes the literal of the new side, then of the old side so that the patch can be reversed.
+/// Writes the literal of the new side, then that of the old side so that the patch can be reversed.
 pub(super) fn write(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     out.extend_from_slice(b"GIT binary patch\n");
     write_literal(out, new);
@@ -30,7 +30,7 @@ fn write_literal(out: &mut Vec<u8>, content: &[u8]) {
     out.push(b'\n');
 }
 
-/// `A` to `Z` are 1 to 26 bytes, `a` to `z` are 27 to 52.
+/// Returns the character for a line length: `A` to `Z` for 1 to 26 bytes, `a` to `z` for 27 to 52.
 fn length_sign(length: usize) -> u8 {
     let length = u8::try_from(length).unwrap_or(LINE_BYTES as u8);
     match length {
@@ -39,7 +39,8 @@ fn length_sign(length: usize) -> u8 {
     }
 }
 
-/// Up to four bytes, padded with zeros, as five signs; the length sign says how many count.
+/// Encodes up to four bytes, padded with zeros, as five characters. The length character tells how many bytes
+/// count.
 fn encode(group: &[u8]) -> [u8; 5] {
     let mut value = 0_u32;
     for index in 0..4 {
@@ -55,7 +56,7 @@ fn encode(group: &[u8]) -> [u8; 5] {
 
 fn deflate(content: &[u8]) -> Vec<u8> {
     let mut writer = gix::zlib::stream::deflate::Write::new(Vec::new(), gix::zlib::Compression::default());
-    // Writing to memory cannot fail; a literal that is cut short would be refused by `git apply`.
+    // Writing to memory cannot fail. `git apply` would refuse a truncated literal.
     let done = writer.write_all(content).and_then(|()| writer.flush());
     debug_assert!(done.is_ok(), "compressing to memory");
     writer.into_inner()

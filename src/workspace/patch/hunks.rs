@@ -1,11 +1,11 @@
-//! The hunks of a text file: lines as bytes, three lines of context, line ends kept as they are.
+//! The hunks of a text file: lines as bytes, three lines of context, original line ends.
 
 use similar::{Algorithm, DiffOp};
 use std::time::Instant;
 
 const CONTEXT_LINES: usize = 3;
 
-/// Writes the hunks and says how many lines were added and removed.
+/// Writes the hunks and returns the number of added and removed lines.
 pub(super) fn write(out: &mut Vec<u8>, old: &[u8], new: &[u8], deadline: Instant) -> (u64, u64) {
     let old_lines = lines(old);
     let new_lines = lines(new);
@@ -38,7 +38,8 @@ fn write_header(out: &mut Vec<u8>, group: &[DiffOp]) {
     out.extend_from_slice(format!("@@ -{old} +{new} @@\n").as_bytes());
 }
 
-/// Lines count from 1; an empty span names the line before it, and a length of one is left out.
+/// Formats the range of a hunk. Lines count from 1. An empty range names the line before it, and a length of one is
+/// left out.
 fn span(start: usize, end: usize) -> String {
     match end - start {
         0 => format!("{start},0"),

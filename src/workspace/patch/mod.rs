@@ -1,5 +1,5 @@
-//! Writes a change as a patch in git format: what `git apply` takes, byte for byte, for every content
-//! and name a workspace can hold. It never looks for renames and never reads a file.
+//! Writes a change as a patch in git format. `git apply` reproduces every content and name of a workspace from it,
+//! byte for byte. It does not detect renames and reads no files.
 
 mod binary;
 mod hunks;
@@ -18,26 +18,27 @@ use bytes::Bytes;
 use gix::hash::Kind;
 use std::time::{Duration, Instant};
 
-/// Longest time all files of one patch may search for a small difference; after that the rest is written
-/// as whole blocks, which is longer to read and just as exact.
+/// Maximum time to search for small differences in all files of one patch. After that, the rest is written as whole
+/// blocks, which are longer but just as exact.
 const DIFF_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A patch and what it adds and removes.
+/// A patch and the number of added and removed lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
-    /// The text that `git apply` takes: git headers, modes, no renames, three lines of context.
+    /// The text for `git apply`: git headers, modes, no renames, three lines of context.
     pub text: Bytes,
     /// The statistics of each file, in the order of the patch.
     pub stats: Vec<Stats>,
 }
 
-/// Writes the changes for whoever reads or counts them, as [`write_onto`] does for a base named by SHA-1.
+/// Writes changes for reading or counting, as [`write_onto`] does for a base with a SHA-1 name.
 pub fn write(changes: &[FileChange]) -> Patch {
     write_named(changes, Kind::Sha1)
 }
 
-/// Writes the changes against a base commit, sorted as given, with the names that its repository gives. Binary files are
-/// written as git's binary literals, so they apply too. A change whose sides are equal is left out.
+/// Writes the changes against a base commit, in the given order, with object names in the format of its repository.
+/// Binary files are written as git's binary literals, so that they apply too. A change with equal sides is left
+/// out.
 pub fn write_onto(base: &str, changes: &[FileChange]) -> Patch {
     let is_longer = base.len() == Kind::Sha256.len_in_hex();
     write_named(changes, if is_longer { Kind::Sha256 } else { Kind::Sha1 })
@@ -51,7 +52,7 @@ fn write_named(changes: &[FileChange], format: Kind) -> Patch {
         let path = change.path.as_str();
         let mut counted = LineCounts::default();
         match (&change.before, &change.after) {
-            // Git has no patch that turns a file into a symlink: it is removed, then created.
+            // A git patch cannot turn a file into a symlink. It removes the file and creates the symlink.
             (Some(before), Some(after))
                 if (before.mode == FileMode::Symlink) != (after.mode == FileMode::Symlink) =>
             {
@@ -144,7 +145,7 @@ fn write_file(
         return;
     }
     if old == new {
-        // An empty file comes or goes: the header says it all.
+        // For an empty file that is added or removed, the header is complete.
         return;
     }
     let old_label = if before.is_some() {
@@ -173,8 +174,8 @@ fn is_binary(content: &[u8]) -> bool {
     memchr::memchr(0, content).is_some()
 }
 
-/// The name git gives this content. A content crafted to break SHA-1 gets no name, and then no patch
-/// with it applies, which is what should happen.
+/// Returns the git object name of a content. Content crafted to break SHA-1 gets no name, and no patch with it
+/// applies. This is intended.
 fn blob_id(version: Option<&FileVersion>, format: Kind) -> String {
     version
         .and_then(|version| gix::objs::compute_hash(format, gix::objs::Kind::Blob, &version.content).ok())

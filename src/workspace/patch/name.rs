@@ -1,8 +1,8 @@
-//! File names in patch headers, quoted the way git quotes them by default.
+//! File names in patch headers, quoted as git does by default.
 
-/// The name as it is, or C-quoted when it holds a quote, a backslash, a control character or anything
-/// beyond ASCII. Also when a directory or file in it starts or ends with a space: git accepts the
-/// quotes, and without them takes the header for two other names.
+/// Quotes a name in C style if it contains a quote, a backslash, a control character or a non-ASCII character. Also
+/// quotes a name if one of its components starts or ends with a space: git accepts the quotes, and would otherwise
+/// read the header as two other names.
 pub(super) fn quote(name: &str) -> String {
     let plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     let ambiguous = name
@@ -32,8 +32,8 @@ pub(super) fn quote(name: &str) -> String {
     quoted
 }
 
-/// A quoted name as it follows `---` and `+++`: a tab ends one that has a space in it, or a reader
-/// would take what follows the space for a date.
+/// Formats a quoted name after `---` and `+++`. A tab ends a name with a space, because a reader would otherwise
+/// read the text after the space as a date.
 pub(super) fn label(quoted: &str) -> String {
     match quoted.contains(' ') {
         true => format!("{quoted}\t"),

@@ -1,4 +1,4 @@
-//! Patches, compared with what git makes of them.
+//! Patches, compared with the results of git.
 
 use super::{Patch, write};
 use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
@@ -92,7 +92,7 @@ fn a_file_made_to_be_slow_to_compare_is_bounded() {
     applies_exactly(&changes, &patch);
 }
 
-/// Applies the patch with git and compares every file with what the change says.
+/// Applies the patch with git and compares every file with the change.
 fn applies_exactly(changes: &[FileChange], patch: &Patch) {
     if Command::new("git")
         .arg("--version")
@@ -303,7 +303,7 @@ proptest! {
     }
 }
 
-/// A binary patch applies only with the whole names that the repository gives.
+/// A binary patch applies only with full object names of the repository.
 #[test]
 fn a_patch_for_a_repository_in_sha_256_format_applies_there() {
     let home = tempfile::tempdir().unwrap();

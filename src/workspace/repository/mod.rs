@@ -1,5 +1,5 @@
-//! A git repository, read with gix: branch, history, objects. Never written to, never configured by
-//! what lies in it.
+//! A git repository, read with gix: branch, history, objects. It is never written to, and configuration files
+//! inside it have no effect.
 
 mod tree_changes;
 mod mirror;
@@ -29,26 +29,26 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Bases kept open; older ones are opened again from their packed file.
+/// Maximum number of open bases. Older ones are opened again from their packed files.
 const BASES_MAX: usize = 4;
-/// Bytes of a ref that names a commit.
+/// Maximum size in bytes of a ref file that names a commit.
 const REF_BYTES_MAX: u64 = 80;
-/// Commits one call of `log` returns.
+/// Maximum number of commits that one call of `log` returns.
 const LOG_COMMITS_MAX: usize = 1_000;
 
-/// A repository on this machine: one the operator named, or our mirror of a remote.
+/// A repository on this machine: one that the operator named, or a mirror of a remote.
 pub struct Repository {
     name: String,
     branch: Option<String>,
     objects: ObjectDatabase,
-    /// The directory of its refs: that of the main work tree, where this is a linked one.
+    /// The directory of the refs. In a linked work tree it belongs to the main work tree.
     common: PathBuf,
     bases_directory: PathBuf,
-    // Newest last. Held only to look up and to add; a base is built under `building`.
+    // Newest last. The lock is held only to look up and to add. A base is built under `building`.
     bases: Mutex<Vec<Arc<Base>>>,
     // Held while a base is built, so that two callers do not build the same one.
     building: Mutex<()>,
-    /// The size of the largest file that is read of a base.
+    /// The maximum size of a file that is read from a base.
     file_bytes_max: OnceLock<u64>,
     remote: Option<mirror::Remote>,
 }
@@ -65,46 +65,47 @@ impl std::fmt::Debug for Repository {
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Hex digits: 40 of SHA-1, 64 of SHA-256.
+    /// The commit id in hex digits: 40 of SHA-1, 64 of SHA-256.
     pub id: String,
-    /// `Name <email>`.
+    /// The author as `Name <email>`.
     pub author: String,
-    /// The time it was authored.
+    /// The author time.
     pub at: Timestamp,
     /// The whole message.
     pub message: String,
 }
 
-/// The reason history could not be read.
+/// A reason why a repository or its history could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RepositoryError {
-    /// No commit of that name is reachable from a branch or tag.
+    /// No commit with this name is reachable from a branch or tag.
     #[error("unknown revision `{0}`")]
     UnknownRevision(String),
-    /// Not a repository, or one whose own configuration could run programs.
+    /// The path is no repository, or its configuration could run programs.
     #[error("{0}")]
     Refused(String),
-    /// The repository is in a format that is not read here, until somebody converts it. The text names it, without a path.
+    /// The repository must be converted, because its format is not supported. The text names the format, without a
+    /// path.
     #[error("{0}")]
     Format(String),
     /// The object database could not be read.
     #[error("the repository could not be read: {0}")]
     Unreadable(String),
-    /// The read was stopped, because nobody waits for it any more.
+    /// The caller stopped the read.
     #[error("stopped before it was read")]
     Stopped,
-    /// The remote could not be fetched from; the mirror is as it was.
+    /// The fetch from the remote failed. The mirror is unchanged.
     #[error("`{repository}` could not be fetched: {why}")]
     Fetch {
-        /// The configured name.
+        /// The configured name of the repository.
         repository: String,
-        /// The reason, in a few words without an address.
+        /// A short reason without an address.
         why: String,
     },
 }
 
 impl RepositoryError {
-    /// The reason in a few words, without a path or an address.
+    /// Returns a short reason without a path or an address.
     pub fn brief(&self) -> String {
         match self {
             Self::Format(why) => why.clone(),
@@ -118,9 +119,9 @@ impl RepositoryError {
 }
 
 impl Repository {
-    /// Opens a repository on this machine in place, bare or not, to read only. `branch` is what
-    /// [`Repository::head`] follows; without one it is the branch that is checked out. Packed bases
-    /// are kept in `bases`, a directory of ours.
+    /// Opens a repository on this machine in place and read-only, bare or not. [`Repository::head`] follows
+    /// `branch`, or the checked-out branch if there is none. Packed bases are stored in `bases`, a directory of
+    /// this product.
     pub fn open_local(
         name: &str,
         path: &Path,
@@ -131,11 +132,11 @@ impl Repository {
         Ok(Arc::new(Self::open(name, path, branch, bases, None, trust)?))
     }
 
-    /// Opens the repository of the person at the terminal, to read only: what is checked out is its
-    /// branch. Its configuration may name hooks, filters and other programs, as those of husky and
-    /// git-lfs do; none of them is ever run, and includes are not followed.
+    /// Opens the repository of the person at the terminal, read-only. Its branch is the one that is checked out.
+    /// Its configuration may name hooks, filters and other programs, as husky and git-lfs do. None of them is ever
+    /// run, and includes are not followed.
     pub fn open_personal(name: &str, path: &Path) -> Result<Arc<Self>, RepositoryError> {
-        // Nothing is packed: the terminal reads the files themselves.
+        // The terminal reads the files directly, so no base is packed.
         let bases = path.join(".git/drydock");
         let trust = vet::Trust::Owner;
         Ok(Arc::new(Self::open(name, path, None, &bases, None, trust)?))
@@ -169,18 +170,19 @@ impl Repository {
         })
     }
 
-    /// Says once how large files may be that are read. It holds for commits that are opened after this.
+    /// Sets the maximum size of a file that is read, for bases that are opened afterwards. Only the first call has
+    /// an effect.
     pub fn bound_files(&self, bytes_max: u64) {
-        // Whoever says it first is who opened it.
+        // The first caller is the one that opened the repository.
         let _ = self.file_bytes_max.set(bytes_max);
     }
 
-    /// The configured name, which grants are checked against.
+    /// Returns the configured name, which grants refer to.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The newest commit of the branch as hex digits, read anew each time; `None` when the branch
+    /// Returns the newest commit of the branch in hex digits, read from disk on each call, or `None` if the branch
     /// has no commits yet.
     pub fn head(&self) -> Result<Option<String>, RepositoryError> {
         let repository = self.objects.thread_local();
@@ -197,7 +199,7 @@ impl Repository {
             .try_find_reference(name.as_str())
             .map_err(|err| unreadable(&err))?;
         let Some(mut reference) = reference else {
-            // A branch that does not exist in a repository with commits is a mistake to hear about.
+            // A missing branch in a repository with commits is a configuration error, so it is reported.
             let references = repository.references().map_err(|err| unreadable(&err))?;
             let has_commits = references
                 .local_branches()
@@ -211,8 +213,8 @@ impl Repository {
         Ok(Some(commit.id.to_string()))
     }
 
-    /// The files of a commit, from memory, from its packed file, or built now. The
-    /// last takes seconds on a large repository and tells `progress`; call it on a blocking thread.
+    /// Returns the files of a commit from memory or from its packed file, or builds that file. Building takes
+    /// seconds in a large repository and reports to `progress`. Call this on a blocking thread.
     pub fn base(&self, commit: &str, progress: &dyn Fn(BaseProgress)) -> Result<Arc<Base>, RepositoryError> {
         if let Some(base) = self.cached_base(commit) {
             return Ok(base);
@@ -254,7 +256,7 @@ impl Repository {
         Ok(base)
     }
 
-    /// The newest `limit` commits reachable from `from`, newest first.
+    /// Returns the newest `limit` commits reachable from `from`, newest first.
     pub fn log(&self, from: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
         let repository = self.objects.thread_local();
         let from = self.commit_id(from)?;
@@ -272,9 +274,9 @@ impl Repository {
             .collect()
     }
 
-    /// A commit named as people name it (`HEAD`, `HEAD~1`, branch, tag, hash), with what it changed
-    /// against its first parent. `HEAD` is `head`. Only what a branch or tag reaches is found. Ends where `is_stopped`
-    /// says that nobody waits any more.
+    /// Returns a commit and its changes against its first parent. The revision is written as for git: `HEAD` (which
+    /// is `head`), `HEAD~1`, a branch, a tag or a hash. Only commits that a branch or a tag reaches are found.
+    /// Stops once `is_stopped` returns true.
     pub fn show(
         &self,
         revision: &str,
@@ -295,20 +297,20 @@ impl Repository {
         Ok((read_commit(&repository, id)?, changes))
     }
 
-    /// The full hash of a revision, as [`Repository::show`] finds it.
+    /// Returns the full hash of a revision, with the same lookup as [`Repository::show`].
     pub fn resolve(&self, revision: &str, head: &str) -> Result<String, RepositoryError> {
         let repository = self.objects.thread_local();
         revision::resolve(&repository, revision, head, &|| false).map(|id| id.to_string())
     }
 
-    /// The file at `path` in a commit; symlinks are not followed.
+    /// Returns the file at `path` in a commit. Symlinks are not followed.
     pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
         let repository = self.objects.thread_local();
         walk::file(&repository, tree_of(&repository, self.commit_id(commit)?)?, path)
     }
 
-    /// Returns the differences of a tree from a commit, or from nothing, sorted by path. Files of
-    /// more than 16 MiB are taken for unchanged.
+    /// Returns the differences between a commit (or the empty tree) and a tree, sorted by path. Files of more than
+    /// 16 MiB count as unchanged.
     pub fn changes_to(
         &self,
         commit: Option<&str>,
@@ -322,7 +324,7 @@ impl Repository {
         tree_changes::changes(&repository, &listing, tree)
     }
 
-    /// The files of a commit, if they are in memory.
+    /// Returns the files of a commit if they are in memory.
     pub fn cached_base(&self, commit: &str) -> Option<Arc<Base>> {
         let mut bases = self.bases();
         let index = bases.iter().position(|base| base.commit() == commit)?;
@@ -331,8 +333,8 @@ impl Repository {
         Some(base)
     }
 
-    /// The branch's newest commit, if its files are in memory and its ref is a file of its own: a read of a
-    /// few bytes. [`Repository::head`] knows in all cases.
+    /// Returns the newest commit of the branch if its files are in memory and its ref is a loose file. This reads
+    /// only a few bytes. [`Repository::head`] covers all cases.
     #[allow(clippy::disallowed_methods, reason = "a ref is a file of the repository")]
     pub fn cached_head(&self) -> Option<String> {
         let reference = Path::new("refs/heads").join(self.branch.as_ref()?);
@@ -371,7 +373,7 @@ fn tree_of(repository: &gix::Repository, commit: ObjectId) -> Result<ObjectId, R
 fn read_commit(repository: &gix::Repository, id: ObjectId) -> Result<Commit, RepositoryError> {
     let commit = repository.find_commit(id).map_err(|err| unreadable(&err))?;
     let author = commit.author().map_err(|err| unreadable(&err))?;
-    // A commit may carry any time; one that is no time is shown as the epoch.
+    // The time in a commit can be invalid. Such a time is shown as the epoch.
     let seconds = author.time().map(|time| time.seconds).unwrap_or_default();
     Ok(Commit {
         id: id.to_string(),

@@ -1,4 +1,5 @@
-//! The object database of a repository, as it is on the disk now. Whoever holds it sees what was fetched since.
+//! The object database of a repository in its current state on disk. Open handles also see objects that were
+//! fetched later.
 
 use super::{RepositoryError, vet};
 use crate::planted;
@@ -6,18 +7,19 @@ use gix::odb::store::init::Slots;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Packs for which there is room beyond half of those that are there when a repository is opened. gix reads no
-/// pack for which it has no room, and makes room only when it opens.
+/// Number of pack slots reserved beyond one and a half times the packs that exist when a repository is opened. gix
+/// ignores packs without a slot, and allocates slots only when it opens a repository.
 const PACKS_TO_COME: usize = 1_024;
 
-/// Bytes of one object of a repository, unpacked. The pack of a file of zeros has a thousandth of its bytes.
+/// Maximum size of one unpacked object in bytes. A pack can be a thousand times smaller, for example for a file of
+/// zeros.
 pub(super) const OBJECT_BYTES_MAX: usize = 256 << 20;
 
-/// Threads that unpack a pack which is being fetched: each may hold an object and what it is made from.
+/// Number of threads that unpack a pack during a fetch. Each may hold an object and its delta base in memory.
 const UNPACKING_THREADS: usize = 2;
 
-/// The settings that refuse objects which unpack to more than `bytes_max`, also in a pack that is being fetched,
-/// and bound how many are unpacked at once.
+/// Returns the git settings that refuse objects above `bytes_max` unpacked bytes, also during a fetch, and that
+/// bound the number of objects unpacked at once.
 pub(crate) fn objects_bounded(bytes_max: usize) -> [String; 2] {
     [
         format!("gitoxide.objects.allocLimit={bytes_max}"),
@@ -25,12 +27,12 @@ pub(crate) fn objects_bounded(bytes_max: usize) -> [String; 2] {
     ]
 }
 
-/// A repository opened with gix, shared by everybody who reads it.
+/// A repository opened with gix, shared by all readers.
 #[derive(Clone)]
 pub(crate) struct ObjectDatabase {
     directory: PathBuf,
     trust: vet::Trust,
-    // Held to clone or to replace the handle.
+    // The lock is held to clone or to replace the handle.
     opened: Arc<RwLock<gix::ThreadSafeRepository>>,
 }
 
@@ -45,14 +47,13 @@ impl ObjectDatabase {
         })
     }
 
-    /// A handle for this thread.
+    /// Returns a handle for this thread.
     pub(crate) fn thread_local(&self) -> gix::Repository {
         let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         opened.to_thread_local()
     }
 
-    /// Opens the repository anew, with room for the packs that are there by now. Handles that were given out
-    /// before stay good.
+    /// Reopens the repository with slots for the packs that exist now. Existing handles stay valid.
     pub(super) fn reopen(&self) -> Result<(), RepositoryError> {
         if planted::is("E1") {
             return Ok(());

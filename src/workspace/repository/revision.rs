@@ -1,18 +1,18 @@
-//! Revisions as people write them. Only what a branch or a tag reaches exists: objects that lie in
-//! the store for another reason may be somebody else's.
+//! Revisions as people write them. Only commits that a branch or a tag reaches are found. Other objects in the
+//! database may belong to another person.
 
 use super::RepositoryError;
 use gix::{ObjectId, Repository};
 use std::collections::HashSet;
 
-/// Longest revision that is looked at.
+/// Maximum length of a revision in bytes.
 const REVISION_BYTES_MAX: usize = 256;
-/// Shortest hash that is looked up.
+/// Minimum length of an abbreviated hash in hex digits.
 const HASH_DIGITS_MIN: usize = 4;
-/// Steps `~` and `^` may go in all.
+/// Maximum number of steps of all `~` and `^` together.
 const STEPS_MAX: u32 = 100_000;
 
-/// The commit a revision names; `HEAD` is `head`.
+/// Returns the commit that a revision names. `HEAD` is `head`.
 pub(super) fn resolve(
     repository: &Repository,
     revision: &str,
@@ -90,7 +90,7 @@ fn start(
     }
 }
 
-/// A tag or branch, as git looks them up.
+/// Looks up a tag or branch in the order that git uses.
 fn named(repository: &Repository, name: &str) -> Option<ObjectId> {
     let spellings = match name.starts_with("refs/") {
         true => vec![name.to_owned()],
@@ -114,7 +114,7 @@ pub(super) fn is_branch_or_tag(name: &str) -> bool {
         .any(|kind| name.starts_with(kind))
 }
 
-/// Returns the candidates that a branch or tag reaches. The walk ends when all are found.
+/// Returns the candidates that a branch or tag reaches. The walk ends once all are found.
 fn reachable(
     repository: &Repository,
     mut candidates: HashSet<ObjectId>,

@@ -1,4 +1,4 @@
-//! Repositories: what is opened, what is refused, and what history shows.
+//! Repositories: which ones are opened or refused, and what their history shows.
 
 use super::{Repository, RepositoryError};
 use crate::model::{FileChange, FileMode, FileVersion};
@@ -34,7 +34,7 @@ fn the_newest_commit_is_seen_at_a_glance_once_its_files_are_open() {
         assert_eq!(repository.cached_head(), Some(commit.to_string()));
         assert_eq!(repository.cached_head(), repository.head().unwrap());
     }
-    // A ref among others in one file, and one that names another ref, take a proper look.
+    // A packed ref and a symbolic ref both need a full lookup.
     let reference = fixture.git().join("refs/heads/main");
     std::fs::write(&reference, "ref: refs/heads/other\n").unwrap();
     assert_eq!(repository.cached_head(), None);
@@ -436,7 +436,7 @@ fn an_ordinary_work_tree_names_its_configuration() {
     assert_eq!(refusal(opened), "app/.git/config:2: core.worktree is not allowed");
 }
 
-/// TK-6, I5: people with husky, git-lfs or a file system monitor work in the terminal as others do.
+/// TK-6, I5: people with husky, git-lfs or a file system monitor can work in the terminal.
 #[test]
 fn ones_own_repository_may_name_programs_and_none_of_them_runs() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! The differences of a tree of files from a commit. Content is compared by git's hash of it, so that
-//! only what differs is read from the repository.
+//! The differences between a tree of files and a commit. Files are compared by their git hashes, so that only the
+//! content of files that differ is read from the repository.
 
 use super::RepositoryError;
 use super::walk::{CommitFile, CommitListing};
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gix::Repository;
 use gix::hash::Kind;
 
-/// Files in one comparison.
+/// Maximum number of files in one comparison.
 const CHANGES_MAX: usize = 20_000;
 
 pub(super) fn changes(
@@ -57,12 +57,12 @@ fn bound(changes: &[FileChange]) -> Result<(), RepositoryError> {
     }
 }
 
-/// Returns the file that is there now. One that is too large to be compared is an error: whatever imports it would
-/// be called unchanged.
+/// Returns the current file. A file that is too large to compare is an error, because an environment that imports
+/// it would otherwise count as unchanged.
 fn stored(tree: &dyn Tree, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
     match tree.read_stored(path) {
         Ok(version) => Ok(version),
-        // A directory or worse, or a file of another name, is there: this one is gone.
+        // A directory or another entry, or another spelling of the name, is there. The file itself is gone.
         Err(TreeError::WrongKind { .. } | TreeError::NotFound { .. } | TreeError::OtherSpelling { .. }) => {
             Ok(None)
         }

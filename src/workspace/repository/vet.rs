@@ -1,23 +1,23 @@
-//! Reads a repository's own configuration as text before anything is opened, and refuses one that
-//! could run programs or lead elsewhere. A repository may have been handed over by anybody.
+//! Reads the configuration of a repository as text before anything is opened. Refuses a configuration that could
+//! run programs or lead elsewhere, because the repository may come from an untrusted person.
 
 use super::RepositoryError;
 use crate::model::short_line;
 use std::path::{Component, Path, PathBuf};
 
-/// Larger configuration files are not looked into.
+/// Maximum size of a configuration file in bytes. Larger ones are refused.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
-/// Characters of the name of a format that are told.
+/// Maximum length of a format name in an error text, in characters.
 const FORMAT_CHARS_MAX: usize = 40;
 
-/// Whose configuration a repository has.
+/// The level of trust in the configuration of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Anybody's: what could run a program or lead elsewhere is refused.
+    /// Untrusted: settings that could run a program or lead elsewhere are refused.
     Nobody,
-    /// The person's who is at the terminal: hooks, filters and shared objects are their own tools.
-    /// They are not refused, and not run either.
+    /// The configuration of the person at the terminal. Hooks, filters and shared objects are their own tools. They
+    /// are not refused, and not run either.
     Owner,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct RepositoryPaths {
     work_tree: Option<PathBuf>,
 }
 
-/// Finds the git directory at `path`, a work tree or a bare repository.
+/// Finds the git directory of a work tree or a bare repository at `path`.
 pub(super) fn find(path: &Path) -> Result<RepositoryPaths, RepositoryError> {
     let dot_git = path.join(".git");
     if dot_git.is_dir() {
@@ -56,7 +56,7 @@ pub(super) fn find(path: &Path) -> Result<RepositoryPaths, RepositoryError> {
     )))
 }
 
-/// A work tree of `git worktree add`: a file names its git directory, and that names the common one.
+/// Resolves a work tree of `git worktree add`: a file names its git directory, and that names the common one.
 fn linked(path: &Path, dot_git: &Path) -> Result<RepositoryPaths, RepositoryError> {
     let text = read(dot_git)?.unwrap_or_default();
     let named = text
@@ -81,12 +81,12 @@ fn linked(path: &Path, dot_git: &Path) -> Result<RepositoryPaths, RepositoryErro
     })
 }
 
-/// Refuses a repository whose objects or branches are kept in a format that nothing here reads.
+/// Refuses a repository whose object format or reference format is not supported.
 pub(super) fn check_formats(place: &RepositoryPaths) -> Result<(), RepositoryError> {
     let Some(text) = read(&place.common.join("config"))? else {
         return Ok(());
     };
-    // What is no configuration is told by whoever opens it.
+    // The code that opens the repository reports an invalid configuration.
     let Ok(parsed) = parse(&text) else { return Ok(()) };
     let named = |key: &str| {
         let value = parsed.string(&format!("extensions.{key}"));
@@ -116,7 +116,7 @@ fn parse(text: &str) -> Result<gix::config::File, gix::Error> {
     )
 }
 
-/// Refuses a repository whose configuration holds what ours never honours.
+/// Refuses a repository whose configuration contains a forbidden setting.
 pub(super) fn vet(place: &RepositoryPaths) -> Result<(), RepositoryError> {
     for file in [place.common.join("config"), place.git.join("config.worktree")] {
         if let Some(text) = read(&file)? {
@@ -167,7 +167,7 @@ fn vet_config(text: &str, shown: &str, place: &RepositoryPaths) -> Result<(), Re
     Ok(())
 }
 
-/// Returns false for a setting that makes git or a library run a program. Section and key are in lower case.
+/// False for a setting that makes git or a library run a program. Section and key are in lower case.
 fn allowed(section: &str, key: &str) -> bool {
     let program = match section {
         "filter" => true,
@@ -196,7 +196,7 @@ fn refused(text: &str, shown: &str, section: &str, key: &str) -> RepositoryError
     RepositoryError::Refused(format!("{shown}{line}: {name} is not allowed"))
 }
 
-/// The line a key stands on, for the message only; what is refused was decided by the parser.
+/// Returns the line of a key, for the error text only. The parser has already decided that it is refused.
 fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
     let mut current = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -239,7 +239,7 @@ fn read(file: &Path) -> Result<Option<String>, RepositoryError> {
         .map_err(|_| refused("not UTF-8".to_owned()))
 }
 
-/// The last components of a file inside a repository: `repo.git/config`, `app/.git/config`.
+/// Returns the last components of a file inside a repository: `repo.git/config`, `app/.git/config`.
 fn shown(file: &Path) -> String {
     let parts: Vec<String> = file
         .components()
@@ -260,7 +260,7 @@ fn shown(file: &Path) -> String {
     parts.get(start..).unwrap_or_default().join("/")
 }
 
-/// The path as the file system means it, or without its `..` when there is nothing there.
+/// Returns the canonical path, or the path without its `..` if it does not exist.
 fn normal(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| {
         path.components().fold(PathBuf::new(), |mut done, component| {

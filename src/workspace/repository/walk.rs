@@ -1,5 +1,5 @@
-//! Walks the trees of commits: all files of one, or what differs between two. It trusts no name in
-//! them: a tree is only bytes that somebody pushed.
+//! Walks the trees of commits: all files of one, or the differences between two. Names in a tree are untrusted,
+//! because anyone with push access can write any bytes.
 
 use super::RepositoryError;
 use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
@@ -9,13 +9,13 @@ use gix::objs::tree::EntryKind;
 use gix::{ObjectId, Repository};
 use std::collections::BTreeMap;
 
-/// Files in one tree.
+/// Maximum number of files in one tree.
 const FILES_MAX: usize = 1_000_000;
-/// Files in one comparison.
+/// Maximum number of files in one comparison.
 const CHANGES_MAX: usize = 20_000;
-/// Bytes of content in one comparison.
+/// Maximum number of bytes of content in one comparison.
 const CHANGES_BYTES_MAX: u64 = 64 << 20;
-/// Directories inside each other.
+/// Maximum depth of nested directories.
 const DEPTH_MAX: usize = 256;
 
 /// A file of a commit.
@@ -34,7 +34,7 @@ pub(in crate::workspace) struct CommitListing {
     pub skipped: Skipped,
 }
 
-/// All files below `tree`.
+/// Returns all files below `tree`.
 pub(super) fn list(repository: &Repository, tree: ObjectId) -> Result<CommitListing, RepositoryError> {
     let mut listing = CommitListing::default();
     let mut open = vec![(String::new(), tree, 0)];
@@ -123,7 +123,7 @@ pub(super) fn changes(
     Ok(found.into_values().collect())
 }
 
-/// The file at `path` below `tree`.
+/// Returns the file at `path` below `tree`.
 pub(super) fn file(
     repository: &Repository,
     tree: ObjectId,
@@ -165,7 +165,7 @@ fn tree_of(side: Option<TreeSide>) -> Option<ObjectId> {
     }
 }
 
-/// The entries of one tree with their full names.
+/// Returns the entries of one tree with their full names.
 fn children(
     repository: &Repository,
     prefix: &str,
@@ -199,7 +199,7 @@ fn children(
     Ok(children)
 }
 
-/// Refuses names that would leave the tree or pass for git's own directory.
+/// Refuses names that would leave the tree or that git could read as its own directory.
 fn vet_name(name: &gix::bstr::BStr) -> Result<(), RepositoryError> {
     use gix_validate::path::component::{Error, Options};
     let options = Options {

@@ -1,11 +1,11 @@
-//! A file system that folds: it looks a name up in any spelling, as those of Macs and of Windows do, and keeps the one a file
-//! was made with. This machine may have none.
+//! A simulated file system that folds names: it finds a name in any spelling, as on macOS and Windows, and keeps
+//! the spelling of the creation. The test machine may have no such file system.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Dir, Mode, OFlags};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The path that such a file system finds for another one.
+/// Returns the existing path that such a file system finds for a path.
 pub(super) fn find_folded(directory: BorrowedFd<'_>, path: &str) -> String {
     let mut reached: Option<OwnedFd> = None;
     let mut found: Vec<String> = Vec::new();
@@ -15,7 +15,7 @@ pub(super) fn find_folded(directory: BorrowedFd<'_>, path: &str) -> String {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let next = rustix::fs::openat(here, name.as_str(), flags, Mode::empty());
         found.push(name);
-        // What is below something else is looked for as it is written.
+        // Components below an entry that is no directory stay as written.
         if let Ok(next) = next {
             reached = Some(next);
         }
@@ -24,7 +24,7 @@ pub(super) fn find_folded(directory: BorrowedFd<'_>, path: &str) -> String {
 }
 
 fn in_directory(directory: BorrowedFd<'_>, name: &str) -> String {
-    // The handle may be a place only, which lists nothing.
+    // The handle may be opened with `O_PATH`, which allows no listing.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let listed = rustix::fs::openat(directory, ".", flags, Mode::empty()).unwrap();
     let names = Dir::new(listed).unwrap().map(|entry| {
@@ -38,7 +38,7 @@ fn in_directory(directory: BorrowedFd<'_>, name: &str) -> String {
     }
 }
 
-/// The form by which it keeps names, without a look at what the product makes of them.
+/// Returns the comparison form of a name. It is independent of the normalization in the product.
 fn fold_key(name: &str) -> String {
     let whole = name.trim_end_matches(['.', ' ']).nfd();
     let seen = whole.filter(|character| !['\u{200b}', '\u{200d}', '\u{feff}'].contains(character));

@@ -1,6 +1,6 @@
-//! File operations below one directory handle. The kernel resolves every path beneath it and follows
-//! no symlink, so nothing outside can be reached, whatever changes on disk in between. Where a kernel cannot do that, each
-//! path is walked by descriptors, with the same result.
+//! File operations below one directory handle. The kernel resolves every path beneath it and follows no symlink, so
+//! nothing outside can be reached even if the disk changes concurrently. Without kernel support, each path is
+//! walked by descriptors, with the same result.
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -17,15 +17,15 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Names tried for a temporary file.
+/// Maximum number of names tried for a temporary file.
 const TEMPORARY_NAMES_MAX: u32 = 16;
-/// Bits for who may read, write and execute a file, without setuid, setgid and sticky.
+/// Permission bits to read, write and execute, without setuid, setgid and sticky.
 const ACCESS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 /// The kind of entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiskEntry {
-    /// A regular file, its permission bits and its size.
+    /// A regular file with its permission bits and its size.
     File {
         permissions: Mode,
         bytes: u64,
@@ -36,11 +36,11 @@ pub(super) enum DiskEntry {
     Other,
 }
 
-/// A directory, and when its names changed last.
+/// The identity of a directory and the time of the last change to its names.
 pub(super) struct Stamp(Stat);
 
 impl Stamp {
-    /// True for the same directory with the same names.
+    /// True for the same directory with unchanged names.
     pub(super) fn is_same(&self, Self(other): &Self) -> bool {
         let Self(this) = self;
         (this.st_dev, this.st_ino) == (other.st_dev, other.st_ino)
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Stamp {
     }
 }
 
-/// A directory, opened once.
+/// An open directory.
 #[derive(Debug)]
 pub(super) struct Handle {
     root: OwnedFd,
@@ -65,28 +65,28 @@ pub(super) struct Handle {
 /// The way a path is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathResolution {
-    /// By the kernel, in one step.
+    /// The kernel resolves the whole path in one call.
     Kernel,
-    /// By this program, one component after the other.
+    /// This program resolves one component after the other.
     Walk,
-    /// By this program, as on a file system that takes several spellings for one name.
+    /// This program resolves the path like a file system that accepts several spellings of a name.
     #[cfg(test)]
     Folding,
 }
 
 impl Handle {
-    /// Opens the directory. The kernel resolves what is below it, where it can.
+    /// Opens the directory. The kernel resolves paths below it if it can.
     pub(super) fn open(path: &Path) -> rustix::io::Result<Self> {
         let kernel = Self::open_with(PathResolution::Kernel, path)?;
         match kernel.beneath(".", PATH_ONLY | OFlags::DIRECTORY, Mode::empty()) {
             Ok(_) => Ok(kernel),
-            // The kernel has no such call, or what filters its calls knows none.
+            // The kernel lacks the call, or a system call filter blocks it.
             Err(Errno::NOSYS | Errno::PERM) => Self::open_with(PathResolution::Walk, path),
             Err(err) => Err(err),
         }
     }
 
-    /// Opens the directory for one way of resolution.
+    /// Opens the directory with a given path resolution.
     pub(super) fn open_with(way: PathResolution, path: &Path) -> rustix::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
@@ -96,7 +96,7 @@ impl Handle {
         })
     }
 
-    /// Returns the kind of entry at `path`, without following it; `None` when there is nothing.
+    /// Returns the kind of entry at `path` without following it, or `None` if there is nothing.
     pub(super) fn entry(&self, path: &str) -> rustix::io::Result<Option<DiskEntry>> {
         match self.stat(path) {
             Ok(stat) => Ok(Some(disk_entry(&stat))),
@@ -118,7 +118,7 @@ impl Handle {
         }
     }
 
-    /// The target of the symlink at `path`.
+    /// Returns the target of the symlink at `path`.
     pub(super) fn target(&self, path: &str) -> rustix::io::Result<Vec<u8>> {
         match self.resolution {
             PathResolution::Kernel => {
@@ -133,7 +133,8 @@ impl Handle {
         }
     }
 
-    /// Returns the device and inode number of the entry at `path`, without following it; `None` when there is nothing.
+    /// Returns the device and inode number of the entry at `path` without following it, or `None` if there is
+    /// nothing.
     pub(super) fn identity(&self, path: &str) -> rustix::io::Result<Option<(Dev, u64)>> {
         match self.stat(path) {
             Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
@@ -142,19 +143,19 @@ impl Handle {
         }
     }
 
-    /// A stamp of a directory, which is another one as soon as a name in it changes; the root is `""`.
+    /// Returns a stamp of a directory that changes whenever a name in it changes. The root is `""`.
     pub(super) fn stamp(&self, directory: &str) -> rustix::io::Result<Stamp> {
         let stat = self.stat(if directory.is_empty() { "." } else { directory })?;
         Ok(Stamp(stat))
     }
 
-    /// The names in a directory; the root is `""`. What is no text has no name here.
+    /// Returns the names in a directory, except those that are not UTF-8. The root is `""`.
     pub(super) fn list(&self, directory: &str) -> rustix::io::Result<Vec<String>> {
         let entries = self.entries(directory)?;
         Ok(entries.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Returns the names in a directory, each with true if it is a directory itself.
+    /// Returns the names in a directory and whether each one is a directory.
     pub(super) fn entries(&self, directory: &str) -> rustix::io::Result<Vec<(String, bool)>> {
         let named = if directory.is_empty() { "." } else { directory };
         let opened = self.beneath(named, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
@@ -174,8 +175,8 @@ impl Handle {
         Ok(entries)
     }
 
-    /// The bytes of a regular file, at most `bytes_max`; `None` when it has more or is none. It never
-    /// waits for a pipe or a device.
+    /// Reads a regular file of at most `bytes_max` bytes. Returns `None` for a larger file or another kind of
+    /// entry. Never blocks on a pipe or a device.
     pub(super) fn read(&self, path: &str, bytes_max: u64) -> std::io::Result<Option<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
         let file = File::from(self.beneath(path, flags, Mode::empty())?);
@@ -191,8 +192,8 @@ impl Handle {
         Ok((content.len() as u64 <= bytes_max).then_some(content))
     }
 
-    /// Replaces or creates the file at `path`, all or nothing, and creates the directories it lies in.
-    /// What is there is replaced, never written through.
+    /// Creates or replaces the file at `path` atomically, and creates its parent directories. An existing file is
+    /// replaced, never written in place.
     pub(super) fn write(&self, path: &str, content: &[u8], permissions: Option<Mode>) -> std::io::Result<()> {
         let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.create_directories(parents)?;
@@ -206,13 +207,13 @@ impl Handle {
             .and_then(|()| file.sync_data())
             .and_then(|()| Ok(rustix::fs::renameat(&parent, temporary.as_str(), &parent, name)?));
         if written.is_err() {
-            // The first error is the one to report; a file left over is harmless.
+            // The first error is the one to report. A leftover file is harmless.
             let _ = rustix::fs::unlinkat(&parent, temporary.as_str(), AtFlags::empty());
         }
         written
     }
 
-    /// Creates a symlink where nothing is, and the directories it lies in.
+    /// Creates a symlink at an unused path, and its parent directories.
     pub(super) fn link(&self, path: &str, target: &[u8]) -> rustix::io::Result<()> {
         let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.create_directories(parents)?;
@@ -226,7 +227,7 @@ impl Handle {
         rustix::fs::unlinkat(&parent, name, AtFlags::empty())
     }
 
-    /// Removes the directories a path lies in, as far as nothing is in them.
+    /// Removes the empty parent directories of a path.
     pub(super) fn prune(&self, path: &str) {
         let mut path = path;
         while let Some((directory, _)) = path.rsplit_once('/') {
@@ -234,7 +235,7 @@ impl Handle {
             let Ok(parent) = self.beneath(parents, PATH_ONLY | OFlags::DIRECTORY, Mode::empty()) else {
                 return;
             };
-            // The kernel removes no directory that holds anything.
+            // The kernel refuses to remove a directory that is not empty.
             if rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
                 return;
             }
@@ -304,7 +305,7 @@ impl Handle {
 
 impl NameListing for Handle {
     fn has(&self, path: &str) -> bool {
-        // What cannot be looked at counts as there, which refuses a write.
+        // An entry that cannot be examined counts as present, which refuses a write.
         self.entry(path).map_or(true, |node| node.is_some())
     }
 

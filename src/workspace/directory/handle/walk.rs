@@ -1,13 +1,13 @@
-//! Resolution below a directory where the kernel offers none: component by component, each directory by a descriptor of its
-//! own, and no link followed. Whatever changes on disk in between, every step is taken from a directory that was reached
-//! like this.
+//! Path resolution below a directory without kernel support. Each component is opened relative to the descriptor of
+//! its parent, and no link is followed. Concurrent changes on disk cannot lead outside, because every step starts
+//! from a directory that was reached in this way.
 
 use crate::system::PATH_ONLY;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Opens what lies below a directory. `ELOOP` at a link, `EXDEV` for a path that leads out.
+/// Opens an entry below a directory. Fails with `ELOOP` at a link, and with `EXDEV` for a path that leads out.
 pub(super) fn open(
     directory: BorrowedFd<'_>,
     path: &str,
@@ -28,14 +28,14 @@ pub(super) fn stat(directory: BorrowedFd<'_>, path: &str) -> rustix::io::Result<
     })
 }
 
-/// The target of a link.
+/// Returns the target of a link.
 pub(super) fn read_link(directory: BorrowedFd<'_>, path: &str) -> rustix::io::Result<Vec<u8>> {
     at_last(directory, path, |parent, name| {
         rustix::fs::readlinkat(parent, name, Vec::new()).map(std::ffi::CString::into_bytes)
     })
 }
 
-/// Does something with the last component of a path, in the directory that it lies in.
+/// Runs an operation on the last component of a path in its parent directory.
 fn at_last<T>(
     directory: BorrowedFd<'_>,
     path: &str,
@@ -51,7 +51,7 @@ fn at_last<T>(
     act(reached.as_ref().map_or(directory, AsFd::as_fd), last)
 }
 
-/// The names of a path. One that leads out is refused.
+/// Returns the components of a path. Refuses a path that leads out.
 fn components(path: &str) -> rustix::io::Result<Vec<&str>> {
     if path.starts_with('/') {
         return Err(Errno::XDEV);
@@ -60,7 +60,7 @@ fn components(path: &str) -> rustix::io::Result<Vec<&str>> {
     for name in path.split('/') {
         match name {
             "" | "." => {}
-            // It may lead out, and nobody who asks here writes it.
+            // It may lead out, and no caller uses it.
             ".." => return Err(Errno::XDEV),
             name => names.push(name),
         }
@@ -74,7 +74,7 @@ fn enter(directory: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
     entered.map_err(|err| link_or(err, directory, name))
 }
 
-/// `ELOOP` where there is a link: systems name the error of opening one differently.
+/// Returns `ELOOP` if the entry is a link. Systems report different errors when a link is opened.
 fn link_or(err: Errno, directory: BorrowedFd<'_>, name: &str) -> Errno {
     if !matches!(err, Errno::NOTDIR | Errno::MLINK | Errno::LOOP) {
         return err;

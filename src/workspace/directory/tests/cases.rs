@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 struct WorkTreeFixture {
-    // Holds the work tree and, beside it, what must never be reached.
+    // Contains the work tree and, beside it, files that must never be reached.
     home: tempfile::TempDir,
 }
 
@@ -319,7 +319,7 @@ fn pipes_devices_sockets_and_huge_files_are_refused_without_waiting() {
         std::fs::read_to_string(work.home.path().join("outside/secret")).unwrap(),
         "secret\n"
     );
-    // A pipe where an ignore file should be is not waited for either.
+    // A pipe in place of an ignore file must not block either.
     std::fs::create_dir(work.at("trap")).unwrap();
     work.put("trap/file", "x");
     pipe(&work.at("trap/.gitignore"));
@@ -394,7 +394,7 @@ fn a_directory_swapped_for_a_link_while_writing_lets_nothing_out() {
         });
         let mut written = 0;
         for number in 0..100_000 {
-            // The other thread may have been put aside while the link stands.
+            // The other thread may have been suspended while the link exists.
             if number >= 1_500 {
                 match written {
                     0 => std::thread::yield_now(),

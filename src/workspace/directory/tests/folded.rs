@@ -1,4 +1,4 @@
-//! Another spelling of a name is no way around a rule, where the file system takes it for the same.
+//! Another spelling of a name must not bypass a rule on a file system that treats both as the same name.
 
 use crate::model::{FileMode, FileVersion, RepoPath};
 use crate::workspace::directory::handle::{Handle, PathResolution};
@@ -32,12 +32,12 @@ fn work() -> (tempfile::TempDir, Directory) {
 }
 
 const OTHERWISE: [&str; 15] = [
-    // Names without two cases have other spellings, too.
+    // Names without upper and lower case also have other spellings.
     "\u{6a5f}\u{200d}\u{5bc6}/key",
     "\u{6a5f}\u{5bc6}\u{200b}/key",
     "42.",
     "42\u{feff}",
-    // Each form of Unicode.
+    // Each Unicode form.
     "cafe\u{301}",
     "gro\u{308}\u{df}e/x",
     ".ENV",
@@ -68,7 +68,7 @@ fn another_spelling_is_neither_read_nor_written_nor_deleted() {
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains("spelled otherwise"), "{name}: {refused}");
         }
-        // It is no file of a commit that is compared.
+        // A comparison with a commit does not treat it as a file.
         assert_eq!(tree.read_stored(&name).unwrap(), None, "{name}");
     }
     assert!(tree.files_below("Secrets").is_err());
@@ -106,7 +106,8 @@ fn nothing_new_goes_where_another_spelling_is() {
     assert!(tree.changes().unwrap().is_empty());
 }
 
-/// One file that an editor renames by its case is gone, and all others are compared and searched as before.
+/// If an editor changes the case of a file name, that file counts as removed. All others are compared and searched
+/// as before.
 #[test]
 fn a_file_that_is_renamed_by_its_case_fails_nothing_else() {
     let (home, tree) = work();
@@ -146,7 +147,7 @@ fn ordinary_work_goes_on_and_both_forms_of_a_letter_are_one_name_to_every_rule()
     assert_eq!(tree.changes().unwrap().len(), 2);
 }
 
-/// A name with `~` may be the short one that some file systems have for each long one.
+/// A name with `~` may be the short alias of a long name on some file systems.
 #[test]
 fn a_short_name_is_no_other_name() {
     let (home, tree) = work();

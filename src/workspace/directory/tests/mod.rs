@@ -1,5 +1,5 @@
-//! The working directory as a tree: every case once as this system resolves paths, and once by walking, as a system without
-//! such a call does.
+//! The working directory as a tree. Each case runs twice: with the path resolution of this system, and component by
+//! component as on a system without that call.
 
 mod folded;
 mod resolved;

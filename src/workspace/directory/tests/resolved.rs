@@ -1,4 +1,4 @@
-//! Paths are resolved as this system does it.
+//! The cases with paths resolved by this system.
 
 use crate::workspace::{Directory, RepositoryError};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Paths are walked, component by component.
+//! The cases with paths resolved component by component.
 
 use crate::workspace::directory::handle::{Handle, PathResolution};
 use crate::workspace::{Directory, RepositoryError};

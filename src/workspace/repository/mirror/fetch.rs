@@ -1,4 +1,4 @@
-//! A fetch into our copy of a remote. The token goes to the configured host and nowhere else.
+//! A fetch into the copy of a remote. The token is sent only to the configured host.
 
 use super::files::FETCHED;
 use super::{Meter, Mirror, OnFetch};
@@ -14,12 +14,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Silence of the remote after which a fetch is given up.
+/// Time without data from the remote after which a fetch fails.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
-/// Branches and tags one fetch takes.
+/// Maximum number of branches and tags in one fetch.
 const REFERENCES_MAX: usize = 100_000;
 
-/// Refuses what would carry a secret in the open or lead somewhere else than to a web server.
+/// Refuses an address that contains a secret, uses plain http to another machine, or is not the address of a web
+/// server.
 pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
     let refused = |why: &str| RepositoryError::Refused(format!("the repository's url {why}"));
     let url = gix::url::parse(text).map_err(|_| refused("is not a url"))?;
@@ -40,12 +41,12 @@ pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
 pub(super) enum FetchResult {
     /// The fetch is complete.
     Complete,
-    /// The remote names its objects in that other format, so nothing was fetched.
+    /// The remote uses this other hash format, so nothing was fetched.
     OtherFormat(gix::hash::Kind),
 }
 
 impl FetchResult {
-    /// An error if nothing was fetched.
+    /// Returns an error if nothing was fetched.
     pub(super) fn require_complete(self, mirror: &Mirror) -> Result<(), RepositoryError> {
         match self {
             Self::Complete => Ok(()),
@@ -54,7 +55,7 @@ impl FetchResult {
     }
 }
 
-/// Returns the error that nothing was fetched into a copy of the other format.
+/// Returns the error for a fetch into a copy of the other hash format.
 pub(super) fn other_format_error(mirror: &Mirror) -> RepositoryError {
     could_not(
         mirror,
@@ -62,7 +63,8 @@ pub(super) fn other_format_error(mirror: &Mirror) -> RepositoryError {
     )
 }
 
-/// Fetches what is new, forgets what is gone, and notes `at` as the time of it.
+/// Fetches new objects, removes references that the remote no longer has, and records `at` as the time of the
+/// fetch.
 pub(super) fn fetch(
     repository: &gix::Repository,
     mirror: &Mirror,
@@ -71,7 +73,7 @@ pub(super) fn fetch(
     stop: &AtomicBool,
 ) -> Result<FetchResult, RepositoryError> {
     let url = check_url(&mirror.url)?;
-    // The client would panic without one. The shell installs it at start.
+    // The client would panic without a provider. The program normally installs it at start.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         return Err(could_not(mirror, "no TLS provider is installed"));
     }
@@ -84,7 +86,7 @@ pub(super) fn fetch(
         .with_fetch_tags(gix::remote::fetch::Tags::None);
     let mut connection = remote.connect(Direction::Fetch).map_err(failed)?;
     connection.set_transport_options(Box::new(transport(mirror.token.as_ref())));
-    // Nobody is asked for a token, least of all a helper program.
+    // Never ask a person or a helper program for a token.
     connection.set_credentials(|_| Ok(None));
     let prepared = connection
         .prepare_fetch(
@@ -121,8 +123,8 @@ fn could_not(mirror: &Mirror, why: &str) -> RepositoryError {
     }
 }
 
-/// Removes branches and tags that the remote no longer has. A remote without any is more likely
-/// broken than emptied, and then nothing is forgotten.
+/// Removes branches and tags that the remote no longer has. A remote without any is more likely broken than empty,
+/// so then nothing is removed.
 fn forget_others(repository: &gix::Repository, there: &HashSet<String>) -> gix::Result<()> {
     if there.is_empty() {
         return Ok(());
@@ -139,7 +141,8 @@ fn forget_others(repository: &gix::Repository, there: &HashSet<String>) -> gix::
     gone.iter().try_for_each(gix::Reference::delete)
 }
 
-/// The token goes with every request, and every request goes to the configured host.
+/// Builds the HTTP options with the token. It is sent with every request, and every request goes to the configured
+/// host.
 pub(crate) fn transport(token: Option<&Secret>) -> http::Options {
     let options = http::reqwest::Options {
         configure_client: Some(Box::new(|client| Ok(client.timeout(SILENCE_MAX)))),
@@ -165,9 +168,10 @@ fn failure(mirror: &Mirror, err: &gix::Error, stop: &AtomicBool) -> RepositoryEr
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
         return could_not(mirror, "it was stopped");
     }
-    // Errors of the transport may quote requests, so their text is looked at and never shown.
+    // Transport errors may quote requests, so their text is examined but never shown.
     let text = format!("{err:?}").to_ascii_lowercase();
-    // An address says nothing, and may hold any of the signs below: port 40401, a repository `not-found`.
+    // The address must not influence the result. It may contain any of the words below: port 40401, a repository
+    // `not-found`.
     let text = without_address(&text, &mirror.url.to_ascii_lowercase());
     let why = if text.contains("too large to fit in memory") {
         "it has an object that unpacks to more than 256 MiB"

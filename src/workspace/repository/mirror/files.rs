@@ -1,5 +1,5 @@
-//! The files of a mirror: what a killed fetch leaves, how many packs there are, whether they are whole, and how a
-//! new copy takes the place of the old one.
+//! The files of a mirror: removal of the remains of a killed fetch, the number and integrity of packs, and
+//! replacement by a new copy.
 
 use crate::workspace::RepositoryError;
 use gix::hash::Kind;
@@ -10,30 +10,30 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Holds the time of the last fetch that succeeded.
+/// Name of the file with the time of the last successful fetch.
 pub(super) const FETCHED: &str = "fetched";
-/// Packs of a mirror; each fetch that brings something leaves one.
+/// Maximum number of packs of a mirror. Each fetch with new objects adds one.
 pub(super) const PACKS_MAX: usize = 100;
-/// Bytes that may have come piece by piece, however small the repository is. Beyond that it may be twice the
-/// bytes of its largest pack, which is the one of the first fetch.
+/// Size of all incremental packs in bytes that is always allowed. Above it, they may have up to twice the size of
+/// the largest pack, which comes from the first fetch.
 const PIECES_BYTES_MIN: u64 = 256 << 20;
 
-/// Bytes of the disk that a second copy of a mirror leaves free.
+/// Free disk space in bytes that must remain beside a second copy of a mirror.
 const ROOM_LEFT_MIN: u64 = 256 << 20;
 
-/// Returns the path where a copy is made before it takes its place.
+/// Returns the path at which a new copy is made before it replaces the mirror.
 pub(super) fn unfinished_path(mirror: &Path) -> PathBuf {
     let mut name = mirror.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     mirror.with_file_name(name)
 }
 
-/// Returns the path of a copy while it is removed, if two cannot be exchanged in one step.
+/// Returns the path of the old copy during its removal, for file systems that cannot exchange two directories.
 fn removal_path(mirror: &Path) -> PathBuf {
     mirror.with_extension("gone")
 }
 
-/// Makes room for a copy beside the mirror, and says where.
+/// Creates an empty directory for a new copy beside the mirror and returns its path.
 pub(super) fn prepare_unfinished(mirror: &Path) -> std::io::Result<PathBuf> {
     let fresh = unfinished_path(mirror);
     remove_all(&fresh)?;
@@ -43,8 +43,8 @@ pub(super) fn prepare_unfinished(mirror: &Path) -> std::io::Result<PathBuf> {
     Ok(fresh)
 }
 
-/// Puts the copy beside the mirror in its place. There is a mirror at every moment, where the file system can
-/// exchange two directories; elsewhere a kill between two steps leaves none, and it is fetched at the next start.
+/// Replaces the mirror by the new copy beside it. Where the file system can exchange two directories, a mirror
+/// exists at every moment. Elsewhere a kill between the two steps leaves none, and it is fetched at the next start.
 pub(super) fn put_in_place(mirror: &Path) -> std::io::Result<()> {
     let fresh = unfinished_path(mirror);
     if !mirror.exists() {
@@ -60,13 +60,12 @@ pub(super) fn put_in_place(mirror: &Path) -> std::io::Result<()> {
             old
         }
     };
-    // What is left of it is removed at the next start, or before the next copy.
+    // Remaining files are removed at the next start or before the next copy.
     let _ = std::fs::remove_dir_all(old);
     Ok(())
 }
 
-/// Takes away what a fetch left that was killed: locks, packs that are not whole, and a copy that was not put in
-/// its place.
+/// Removes the remains of a killed fetch: locks, incomplete packs, and a copy that did not replace the mirror.
 pub(super) fn clear_leftovers(mirror: &Path) -> std::io::Result<()> {
     remove_all(&unfinished_path(mirror))?;
     remove_all(&removal_path(mirror))?;
@@ -100,15 +99,15 @@ pub(super) fn clear_leftovers(mirror: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the time the mirror was fetched last with success.
+/// Returns the time of the last successful fetch of the mirror.
 #[allow(clippy::disallowed_methods, reason = "it is a file of the mirror")]
 pub(super) fn last_fetched(mirror: &Path) -> Option<Timestamp> {
     let text = std::fs::read_to_string(mirror.join(FETCHED)).ok()?;
     text.trim().parse().ok()
 }
 
-/// Returns true if there are so many packs, or so many bytes in them, that the mirror is to be made anew, and there is
-/// room for a second copy: the database lies on the same disk.
+/// True if the mirror has so many packs, or so many bytes in them, that it should be fetched anew. False without
+/// room for a second copy, because the database is on the same disk.
 pub(super) fn needs_renewal(mirror: &Path) -> bool {
     let paths = in_packs(mirror).unwrap_or_default();
     let packs = paths.iter().filter(|path| has_extension(path, "pack"));
@@ -122,13 +121,13 @@ pub(super) fn needs_renewal(mirror: &Path) -> bool {
     is_too_much && has_room_for(mirror, all)
 }
 
-/// Returns true if so many bytes fit on the disk, and leave some to others.
+/// True if this number of bytes fits on the disk and leaves enough free space.
 fn has_room_for(mirror: &Path, bytes: u64) -> bool {
     let free = statvfs(mirror).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     free.is_ok_and(|free| free >= bytes.saturating_add(ROOM_LEFT_MIN))
 }
 
-/// Compares the end of each pack with what its index says: a pack that was not written whole ends otherwise.
+/// Compares the trailer of each pack with its index. They differ for a pack that was not written completely.
 pub(super) fn check_ends(mirror: &Path, format: Kind) -> Result<(), RepositoryError> {
     each_pack(mirror, format, |index, pack| {
         (index.pack_checksum() == pack.checksum())
@@ -137,13 +136,13 @@ pub(super) fn check_ends(mirror: &Path, format: Kind) -> Result<(), RepositoryEr
     })
 }
 
-/// Reads all packs, and compares them with their checksums.
+/// Reads all packs and compares them with their checksums.
 pub(super) fn check_checksums(mirror: &Path, format: Kind, stop: &AtomicBool) -> Result<(), RepositoryError> {
     each_pack(mirror, format, |index, pack| {
-        let nobody = &mut gix::progress::Discard;
+        let no_progress = &mut gix::progress::Discard;
         let whole = index
-            .verify_checksum(nobody, stop)
-            .and_then(|_| pack.verify_checksum(nobody, stop));
+            .verify_checksum(no_progress, stop)
+            .and_then(|_| pack.verify_checksum(no_progress, stop));
         whole.map(|_| ()).map_err(|_| "its checksum is another")
     })
 }

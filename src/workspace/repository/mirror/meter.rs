@@ -1,4 +1,4 @@
-//! Passes the counters of a fetch on to whoever watches it.
+//! Forwards the progress counters of a fetch.
 
 use super::{FetchProgress, OnFetch};
 use gix::progress::{Id, MessageLevel, Step, StepShared, UNKNOWN, Unit};
@@ -98,7 +98,7 @@ impl Progress for Meter {
         UNKNOWN
     }
 
-    /// Ignores messages: the words of the remote are not ours to repeat.
+    /// Ignores messages, because texts of the remote must not be repeated.
     fn message(&self, _level: MessageLevel, _message: String) {}
 }
 

@@ -1,8 +1,8 @@
-//! Our own bare copy of a remote repository. It is made by us, configured by us, and only ever
-//! fetched into; the token goes to the configured host and nowhere else.
+//! A bare copy of a remote repository. This product creates and configures it, and only fetches into it. The token
+//! is sent only to the configured host.
 //!
-//! Each fetch leaves a pack, and nothing here packs them together. A copy with too many, or a damaged one, is
-//! fetched anew beside the old one and takes its place in one step; whoever reads goes on reading.
+//! Each fetch adds a pack, and packs are never combined. A copy with too many packs, or a damaged copy, is fetched
+//! anew beside the old one and replaces it in one step. Readers are not interrupted.
 
 mod fetch;
 mod files;
@@ -32,31 +32,31 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 /// The progress of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchProgress {
-    /// The step that is being counted: `read pack`, `create index file`.
+    /// The current step, such as `read pack` or `create index file`.
     pub what: String,
-    /// Objects or bytes that are done.
+    /// Objects or bytes that are finished.
     pub done: usize,
-    /// Objects or bytes in all, when that is known.
+    /// Objects or bytes in all, if known.
     pub total: Option<usize>,
     /// True if bytes are counted rather than objects.
     pub bytes: bool,
 }
 
-/// Told about a fetch from any thread, often: it must return at once.
+/// Receives the progress of a fetch. It is called often and from any thread, so it must return at once.
 pub type OnFetch = Arc<dyn Fn(FetchProgress) + Send + Sync>;
 
-/// A remote repository and where our copy of it lies.
+/// A remote repository and the location of its copy.
 #[derive(Clone)]
 pub struct Mirror {
-    /// The configured name, which grants are checked against.
+    /// The configured name, which grants refer to.
     pub name: String,
-    /// `https://host/path`, without user or password. Plain http only to this machine.
+    /// The address `https://host/path`, without user or password. Plain http is allowed only to this machine.
     pub url: String,
-    /// The token that the remote asks for; sent as the password of a basic authorization.
+    /// The token for the remote, sent as the password of basic authorization.
     pub token: Option<Secret>,
     /// The branch that is followed.
     pub branch: String,
-    /// The bare copy, made by the first fetch.
+    /// The bare copy, which the first fetch creates.
     pub directory: PathBuf,
     /// The directory of packed bases.
     pub bases: PathBuf,
@@ -75,9 +75,9 @@ impl std::fmt::Debug for Mirror {
 /// A remote that a repository follows.
 pub(super) struct Remote {
     mirror: Mirror,
-    // Held while something is written to the copy, and while it is replaced.
+    // Held while the copy is written to and while it is replaced.
     writing: Mutex<()>,
-    // Held while a copy is made beside it.
+    // Held while a new copy is made beside it.
     cloning: Mutex<()>,
 }
 
@@ -92,9 +92,9 @@ impl Remote {
 }
 
 impl Repository {
-    /// Opens our copy of a remote; without one, or with a damaged one, it makes it by a first fetch, of which
-    /// `at` is the time. What a fetch left that was killed is taken away, so nobody else may have it open. Blocks:
-    /// call it on a blocking thread, and set `stop` to end it early.
+    /// Opens the copy of a remote. If it is missing or damaged, makes it by a first fetch at time `at`. Removes the
+    /// remains of a killed fetch, so no other process may have the copy open. Blocks: call it on a blocking thread,
+    /// and set `stop` to end it early.
     pub fn mirror(
         mirror: Mirror,
         at: Timestamp,
@@ -130,8 +130,9 @@ impl Repository {
         )
     }
 
-    /// Fetches what is new, and forgets branches and tags that are gone; `at` is the time of it. A repository on
-    /// this machine is always as it is, and nothing is done. Blocks, like [`Repository::mirror`].
+    /// Fetches new objects and removes branches and tags that the remote no longer has. `at` is the time of the
+    /// fetch. Does nothing for a repository on this machine, which is always current. Blocks, like
+    /// [`Repository::mirror`].
     pub fn refresh(
         &self,
         at: Timestamp,
@@ -147,24 +148,24 @@ impl Repository {
         self.objects.reopen()
     }
 
-    /// Returns the time it was fetched last with success. A repository on this machine never is.
+    /// Returns the time of the last successful fetch, or `None` for a repository on this machine.
     pub fn last_fetched(&self) -> Option<Timestamp> {
         files::last_fetched(&self.remote.as_ref()?.mirror.directory)
     }
 
-    /// Returns true if so much was fetched piece by piece that the copy is to be made anew.
+    /// True if so many packs were added that the copy should be fetched anew.
     pub fn needs_renewal(&self) -> bool {
         let remote = self.remote.as_ref();
         remote.is_some_and(|remote| files::needs_renewal(&remote.mirror.directory))
     }
 
-    /// Returns true if the copy shows what a power failure does to files. Cheap; false for a repository that is not a
-    /// mirror.
+    /// True if the copy shows the damage that a power failure does to files. This check is cheap. False for a
+    /// repository that is not a mirror.
     pub fn is_torn(&self) -> bool {
         self.remote.is_some() && self.check_readable().is_err()
     }
 
-    /// Returns true if the copy is damaged: every byte of it is looked at. False for a repository that is not a mirror.
+    /// True if the copy is damaged. This check reads every byte. False for a repository that is not a mirror.
     pub fn is_damaged(&self, stop: &AtomicBool) -> bool {
         self.remote.as_ref().is_some_and(|remote| {
             let is_damaged = self.check_readable().is_err()
@@ -174,36 +175,37 @@ impl Repository {
                     stop,
                 )
                 .is_err();
-            // A check that was cut short says nothing.
+            // An interrupted check has no result.
             is_damaged && !stop.load(Ordering::SeqCst)
         })
     }
 
-    /// Makes the copy anew beside the old one, which serves meanwhile, and puts it in its place. What only a
-    /// branch reached that was overwritten is gone then.
+    /// Fetches a new copy beside the old one, which stays in use until the new copy replaces it. Commits that only
+    /// an overwritten branch reached are gone afterwards.
     pub fn renew(&self, at: Timestamp, progress: &OnFetch, stop: &AtomicBool) -> Result<(), RepositoryError> {
         let Some(remote) = &self.remote else {
             return Ok(());
         };
-        // A copy made anew would have room again.
+        // Planted fault: a new copy would have pack slots again.
         if planted::is("E1") {
             return Ok(());
         }
         let _cloning = match remote.cloning.try_lock() {
             Ok(cloning) => cloning,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody is at it.
+            // Another thread is already making a new copy.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         let fresh = clone(&remote.mirror, at, progress, stop)?;
         let _writing = remote.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was pushed meanwhile is in the old copy, and no head goes back.
+        // The old copy may have later pushes. This second fetch brings them, so that no head goes back.
         fetch(&fresh, &remote.mirror, at, progress, stop)?.require_complete(&remote.mirror)?;
         put_in_place(&remote.mirror)?;
         self.objects.reopen()
     }
 
-    /// Looks for what a power failure does to files: a torn pack, branches or a HEAD that cannot be read.
+    /// Checks for the damage that a power failure does to files: an incomplete pack, or an unreadable branch or
+    /// HEAD.
     fn check_readable(&self) -> Result<(), RepositoryError> {
         if let Some(remote) = &self.remote {
             files::check_ends(
@@ -225,14 +227,14 @@ impl Repository {
     }
 }
 
-/// Fetches everything into a directory beside the copy, so that there is a whole one or none.
+/// Clones everything into a directory beside the copy, so that the copy is complete or absent.
 fn clone(
     mirror: &Mirror,
     at: Timestamp,
     progress: &OnFetch,
     stop: &AtomicBool,
 ) -> Result<gix::Repository, RepositoryError> {
-    // The first try finds out which format the remote has.
+    // The first try finds out which hash format the remote uses.
     match clone_in(Kind::Sha1, mirror, at, progress, stop)? {
         CloneResult::Complete(repository) => Ok(*repository),
         CloneResult::OtherFormat(format) => match clone_in(format, mirror, at, progress, stop)? {
@@ -270,7 +272,7 @@ fn clone_in(
         .into();
     let fetched = fetch(&repository, mirror, at, progress, stop);
     if !matches!(fetched, Ok(FetchResult::Complete)) {
-        // What is left over is removed by the next try as well.
+        // The next try also removes any remaining files.
         let _ = std::fs::remove_dir_all(&fresh);
     }
     Ok(match fetched? {

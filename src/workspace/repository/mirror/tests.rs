@@ -1,4 +1,4 @@
-//! Mirrors: how they follow a remote, and what a failure leaves.
+//! Mirrors: how they follow a remote, and their state after a failure.
 
 use super::{FetchProgress, Mirror, OnFetch};
 use crate::model::Secret;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 mod long_lived;
 
-/// Serves a repository over smart HTTP on this machine, with git's own backend, to who has the token.
+/// Serves a repository over smart HTTP on this machine with git's own backend. Clients need the token.
 struct Server {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -27,7 +27,7 @@ fn backend() -> Option<PathBuf> {
 }
 
 impl Server {
-    /// `None` without git on the machine.
+    /// Starts the server. Returns `None` without git on the machine.
     fn start(directory: &Path, authorization: Option<&'static str>) -> Option<Self> {
         let Some(backend) = backend() else {
             eprintln!("SKIPPED needs git: apt-get install git");
@@ -158,7 +158,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn quiet() -> OnFetch {
-    // Another test of this binary may have installed it already.
+    // Another test in this process may already have installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Arc::new(|_| ())
 }
@@ -174,7 +174,7 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     fixture.set_reference("refs/heads/main", first);
     fixture.set_reference("refs/heads/old", first);
     fixture.set_reference("refs/tags/v1", first);
-    // `x-access-token:t0ken`
+    // The base64 form of `x-access-token:t0ken`
     let basic = "Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4=";
     let Some(server) = Server::start(fixture.directory.path(), Some(basic)) else {
         return;
@@ -259,7 +259,7 @@ fn a_fetch_can_be_stopped() {
     assert_eq!(why, "`infra` could not be fetched: it was stopped");
 }
 
-/// Commits a file of zeros to `main`, of which the pack has a thousandth of its bytes.
+/// Commits a file of zeros to `main`. Its pack is a thousand times smaller.
 fn commit_zeros(git: &Path, mebibytes: u64) {
     let directory = tempfile::tempdir().unwrap();
     let zeros = directory.path().join("zeros");
@@ -288,7 +288,7 @@ fn commit_zeros(git: &Path, mebibytes: u64) {
     run(&["update-ref", "refs/heads/main", &commit], "");
 }
 
-/// T52: what is fetched unpacks to no more than the server can hold.
+/// T52: objects in a fetched pack unpack to no more than the server can hold in memory.
 #[test]
 fn a_pack_with_an_object_that_unpacks_to_very_much_is_refused() {
     let fixture = Fixture::with(&[text("a", "1\n")]);
@@ -303,7 +303,7 @@ fn a_pack_with_an_object_that_unpacks_to_very_much_is_refused() {
     let why = "`infra` could not be fetched: it has an object that unpacks to more than 256 MiB";
     let error = repository.refresh(at(2), &quiet(), &go).unwrap_err();
     assert_eq!(error.to_string(), why);
-    // What is there serves on.
+    // The existing copy stays available.
     assert_eq!(repository.head().unwrap(), before);
     let elsewhere = Mirror {
         directory: fixture.directory.path().join("data/other.git"),
@@ -374,7 +374,7 @@ fn only_https_without_credentials_is_fetched_from() {
     }
 }
 
-/// A remote that names its objects by SHA-256 is cloned, followed and looked through like any other.
+/// A remote with SHA-256 object names is cloned, followed and searched like any other.
 #[test]
 fn a_remote_in_sha_256_format_is_mirrored() {
     let directory = tempfile::tempdir().unwrap();
@@ -422,17 +422,17 @@ fn a_remote_in_sha_256_format_is_mirrored() {
         bases: directory.path().join("bases"),
     };
     let stop = AtomicBool::new(false);
-    let nobody: OnFetch = Arc::new(|_: FetchProgress| ());
-    let repository = Repository::mirror(mirror, Timestamp::UNIX_EPOCH, &nobody, &stop).unwrap();
+    let no_progress: OnFetch = Arc::new(|_: FetchProgress| ());
+    let repository = Repository::mirror(mirror, Timestamp::UNIX_EPOCH, &no_progress, &stop).unwrap();
     assert_eq!(repository.head().unwrap().as_deref(), Some(first.as_str()));
     let second = commit("two\n");
-    repository.refresh(Timestamp::UNIX_EPOCH, &nobody, &stop).unwrap();
+    repository.refresh(Timestamp::UNIX_EPOCH, &no_progress, &stop).unwrap();
     assert_eq!(repository.head().unwrap().as_deref(), Some(second.as_str()));
     let base = repository.base(&second, &|_| ()).unwrap();
     assert_eq!(base.read(&path("a")).unwrap().unwrap().content, &b"two\n"[..]);
     assert_eq!(base.blob(&path("a")), Some(git(&["hash-object", "a"])));
     assert!(!repository.is_damaged(&stop));
-    repository.renew(Timestamp::UNIX_EPOCH, &nobody, &stop).unwrap();
+    repository.renew(Timestamp::UNIX_EPOCH, &no_progress, &stop).unwrap();
     assert_eq!(repository.head().unwrap().as_deref(), Some(second.as_str()));
     assert_eq!(
         repository.resolve(first.get(..12).unwrap(), &second).unwrap(),

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Pushes of one commit each that a test follows: more than there may be packs.
+/// Number of pushes in a test, one commit each. It is larger than the maximum number of packs.
 const PUSHES: i64 = 120;
-/// The stop flag, which no test sets.
+/// Stop flag that no test sets.
 static NOT_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// A remote with one commit on `main`, and its mirror.
@@ -151,7 +151,7 @@ fn a_mirror_made_anew_is_never_behind_what_was_fetched() {
         return;
     };
     let repository = followed.open();
-    // The remote is pushed to while the new copy is made: the old one has it before they change places.
+    // This push happens while the new copy is made. The old copy gets it before it is replaced.
     let copied = super::super::clone(
         &mirror(&followed.fixture, &followed.server.url, None),
         at(2),
@@ -206,7 +206,7 @@ fn what_a_killed_fetch_left_is_taken_away_and_the_next_one_works() {
 
 type Damage = fn(&Path);
 
-/// Returns the damages that a power failure does to the files of a mirror.
+/// Returns the kinds of damage that a power failure can do to the files of a mirror.
 fn damages() -> Vec<(&'static str, Damage)> {
     fn cut(file: &Path) {
         let bytes = std::fs::read(file).unwrap();
