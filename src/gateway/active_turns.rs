@@ -1,4 +1,4 @@
-//! The work in progress of this process: how it is stopped, and the card that shows it.
+//! The active turns of this process, each with its stop token and its status card.
 
 use super::status_card::StatusCard;
 use crate::model::{ConversationId, InboxId, TurnId};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The conversations somebody works on. Locked for moments only, never across an await.
+/// The conversations with an active turn. The lock is held only briefly and never across an await.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ActiveTurns {
     turns: Arc<Mutex<HashMap<ConversationId, ActiveTurn>>>,
@@ -21,26 +21,26 @@ struct ActiveTurn {
     card: watch::Sender<StatusCard>,
 }
 
-/// A place at the desk, from the moment a message is taken up. Dropping it gives the place back.
+/// The entry of an active turn, created when its message is claimed. Dropping it removes the entry.
 #[derive(Debug)]
 pub(super) struct TurnHandle {
     active_turns: ActiveTurns,
     conversation: ConversationId,
-    /// Fires when the person says stop.
+    /// Fires when the person stops the turn.
     pub(super) stop: CancellationToken,
-    /// The content of the card.
+    /// The content of the status card.
     pub(super) card: watch::Sender<StatusCard>,
 }
 
 impl TurnHandle {
-    /// Says which message is answered.
+    /// Records which message is being answered.
     pub(super) fn set_message(&self, message: InboxId) {
         if let Some(working) = self.active_turns.lock().get_mut(&self.conversation) {
             working.message = Some(message);
         }
     }
 
-    /// The model is about to be asked.
+    /// Records the turn's id, just before the model call.
     pub(super) fn set_turn(&self, turn: TurnId) {
         if let Some(working) = self.active_turns.lock().get_mut(&self.conversation) {
             working.turn = Some(turn);
@@ -55,7 +55,7 @@ impl Drop for TurnHandle {
 }
 
 impl ActiveTurns {
-    /// Takes the place of a conversation, which is free: it is claimed.
+    /// Registers a turn for a conversation. The conversation has no entry yet, because it was just claimed.
     pub(super) fn register(&self, conversation: ConversationId) -> TurnHandle {
         let (stop, card) = (
             CancellationToken::new(),
@@ -76,23 +76,23 @@ impl ActiveTurns {
         }
     }
 
-    /// True while a message of the conversation is worked on.
+    /// True while a message of the conversation is being processed.
     pub(super) fn is_busy(&self, conversation: ConversationId) -> bool {
         self.lock().contains_key(&conversation)
     }
 
-    /// Conversations that are worked on.
+    /// Returns the number of active conversations.
     pub(super) fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// The running turn, once it has begun.
+    /// Returns the id of the running turn, once it has begun.
     pub(super) fn turn(&self, conversation: ConversationId) -> Option<TurnId> {
         self.lock().get(&conversation)?.turn
     }
 
-    /// Stops a message of a conversation, if that is what is answered there. A stop that is on record before the turn
-    /// of the message begins is found by the turn.
+    /// Stops a message of a conversation if it is the one being answered. If the turn has not begun yet, it finds the
+    /// stored stop when it begins.
     pub(super) fn stop(&self, conversation: ConversationId, message: InboxId) {
         if let Some(working) = self.lock().get(&conversation)
             && working.message == Some(message)
@@ -101,7 +101,7 @@ impl ActiveTurns {
         }
     }
 
-    /// Shows on the running card how many messages wait behind it.
+    /// Updates the number of waiting messages on the running turn's card.
     pub(super) fn set_waiting(&self, conversation: ConversationId, waiting: usize) {
         if let Some(working) = self.lock().get(&conversation) {
             working.card.send_modify(|card| card.set_waiting(waiting));

@@ -1,4 +1,5 @@
-//! The change of a workspace against its base: the patch, what it does to environments, and the checks. All of it is made by us.
+//! Preparation of a change: the workspace's patch against its base, the effects on environments, and the checks. The
+//! program computes all of it; no text comes from the model.
 
 use super::{Gateway, compose};
 use crate::agent::CheckOutcome;
@@ -12,21 +13,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The longest time the environments of one change may take to be rendered.
+/// Longest time for rendering the environments of one change.
 const COMPARE_MAX: Duration = Duration::from_secs(120);
-/// Characters of an answer that say what a change does to environments.
+/// Longest description of a change's effects on environments, in characters.
 const EFFECTS_CHARS_MAX: usize = 1_500;
 
-/// The commit and branch a change is prepared for.
+/// The commit and branch for which a change is prepared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChangeTarget<'a> {
-    /// The branch's newest commit.
+    /// The newest commit of the branch.
     pub(super) head: &'a str,
     /// The branch.
     pub(super) branch: &'a str,
 }
 
-/// A change, and whether it holds.
+/// A change and the result of its checks.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedChange {
     pub(super) change: NewChange,
@@ -34,9 +35,9 @@ pub(super) struct PreparedChange {
 }
 
 impl Gateway {
-    /// Prepares the change of the workspace against its base, checked by us; returns `None` when there is none. `request` is what the
-    /// person asked for, to tell what they did not ask for. Environments are not waited for after `stop`; the rest is. `progress` is told
-    /// how far it is.
+    /// Prepares and checks the change of the workspace against its base. Returns `None` if there is no change.
+    /// `request` is the person's request; it shows which edits were not requested. After `stop`, environments are no
+    /// longer rendered, but the rest completes. `progress` receives the progress.
     pub(super) async fn prepare_change(
         &self,
         workspace: &Workspace,
@@ -50,7 +51,7 @@ impl Gateway {
         let stopped = stop.clone();
         let read = move || -> anyhow::Result<_> {
             let sides = Sides::from_workspace(&seen)?;
-            // The patch shows all of it.
+            // The patch shows all of the change.
             let is_stopped = || stopped.is_cancelled();
             seen.guard
                 .learn_all(&sides.changes, seen.tree.as_ref(), &is_stopped);

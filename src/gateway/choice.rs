@@ -1,21 +1,21 @@
-//! The choice of the repository that words are about.
+//! Selection of the repository for a request.
 
 use super::Gateway;
 use crate::access::Identity;
 use crate::config::ChannelSettings;
 use crate::store::Conversation;
 
-/// The reason why no repository is chosen.
+/// The reason why no repository was selected.
 pub(super) enum RepositoryChoiceError {
-    /// The person may read none.
+    /// The person may read no repository.
     NoGrant,
-    /// The person may read these, and nothing says which is meant.
+    /// The person may read these repositories, and the request names none of them.
     Ambiguous(Vec<String>),
 }
 
 impl Gateway {
-    /// The repository that words are about, and the words without the one that named it. What the person
-    /// may not read does not exist for them.
+    /// Selects the repository for a request, and returns the text without the word that named it. Repositories that the
+    /// person may not read are treated as nonexistent.
     pub(super) fn resolve_repository(
         &self,
         identity: &Identity,

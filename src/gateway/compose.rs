@@ -1,5 +1,5 @@
-//! The wording of replies. Facts come from the journal and the patch, never from model text; the model's own words are one marked part
-//! among ours.
+//! The wording of replies. Facts come from the journal and the patch, never from model text. The model's own words are
+//! in one marked part.
 
 use crate::channel;
 use crate::config::Config;
@@ -13,38 +13,38 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The line under every change, because it is always true.
+/// The line under every change. It is always true.
 pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
-/// Messages of one answer. What is longer is a file, and whoever reads it need not wait behind it.
+/// Maximum number of messages in one answer. Longer answers become a file, so later messages do not wait for them.
 pub(super) const MESSAGES_MAX: usize = 5;
-/// Bytes of a file that is sent. More is nothing to read in a chat, and platforms refuse it.
+/// Largest file that is sent, in bytes. Larger files are unreadable in a chat, and platforms refuse them.
 pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
-/// The name of the file with the whole of a long reply of ours.
+/// The name of the file with the full text of a long reply.
 pub(super) const FULL_REPLY_FILE: &str = "answer.txt";
-/// Files listed by name; the rest is counted.
+/// Maximum number of files listed by name. Further ones are only counted.
 const FILES_SHOWN_MAX: usize = 10;
-/// Characters of a file's name in a row.
+/// Longest file name in a row, in characters.
 const FILE_CHARS_MAX: usize = 160;
-/// Characters of what a check says in a row.
+/// Longest detail of a check in a row, in characters.
 const DETAIL_CHARS_MAX: usize = 600;
 
-/// The destination of an answer and the names of its operations.
+/// The destination of an answer and the prefix of its operation ids.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     /// The configured channel name.
     pub(super) channel: String,
-    /// The place of the conversation.
+    /// The chat and thread of the conversation.
     pub(super) place: ChatPlace,
     /// The message being answered.
     pub(super) reply_to: Option<MessageRef>,
-    /// The person to mention; hooks have none.
+    /// The person to mention. Hooks have none.
     pub(super) mention: Option<Sender>,
-    /// Answers only this person sees: set for commands typed where others read.
+    /// The only person who sees the answers. Set for commands typed where others can read.
     pub(super) ephemeral_to: Option<Sender>,
-    /// Prefix of the operation ids, unique per message: `inbox-7`. A message that is taken up again
-    /// after a crash finds what was sent for it before.
+    /// Prefix of the operation ids, unique per message: `inbox-7`. After a crash, a message that is claimed again finds
+    /// the operations it sent before.
     pub(super) prefix: String,
-    /// An address at which the person can be answered as well.
+    /// A further address for answers to the person.
     pub(super) response_url: Option<ResponseUrl>,
 }
 
@@ -61,12 +61,12 @@ impl Address {
         }
     }
 
-    /// The address of the answer to an accepted message.
+    /// Returns the address for the answer to an accepted message.
     pub(super) fn for_message(inbound: &Inbound, inbox: InboxId) -> Self {
         Self::for_inbound(inbound, inbox.op_id_prefix())
     }
 
-    /// The address of the answer to a message that cannot be read: where its conversation is.
+    /// Returns the address for the answer to an unreadable message: the place of its conversation.
     pub(super) fn for_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
         Self {
             channel: conversation.channel.clone(),
@@ -79,16 +79,16 @@ impl Address {
         }
     }
 
-    /// A reply as the messages it takes where this is.
+    /// Splits a reply into messages that fit this place.
     pub(super) fn split(&self, config: &Config, reply: &Reply) -> Vec<Reply> {
         match config.channels.get(&self.channel) {
             Some(settings) => channel::split(settings, &config.server, reply),
-            // Nobody delivers to a channel that is not configured any more.
+            // A channel that is no longer configured has no delivery.
             None => vec![reply.clone()],
         }
     }
 
-    /// Returns true if a reply takes at most so many messages in this place.
+    /// True if a reply needs at most this number of messages in this place.
     pub(super) fn fits(&self, config: &Config, reply: &Reply, messages_max: usize) -> bool {
         match config.channels.get(&self.channel) {
             Some(settings) => channel::fits(settings, &config.server, reply, messages_max),
@@ -96,7 +96,7 @@ impl Address {
         }
     }
 
-    /// The id of an operation.
+    /// Returns the id of an operation.
     pub(super) fn id(&self, name: &str) -> String {
         format!("{}/{name}", self.prefix)
     }
@@ -111,7 +111,7 @@ impl Address {
         }
     }
 
-    /// One message with all there is to say, at once: for answers to commands.
+    /// Returns one message with the complete reply, for answers to commands.
     pub(super) fn post(&self, name: &str, reply: Reply) -> Op {
         match &self.ephemeral_to {
             Some(to) => self.op(
@@ -132,7 +132,7 @@ impl Address {
         }
     }
 
-    /// A line that is filled later.
+    /// Returns a placeholder line that is filled later.
     pub(super) fn placeholder(&self, name: &str, line: Reply) -> Op {
         let action = Action::Post {
             reply: line,
@@ -142,7 +142,7 @@ impl Address {
         self.op(name, action)
     }
 
-    /// A result, each part at once: where the platform can be asked what became of a post.
+    /// Returns a result with complete parts, for a platform that can look up a sent post.
     pub(super) fn whole_result(&self, parts: Vec<Reply>) -> Vec<Op> {
         let mut ops = Vec::with_capacity(parts.len());
         for (index, reply) in parts.into_iter().enumerate() {
@@ -151,9 +151,9 @@ impl Address {
         ops
     }
 
-    /// A result where the platform cannot be asked: each part is born as one short line, its id is made durable,
-    /// then it is filled by an edit, which can be repeated. So a result shows once whatever happens to the
-    /// connection.
+    /// Returns a result for a platform that cannot look up a sent post. Each part is posted as a short line; its
+    /// message id is stored; then an edit, which can be repeated, fills it. So the result shows only once, even if the
+    /// connection fails.
     pub(super) fn filled_result(&self, headline: &str, parts: Vec<Reply>) -> Vec<Op> {
         let mut ops = Vec::with_capacity(parts.len() * 2);
         for (index, reply) in parts.into_iter().enumerate() {
@@ -182,7 +182,7 @@ impl Address {
         ops
     }
 
-    /// The whole of a reply that takes too many messages, as a file.
+    /// Returns the full text of a long reply as a file.
     pub(super) fn full_reply_file(&self, reply: &Reply) -> Op {
         let mut text = reply.plain();
         let end = text.floor_char_boundary(FILE_BYTES_MAX);
@@ -221,7 +221,7 @@ fn result_name(index: usize) -> String {
     }
 }
 
-/// The counted facts of a turn.
+/// The counted facts about a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     pub(super) steps: u32,
@@ -244,7 +244,7 @@ impl Facts {
     }
 }
 
-/// Returns the text about a change that its person may not have.
+/// Returns the text about a change that the person may not see.
 pub(super) fn withheld(why: &str) -> String {
     format!(
         "Withheld, and not prepared: {why}. It stays in the workspace; `undo` takes the newest of it back, `discard` \
@@ -252,13 +252,13 @@ pub(super) fn withheld(why: &str) -> String {
     )
 }
 
-/// True if a secret is masked in the patch of a change that is shown.
+/// True if the shown patch of a change contains a masked secret.
 pub(super) fn is_masked(change: &Change) -> bool {
     redact::contains_placeholder(&String::from_utf8_lossy(&change.patch))
 }
 
-/// A patch as it may be shown: secrets in it are masked. Without any it stays as it is, byte for
-/// byte. A masked patch does not apply, which is what should happen to a leaked secret.
+/// Returns a patch with masked secrets. A patch without secrets stays the same, byte for byte. A masked patch does not
+/// apply, which is right for a leaked secret.
 pub(super) fn masked(patch: &Bytes, redactor: &Redactor) -> Bytes {
     let text = String::from_utf8_lossy(patch);
     match redactor.redact(&text) {
@@ -267,7 +267,7 @@ pub(super) fn masked(patch: &Bytes, redactor: &Redactor) -> Bytes {
     }
 }
 
-/// The diff inline where it is small; otherwise a line that names the file that follows.
+/// Returns the diff inline if it is small. Otherwise returns a line that names the file that follows.
 pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
     if fits_inline(change, inline_bytes_max) {
         let text = String::from_utf8_lossy(&change.patch).into_owned();
@@ -285,18 +285,18 @@ pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
     ))
 }
 
-/// True when the diff is shown in the message itself.
+/// True if the diff is shown in the message itself.
 pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
     change.patch.len() <= inline_bytes_max
 }
 
-/// Returns the part with the effects of a change on environments.
+/// Returns the part about a change's effects on environments.
 pub(super) fn effects(change: &Change) -> Option<ReplyPart> {
     let text = change.effects.clone();
     (!text.is_empty()).then_some(ReplyPart::Text { text })
 }
 
-/// Every changed file and every check, each with its counted result.
+/// Returns one row per changed file and per check, each with its result.
 pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
     let shown = change.stats.iter().take(FILES_SHOWN_MAX).map(|stats| {
         let count = if stats.binary {
@@ -329,7 +329,7 @@ pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
     rows
 }
 
-/// `2 files, +4 −2`.
+/// Formats the totals: `2 files, +4 −2`.
 pub(super) fn totals(change: &Change) -> String {
     let added: u64 = change.stats.iter().map(|stats| stats.added).sum();
     let removed: u64 = change.stats.iter().map(|stats| stats.removed).sum();
@@ -341,12 +341,12 @@ pub(super) fn totals(change: &Change) -> String {
     format!("{files}, +{added} −{removed}")
 }
 
-/// The first seven digits of a commit.
+/// Returns the first seven digits of a commit.
 pub(super) fn short(commit: &str) -> String {
     format!("`{}`", commit.chars().take(7).collect::<String>())
 }
 
-/// `12,345`.
+/// Formats a number with separators: `12,345`.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -359,7 +359,7 @@ pub(super) fn thousands(number: u64) -> String {
     text
 }
 
-/// `0.4 s`, `41 s`.
+/// Formats a duration: `0.4 s`, `41 s`.
 pub(super) fn seconds(elapsed: Duration) -> String {
     if elapsed < Duration::from_secs(10) {
         return format!("{:.1} s", elapsed.as_secs_f64());

@@ -1,5 +1,5 @@
-//! Takes operations out of the outbox, as the channel is open and its limits allow, and hands them to lanes, which
-//! deliver side by side: a lane is one chat and thread.
+//! Delivery of operations from the outbox. Operations are leased while the channel is open and its limits allow.
+//! Delivery threads, one per chat and thread, deliver them in parallel.
 
 mod circuit;
 mod failure;
@@ -31,15 +31,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-/// Lanes delivered at once per channel.
+/// Maximum number of delivery threads at once per channel.
 const THREADS_MAX: usize = 32;
-/// The pause of the delivery loop when the outbox cannot be read.
+/// Pause of the delivery loop if the outbox cannot be read.
 const BROKEN_WAIT: Duration = Duration::from_secs(1);
-/// The longest pause of the delivery loop when nothing is due and nobody wakes it.
+/// Longest pause of the delivery loop when nothing is due and no wake signal arrives.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// The pause of the delivery loop when it could take more than it may.
+/// Pause of the delivery loop when operations wait for a free call slot.
 const CALLS_WAIT: Duration = Duration::from_millis(500);
-/// Shortest sleep of the pump.
+/// Shortest pause of the delivery loop.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
 /// The outgoing side of one channel.
@@ -56,15 +56,15 @@ pub struct ChannelDelivery {
     split: Split,
 }
 
-/// The lanes something is delivered in.
+/// The delivery threads that are running.
 #[derive(Default)]
 struct DeliveryThreads {
-    /// The channel to deliver to, and the token that ends it; none before it is connected and after it has ended.
+    /// The connected channel and the token that ends it; `None` before connection and after the end.
     open: Option<(Arc<dyn Channel>, CancellationToken)>,
     running: JoinSet<()>,
 }
 
-/// Ends the lanes when nobody waits for them any more.
+/// Aborts the delivery threads when the delivery loop is dropped.
 struct EndThreadsOnDrop<'a>(&'a ChannelDelivery);
 
 impl Drop for EndThreadsOnDrop<'_> {
@@ -74,7 +74,7 @@ impl Drop for EndThreadsOnDrop<'_> {
 }
 
 impl ChannelDelivery {
-    /// The outgoing side of a channel that is not connected yet.
+    /// Creates the delivery of a channel that is not connected yet.
     pub fn new(
         store: Store,
         name: String,
@@ -96,18 +96,18 @@ impl ChannelDelivery {
         }
     }
 
-    /// Splits what is told instead of an operation this way.
+    /// Sets the function that splits fallback messages.
     #[must_use]
     pub(super) fn with_split(self, split: Split) -> Self {
         Self { split, ..self }
     }
 
-    /// Says that the outbox has something new for this channel.
+    /// Signals that the outbox has new operations for this channel.
     pub fn wake(&self) {
         self.wake_signal.notify_one();
     }
 
-    /// Delivers operations that were taken out of the outbox already; those there is no room for go back.
+    /// Delivers operations that are already leased. Operations without room are released.
     pub(super) async fn deliver_leased(&self, due: Vec<DueOperation>) {
         for due in due {
             let Err(due) = self.start(due) else { continue };
@@ -132,7 +132,7 @@ impl ChannelDelivery {
         });
     }
 
-    /// Delivers what a commit took; what it left in the outbox is looked for.
+    /// Delivers the operations leased by a commit, and wakes the loop for those left in the outbox.
     pub(super) async fn dispatch_leased(&self, taken: Option<Vec<DueOperation>>) {
         match taken {
             Some(due) => self.deliver_leased(due).await,
@@ -140,22 +140,23 @@ impl ChannelDelivery {
         }
     }
 
-    /// The channel, once it is connected.
+    /// Returns the channel if it is connected.
     pub(super) fn channel(&self) -> Option<Arc<dyn Channel>> {
         self.channel.borrow().clone()
     }
 
-    /// The channel, as soon as it is connected: turns begin before that, after a restart.
+    /// Returns a receiver for the channel's connection. After a restart, turns may begin before the channel is
+    /// connected.
     pub(super) fn watch_channel(&self) -> watch::Receiver<Option<Arc<dyn Channel>>> {
         self.channel.subscribe()
     }
 
-    /// True while operations may be taken by the commit that enqueues them, because they can be sent at once.
+    /// True while operations can be sent at once, so that the commit that enqueues them may lease them.
     pub(super) fn can_send_now(&self) -> bool {
         self.channel.borrow().is_some() && self.gate.free_calls() > 0
     }
 
-    /// Returns the state of the channel: whether it delivers.
+    /// Returns the state of the channel.
     pub fn state(&self) -> ChannelState {
         match self.gate.closed() {
             Some(closed) => closed,
@@ -164,7 +165,7 @@ impl ChannelDelivery {
         }
     }
 
-    /// Returns the state of the channel, and how much waits for it.
+    /// Returns the state of the channel and the number of waiting operations.
     pub async fn health(&self) -> Result<ChannelHealth, StoreError> {
         Ok(ChannelHealth {
             channel: self.name.clone(),
@@ -174,14 +175,14 @@ impl ChannelDelivery {
         })
     }
 
-    /// An operator says that something has changed: looks for work, and for the platform if it was gone.
+    /// Retries at once, after an operator reports a change. Looks for work and probes a closed platform.
     pub(super) fn retry_now(&self) {
         self.gate.probe_now();
         self.wake();
     }
 
-    /// Delivers past the outbox, at once or not at all: for what nobody misses when it is lost. Leaves room for
-    /// what somebody waits for.
+    /// Delivers one operation without the outbox, at once or not at all. Used for operations that may be lost. Leaves
+    /// call slots for operations that people wait for.
     pub(super) async fn deliver_best_effort(&self, op: &Op) -> Result<Delivered, SendError> {
         let Some(channel) = self.channel() else {
             return Err(SendError::Unreachable("it is not connected".to_owned()));
@@ -195,17 +196,17 @@ impl ChannelDelivery {
         delivered
     }
 
-    /// Changes each time an operation was delivered or given up.
+    /// Returns a receiver that changes each time an operation is delivered or given up.
     pub fn watch_delivered(&self) -> watch::Receiver<u64> {
         self.delivered.subscribe()
     }
 
-    /// Delivers until `cancel`; what is on its way then is finished first.
+    /// Delivers until `cancel`. Operations that are being sent then are finished first.
     pub async fn run(self: Arc<Self>, channel: Arc<dyn Channel>, cancel: CancellationToken) {
         let _abandoned = EndThreadsOnDrop(&self);
         self.threads().open = Some((Arc::clone(&channel), cancel.clone()));
         self.channel.send_replace(Some(Arc::clone(&channel)));
-        // What is left from before waits in the outbox.
+        // Operations from before the start wait in the outbox.
         self.wake();
         let mut wake_at = Instant::now();
         while !cancel.is_cancelled() {
@@ -224,7 +225,7 @@ impl ChannelDelivery {
                 None => self.start_due(&channel).await,
             };
         }
-        // Nothing more is taken over; what was is delivered.
+        // No new operations are accepted. Those already leased are delivered.
         let DeliveryThreads { mut running, .. } = std::mem::take(&mut *self.threads());
         self.channel.send_replace(None);
         while running.join_next().await.is_some() {}
@@ -237,7 +238,8 @@ impl ChannelDelivery {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to deliver in the lane of an operation; gives it back if there is no room, no channel, or a limit.
+    /// Starts delivery of an operation in its thread. Returns the operation if there is no room, no channel, or a
+    /// limit.
     fn start(&self, due: DueOperation) -> Result<(), Box<DueOperation>> {
         let mut lanes = self.threads();
         while lanes.running.try_join_next().is_some() {}
@@ -269,7 +271,8 @@ impl ChannelDelivery {
         Ok(())
     }
 
-    /// Starts what is due and admitted; answers when to look again. Whatever ends a lane says so.
+    /// Starts the operations that are due and admitted. Returns when to look again. A delivery thread that ends wakes
+    /// the loop.
     async fn start_due(&self, channel: &Arc<dyn Channel>) -> Instant {
         let (now, at) = (Instant::now(), (self.now)());
         let free = self.thread_slots.available_permits().min(self.gate.free_calls());
@@ -297,7 +300,7 @@ impl ChannelDelivery {
     }
 }
 
-/// Returns the first call for an operation.
+/// Returns the purpose of the first call for an operation.
 fn call(is_doubtful: bool) -> CallPurpose {
     match is_doubtful {
         true => CallPurpose::Find,

@@ -1,5 +1,5 @@
-//! The work of the gateway besides answering: loading repositories at start, keeping them current, and dropping addresses that
-//! are of no use any more.
+//! Background work of the gateway: loading repositories at the start, keeping them current, and dropping expired
+//! response URLs.
 
 use super::Gateway;
 use crate::workspace::RepositoryError;
@@ -8,31 +8,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The pause between two attempts to load a repository.
+/// Pause between two attempts to load a repository.
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// The pause between two looks for addresses that are of no use any more.
+/// Pause between two purges of response URLs.
 const RESPONSE_URL_PURGE_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Hears which repositories can serve.
+/// An observer of loaded repositories.
 pub trait LoadObserver: Send + Sync {
-    /// Hears that a repository can serve.
+    /// Reports that a repository is ready.
     fn loaded(&self, repository: &str);
 
-    /// Hears that a repository cannot serve yet, and why: a few words without a path or an address.
+    /// Reports that a repository is not ready yet. `why` is a few words without a path or an address.
     fn failed(&self, repository: &str, why: &str);
 }
 
 impl Gateway {
-    /// Opens every repository and loads the tree of its newest commit, so that the first turn does not
-    /// wait; one that fails is tried again. Then mirrors are kept current, until `cancel`.
+    /// Opens every repository and loads the tree of its newest commit, so that the first turn does not wait. A failed
+    /// one is retried. Then it keeps mirrors current until `cancel`.
     pub async fn load_repositories(
         self: Arc<Self>,
         watcher: Arc<dyn LoadObserver>,
         cancel: CancellationToken,
     ) {
         let names = self.parts.repositories.names();
-        // Side by side: one that hangs keeps no other from being loaded.
+        // All load in parallel, so a stuck repository does not delay the others.
         let all = join_all(names.map(|name| self.load_until_ready(name, watcher.as_ref())));
         cancel.run_until_cancelled(all).await;
     }
@@ -42,7 +42,7 @@ impl Gateway {
             tracing::error!(repository = name, %error, "repository {name} could not be loaded");
             watcher.failed(name, &error.brief());
             if let RepositoryError::Format(_) = error {
-                // It stays as it is until the next start: nothing here converts it.
+                // This state lasts until the next start, because nothing here converts the repository.
                 return;
             }
             tokio::time::sleep(LOAD_AGAIN_AFTER).await;
@@ -54,8 +54,7 @@ impl Gateway {
         }
     }
 
-    /// Drops the addresses for answers to commands that are of no use any more, every few minutes until `cancel`: they
-    /// are credentials.
+    /// Purges response URLs of commands every few minutes until `cancel`. They are credentials.
     pub async fn drop_addresses(self: Arc<Self>, cancel: CancellationToken) {
         loop {
             if let Err(error) = self.parts.store.drop_response_urls((self.parts.now)()).await {
@@ -68,7 +67,7 @@ impl Gateway {
         }
     }
 
-    /// The mirrors that could not be fetched, each with the reason.
+    /// Returns the mirrors that could not be fetched, each with the reason.
     pub fn stale_repositories(&self) -> Vec<String> {
         let (repositories, at) = (&self.parts.repositories, (self.parts.now)());
         let stale = repositories

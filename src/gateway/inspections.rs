@@ -1,16 +1,17 @@
-//! Commands that look at environments, while they do: how they are stopped, and how many there may be.
+//! Running inspections of environments: their stop tokens and their limits.
 
 use crate::model::{ConversationId, UserId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Looks at once. Half of what all commands may be, so that `stop` and `status` always find a place.
+/// Maximum number of inspections at once. It is half of the limit for commands, so that `stop` and `status` always have
+/// room.
 const AT_ONCE_MAX: usize = 32;
-/// Looks of one person at once: nobody takes the places of all others.
+/// Maximum number of inspections of one person, so that others find room.
 const OF_ONE_PERSON_MAX: usize = 4;
 
-/// The inspections that run. Locked for moments only, never across an await.
+/// The running inspections. The lock is held only briefly and never across an await.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inspections {
     running: Arc<Mutex<RunningInspections>>,
@@ -29,12 +30,12 @@ struct RunningInspection {
     stop: CancellationToken,
 }
 
-/// An inspection that runs. Dropping it gives its place back and ends what it waits for.
+/// A running inspection. Dropping it frees its place and cancels its work.
 #[derive(Debug)]
 pub(super) struct Inspection {
     inspections: Inspections,
     number: u64,
-    /// Fires when the person says stop.
+    /// Fires when the person stops it.
     pub(super) stop: CancellationToken,
 }
 
@@ -46,7 +47,7 @@ impl Drop for Inspection {
 }
 
 impl Inspections {
-    /// Begins one; `None` when this person, or everybody together, has too many.
+    /// Begins an inspection. Returns `None` if this person, or all people together, have too many.
     pub(super) fn begin(&self, conversation: ConversationId, user: UserId) -> Option<Inspection> {
         let mut running = self.lock();
         let of_person = running.all.values().filter(|entry| entry.user == user).count();
@@ -69,7 +70,7 @@ impl Inspections {
         })
     }
 
-    /// True while one of a conversation runs.
+    /// True while an inspection of the conversation runs.
     pub(super) fn is_any(&self, conversation: ConversationId) -> bool {
         let running = self.lock();
         running
@@ -78,7 +79,7 @@ impl Inspections {
             .any(|entry| entry.conversation == conversation)
     }
 
-    /// Stops all of a conversation; false if there is none.
+    /// Stops all inspections of a conversation. Returns false if there are none.
     pub(super) fn stop(&self, conversation: ConversationId) -> bool {
         let running = self.lock();
         let mut stopped = false;

@@ -1,29 +1,29 @@
-//! The part of a message that is taken in. An invite goes its own way, whatever stands around it; secrets that a person or a payload brings
-//! along, and the tokens of buttons, go no further than here.
+//! Intake of messages. Invites are extracted from any surrounding text. Secrets in messages and payloads, and the
+//! tokens of buttons, are removed here and go no further.
 
 use super::hex;
 use crate::model::{Inbound, InboundKind};
 use crate::redact::Redactor;
 use sha2::{Digest, Sha256};
 
-/// Characters of an invite's token.
+/// Length of an invite token, in characters.
 const TOKEN_CHARS: usize = 43;
-/// Words around an invite that leave no doubt what the message is for.
+/// Maximum number of words around an invite for which the message is clearly meant as one.
 const WORDS_AROUND_MAX: usize = 8;
-/// The text in place of a token.
+/// The text that replaces a token.
 const INSTEAD_OF_TOKEN: &str = "[invite]";
 
 /// An invite in a message.
 #[derive(Debug, PartialEq, Eq)]
 struct FoundInvite<'t> {
     token: &'t str,
-    /// True if the message is there for it, and not about something else.
+    /// True if the message is meant as an invite, not a text that mentions one.
     is_intended: bool,
 }
 
-/// The message as an invite, if it is one: a person who writes `join TOKEN please` means `join TOKEN`. What is said
-/// beside that in a longer message is kept in a direct one, without the token. Elsewhere others could read it, so it
-/// is an invite in any case: one that is burned.
+/// Converts a message to an invite if it contains one. `join TOKEN please` means `join TOKEN`. A longer direct message
+/// keeps its other text, without the token. In other chats people could read the token, so the message is always
+/// treated as an invite, and that invite is revoked.
 pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
     let said = match &inbound.kind {
         InboundKind::Text { text, .. } => text.clone(),
@@ -61,7 +61,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
     inbound
 }
 
-/// The message as it is stored: without secrets, and with the hash of a button's token in the place of the token.
+/// Returns the message to store: without secrets, and with a hash instead of a button's token.
 pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbound {
     let redact = |text: &mut String| {
         if let std::borrow::Cow::Owned(redacted) = redactor.redact(text) {
@@ -84,7 +84,7 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
     inbound
 }
 
-/// The hash that [`without_secrets`] left of a button's token. What is none is the hash of no button.
+/// Returns the hash that [`without_secrets`] stored for a button's token. Any other text gives the hash of no button.
 pub(super) fn hash_of_click(token: &str) -> [u8; 32] {
     let mut hash = [0; 32];
     for (place, byte) in hash.iter_mut().enumerate() {
@@ -95,13 +95,13 @@ pub(super) fn hash_of_click(token: &str) -> [u8; 32] {
 }
 
 fn take_out(text: &mut String) {
-    // Each round takes one out, so there are no more of them than words.
+    // Each round removes one token, so there are no more rounds than words.
     while let Some(token) = find(text).map(|found| found.token.to_owned()) {
         *text = text.replace(&token, INSTEAD_OF_TOKEN);
     }
 }
 
-/// The first token-shaped word behind `join` or `start`.
+/// Returns the first word with the form of a token after `join` or `start`.
 fn find(text: &str) -> Option<FoundInvite<'_>> {
     let words: Vec<&str> = text.split_whitespace().map(bare).collect();
     let token = words.windows(2).find_map(|pair| match pair {
@@ -114,13 +114,13 @@ fn find(text: &str) -> Option<FoundInvite<'_>> {
     })
 }
 
-/// A word without the marks that people and markup put around it; a token has none of them.
+/// Strips the marks that people and markup put around a word. A token contains none of them.
 fn bare(word: &str) -> &str {
     word.trim_matches(|char: char| !(char.is_ascii_alphanumeric() || char == '-' || char == '_'))
 }
 
 fn is_join(word: &str) -> bool {
-    // `/start@bot`, as Telegram writes it in groups.
+    // `/start@bot` is the form in Telegram groups.
     let verb = word.split('@').next().unwrap_or_default();
     verb.eq_ignore_ascii_case("join") || verb.eq_ignore_ascii_case("start")
 }

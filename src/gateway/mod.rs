@@ -1,9 +1,9 @@
-//! The way of one message. Read this first.
+//! The gateway. Start reading here.
 //!
-//! [`Gateway::receive`] takes a verified inbound: an invite is redeemed, a stranger is turned away
-//! with no model call, everything else is committed before it is acknowledged. A conversation is claimed
-//! with the message that wakes it, or by [`Gateway::run`] when there is room; turns run one at a time each,
-//! many side by side, and commands go past the queue. Answers leave through the outbox.
+//! [`Gateway::receive`] accepts a verified inbound. It redeems invites, refuses unknown senders without a model call,
+//! and commits everything else before it is acknowledged. A conversation is claimed together with its new message, or
+//! by [`Gateway::run`] when a slot is free. Each conversation runs one turn at a time, and many conversations run in
+//! parallel. Commands do not wait in the queue. Answers leave through the outbox.
 
 mod prerender;
 mod choice;
@@ -60,32 +60,32 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 use welcome::greeting;
 
-/// Notices to strangers on their way at once; more are dropped, not queued.
+/// Maximum number of notices to unknown senders in flight. Further ones are dropped, not queued.
 const NOTICES_AT_ONCE_MAX: usize = 64;
-/// Commands carried out at once.
+/// Maximum number of commands that run at once.
 const COMMANDS_AT_ONCE_MAX: usize = 64;
 
 /// The parts that the gateway is built from.
 pub struct Parts {
     /// The durable storage.
     pub store: Store,
-    /// The rights of people.
+    /// The admitted people and their grants.
     pub access: Arc<Access>,
-    /// The providers of models.
+    /// The model providers.
     pub providers: Providers,
-    /// The tools an agent may call.
+    /// The tools that agents may call.
     pub toolbox: Toolbox,
-    /// The repositories people change.
+    /// The repositories that people change.
     pub repositories: Repositories,
-    /// The comparer of their changes with the base, by environment.
+    /// The comparer of changes with their base, per environment.
     pub comparer: Arc<Comparer>,
-    /// The choke point for secrets.
+    /// The redactor that all outgoing text passes.
     pub redactor: Arc<Redactor>,
-    /// Files of repositories that nobody looks into.
+    /// Files of repositories that must not be read.
     pub denied: Arc<DeniedFiles>,
     /// The settings.
     pub config: Arc<Config>,
-    /// The list of what does not work.
+    /// The current health problems.
     pub health: Health,
     /// The clock.
     pub now: fn() -> Timestamp,
@@ -93,16 +93,16 @@ pub struct Parts {
     pub random: fn() -> [u8; 32],
 }
 
-/// The outcome of an inbound.
+/// The outcome of receiving an inbound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveOutcome {
-    /// Durable now.
+    /// The inbound is now stored durably.
     New,
-    /// Durable before.
+    /// The inbound was already stored.
     Duplicate,
-    /// Refused for good: a stranger, or nothing for us. Not stored.
+    /// The inbound is refused permanently: the sender is unknown, or the event is irrelevant. It is not stored.
     Refused,
-    /// Refused for now: too many events of this hook wait. Not stored.
+    /// The inbound is refused for now: too many events of this hook are waiting. It is not stored.
     Full,
 }
 
@@ -118,14 +118,14 @@ pub struct Gateway {
     command_order: commands::CommandOrder,
     inspections: Inspections,
     prerenderer: Prerenderer,
-    /// Fires when the process stops: what may be done again at the next start waits no longer.
+    /// Fires when the process stops. Work that can run again at the next start no longer waits.
     shutdown: CancellationToken,
-    /// The tasks that nobody waits for, before the process stops.
+    /// Background tasks, awaited before the process stops.
     background: TaskTracker,
 }
 
 impl Gateway {
-    /// Returns the guard that keeps secrets from whoever looks at a workspace from now on, on behalf of one person.
+    /// Creates the guard that hides secrets in a workspace from one person's work.
     fn guard(&self) -> SecretGuard {
         SecretGuard {
             denied: Arc::clone(&self.parts.denied),
@@ -133,7 +133,7 @@ impl Gateway {
         }
     }
 
-    /// Builds the engine; hooks get their service identities. A revoked hook stays what it is.
+    /// Creates the gateway and the service identities of hooks. A revoked hook stays revoked.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
         for (name, settings) in &parts.config.hooks {
             match parts.access.hook_identity(name, settings, (parts.now)()).await {
@@ -168,15 +168,15 @@ impl Gateway {
         }))
     }
 
-    /// Adds a connected channel and delivers what waits for it, until `cancel`.
+    /// Adds a connected channel and delivers its waiting operations until `cancel`.
     pub async fn attach(self: &Arc<Self>, name: &str, channel: Arc<dyn Channel>, cancel: CancellationToken) {
         if let Some(delivery) = self.deliveries.get(name) {
             Arc::clone(delivery).run(channel, cancel).await;
         }
     }
 
-    /// Takes in one verified inbound. Returns only when it is durable, or refused for good; an error
-    /// means that the sender has to deliver it again.
+    /// Receives one verified inbound. Returns only when it is stored durably or refused permanently. After an error the
+    /// sender must deliver it again.
     pub async fn receive(
         self: &Arc<Self>,
         inbound: Inbound,
@@ -205,7 +205,7 @@ impl Gateway {
         crash_point::before("B4");
         match accepted {
             AcceptOutcome::Duplicate => {
-                // What it repeats may have been taken a moment ago.
+                // The first delivery may not be durable yet.
                 store.wait_durable().await?;
                 Ok(ReceiveOutcome::Duplicate)
             }
@@ -228,7 +228,7 @@ impl Gateway {
                 queue_position: ahead,
                 direct_claim: taken_up,
             } => {
-                // The turn begins while the disk works; nothing of it shows before that is done.
+                // The turn begins while the commit reaches the disk. None of its output is sent before that.
                 match taken_up.zip(slot) {
                     Some((taken_up, slot)) => self.start_claimed(taken_up, slot),
                     None if lane == QueueKind::Turn => self.scheduler.wake(),
@@ -244,8 +244,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the number of messages that may wait before an inbound. A person who is refused is told in the same transaction; a hook is
-    /// to deliver again.
+    /// Returns how many messages may wait before an inbound is refused. A refused person gets a reply in the same
+    /// transaction. A hook must deliver again later.
     fn queue_limits(&self, inbound: &Inbound) -> QueueLimits {
         let limits = &self.parts.config.limits;
         let waiting_max = limits.waiting_messages_max;
@@ -270,13 +270,12 @@ impl Gateway {
         }
     }
 
-    /// Returns the identity an inbound is from, if it was admitted. Looked up again whenever something is about to happen on somebody's
-    /// behalf.
+    /// Returns the identity of the sender if admitted. It is looked up again before each action for the person.
     fn identity(&self, inbound: &Inbound) -> Option<Identity> {
         self.parts.access.admit(&inbound.sender)
     }
 
-    /// The settings of the hook an inbound came from.
+    /// Returns the settings of the hook that sent an inbound.
     fn hook(&self, inbound: &Inbound) -> Option<&HookSettings> {
         match inbound.sender.platform {
             Platform::Hook => self.parts.config.hooks.get(&inbound.sender.id),
@@ -296,7 +295,7 @@ impl Gateway {
         }
     }
 
-    /// True if a text is for the model: no command, also none that was mistyped.
+    /// True if a text is meant for the model, so it is neither a command nor a mistyped one.
     fn is_request(&self, text: &str) -> bool {
         command::find_in_text(text).is_none()
             && command::find_unknown_in_text(text).is_none()
@@ -347,13 +346,13 @@ impl Gateway {
         }
     }
 
-    /// True if operations for this channel may be taken by the commit that enqueues them.
+    /// True if the commit that enqueues operations for this channel may lease them.
     fn can_deliver_now(&self, channel: &str) -> bool {
         let delivery = self.deliveries.get(channel);
         delivery.is_some_and(|delivery| delivery.can_send_now())
     }
 
-    /// Returns the health of each channel: whether it delivers, and what waits for it.
+    /// Returns the health of each channel: its state and its waiting operations.
     pub async fn channels(&self) -> Result<Vec<ChannelHealth>, StoreError> {
         let mut channels = Vec::with_capacity(self.deliveries.len());
         for delivery in self.deliveries.values() {
@@ -362,7 +361,7 @@ impl Gateway {
         Ok(channels)
     }
 
-    /// The channels that hold everything, by name, and why; nothing is read for it.
+    /// Returns the closed channels by name, with the reason. It reads nothing from the store.
     pub fn channels_closed(&self) -> Vec<(String, ChannelState)> {
         let states = self.deliveries.iter();
         let states = states.map(|(name, delivery)| (name.clone(), delivery.state()));
@@ -375,14 +374,14 @@ impl Gateway {
         states.filter(is_closed).collect()
     }
 
-    /// Looks for work of a channel at once, whatever it waits for.
+    /// Makes a channel look for work at once.
     pub fn retry_delivery(&self, channel: &str) {
         if let Some(delivery) = self.deliveries.get(channel) {
             delivery.retry_now();
         }
     }
 
-    /// Delivers what a commit took; what it left in the outbox is looked for.
+    /// Delivers the operations leased by a commit, and wakes the loop for those left in the outbox.
     async fn dispatch_leased(&self, channel: &str, taken: Option<Vec<DueOperation>>) {
         if let Some(delivery) = self.deliveries.get(channel) {
             delivery.dispatch_leased(taken).await;
@@ -400,7 +399,7 @@ impl Gateway {
         }
     }
 
-    /// Tells the sender something without storing anything.
+    /// Sends a notice to the sender without storing it.
     fn notice(&self, inbound: &Inbound, reply: Reply) {
         let action = match &inbound.kind {
             InboundKind::Click { callback, .. } => Action::AnswerClick {
@@ -416,7 +415,7 @@ impl Gateway {
         self.deliver_now(inbound, inbound.private_place(), action);
     }
 
-    /// Delivers at once, past the outbox: for what nobody misses when it is lost.
+    /// Sends an operation at once, without the outbox. Used for messages that may be lost.
     fn deliver_now(&self, inbound: &Inbound, place: ChatPlace, action: Action) {
         let Some(delivery) = self.deliveries.get(&inbound.channel).cloned() else {
             return;
@@ -444,7 +443,7 @@ impl Gateway {
         });
     }
 
-    /// Turns away somebody we do not know: at most one notice a day, no model call, nothing stored but a bounded counter.
+    /// Refuses an unknown sender: at most one notice a day, no model call, and nothing stored except a bounded counter.
     async fn deny_unknown_sender(
         &self,
         inbound: &Inbound,
@@ -474,7 +473,7 @@ impl Gateway {
         if !inbound.direct {
             let access = &self.parts.access;
             let is_burned = access.revoke_invite(token, at).await?;
-            // Whoever makes tokens up is told as often as anybody who is not admitted, or tries in vain.
+            // Replies to made-up tokens have the same limits as denial notices and join attempts.
             let is_told = match access.admit(&inbound.sender) {
                 Some(_) => access.allow_attempt(&inbound.sender, at),
                 None => {
@@ -494,7 +493,7 @@ impl Gateway {
             let id = sender.delivery.first().map_or("", String::as_str);
             let address = Address::for_inbound(&sender, format!("join/{id}"));
             let reply = greeting(redeemed);
-            // Nothing is stored of a guess, and nobody misses what is said of it.
+            // A failed guess is not stored, and its reply may be lost.
             reply
                 .filter(|_| *redeemed != JoinOutcome::Invalid)
                 .map(|reply| address.post("welcome", reply))
@@ -521,8 +520,7 @@ impl Gateway {
     }
 }
 
-/// Returns true if a stranger can be told something: in a Telegram group there is no way to tell one person alone, so strangers hear
-/// nothing there.
+/// True if the sender can get an ephemeral message. Telegram groups have none, so unknown senders get no notice there.
 fn can_send_ephemeral(inbound: &Inbound) -> bool {
     inbound.direct || inbound.place.account.platform == Platform::Slack
 }

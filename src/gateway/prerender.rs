@@ -1,6 +1,6 @@
-//! The newest commit of a repository is rendered as soon as a turn begins on it: its model thinks for
-//! seconds, and the comparison at the end finds the base done. Once for each commit, one at a time, and
-//! for as long as no newer one is known.
+//! Prerendering. When a turn begins, the newest commit of its repository is rendered in the background. The model takes
+//! seconds to answer, and the comparison at the end then finds the base ready. Each commit is rendered once, one at a
+//! time, until a newer one is known.
 
 use super::Gateway;
 use crate::compare::{Comparer, Sides};
@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
-/// The environments that are rendered ahead of need, at the newest commit of each repository.
+/// The prerendering of the newest commit of each repository.
 #[derive(Debug)]
 pub(super) struct Prerenderer {
-    /// The newest commit of each repository, by name. Locked for moments only, never across an await.
+    /// The newest commit of each repository, by name. The lock is held only briefly and never across an await.
     newest: Mutex<HashMap<String, NewestCommit>>,
     one_at_a_time: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
-/// The newest commit that a turn began on.
+/// The newest commit on which a turn began.
 #[derive(Debug)]
 struct NewestCommit {
     commit: String,
@@ -39,8 +39,8 @@ impl Default for Prerenderer {
 }
 
 impl Prerenderer {
-    /// Begins to render a commit, unless that was begun before; one that came before it is not rendered
-    /// any further. All of it ends with `shutdown`.
+    /// Begins to render a commit, unless it was begun before. The rendering of an older commit of the repository stops.
+    /// `shutdown` ends all of it.
     fn begin(
         &self,
         (repository, commit): (&str, &str),
@@ -80,7 +80,7 @@ impl Prerenderer {
         });
     }
 
-    /// Returns when nothing is rendered ahead any more.
+    /// Waits until no prerendering runs.
     pub(super) async fn wait_idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
@@ -88,7 +88,7 @@ impl Prerenderer {
 }
 
 impl Gateway {
-    /// Begins to render the newest commit of a repository, unless an operator does not want it.
+    /// Begins to prerender the newest commit of a repository, unless the settings disable it.
     pub(super) fn prerender(&self, repository: &Repository, head: &Arc<Base>) {
         if !self.parts.config.sandbox.renders_ahead {
             return;
@@ -114,10 +114,10 @@ mod tests {
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
 
-    /// Says what it is asked for, and never has an answer.
+    /// A fake that reports its requests and never answers.
     struct Endless(mpsc::UnboundedSender<String>);
 
-    /// Says when nobody waits for it any more.
+    /// A guard that reports when its request is dropped.
     struct Dropped<'a>(&'a mpsc::UnboundedSender<String>);
 
     impl Drop for Dropped<'_> {
@@ -185,7 +185,7 @@ mod tests {
         ahead.wait_idle().await;
         assert_eq!(seen.recv().await.unwrap(), "dropped");
         assert!(seen.try_recv().is_err());
-        // Nothing begins after it.
+        // Nothing begins afterwards.
         ahead.begin(("one", "b"), sides("three"), &comparer, &leaving);
         ahead.wait_idle().await;
         assert!(seen.try_recv().is_err());

@@ -1,17 +1,17 @@
-//! The notes of requests that were turned down: in the audit log up to a bound, in counters beyond it. A flood of forgeries must not fill
-//! the disk.
+//! Records of rejected requests: audit rows up to a bound, and counters beyond it. A flood of forged requests must not
+//! fill the disk.
 
 use super::Gateway;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows a minute for one name and reason.
+/// Maximum number of audit rows per minute for one name and reason.
 const ROWS_PER_MINUTE_MAX: u32 = 10;
-/// Pairs of name and reason that are told apart.
+/// Maximum number of distinct pairs of name and reason.
 const KINDS_MAX: usize = 256;
 
-/// Counts what was noted in the current minute.
+/// Counters of the rejections in the current minute.
 #[derive(Debug, Default)]
 pub(super) struct Rejections {
     counted: Mutex<BTreeMap<(String, &'static str), RejectionCount>>,
@@ -25,7 +25,7 @@ struct RejectionCount {
 }
 
 impl Rejections {
-    /// Counts one; answers how many there were in all if this one is to be written down.
+    /// Counts one rejection. Returns the total if this one should be written to the audit log.
     fn count(&self, name: &str, reason: &'static str, at: Timestamp) -> Option<u64> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (name.to_owned(), reason);
@@ -44,12 +44,12 @@ impl Rejections {
 }
 
 impl Gateway {
-    /// Notes a request that was refused. The reason goes here and nowhere else.
+    /// Records a rejected request. The reason appears only here.
     pub fn rejected(self: &Arc<Self>, name: &str, reason: &'static str, at: Timestamp) {
         self.note("ingress.rejected", name, reason, at);
     }
 
-    /// Notes a verified event that is not for us.
+    /// Records a verified event that is irrelevant.
     pub fn ignored(self: &Arc<Self>, name: &str, reason: &'static str, at: Timestamp) {
         self.note("ingress.ignored", name, reason, at);
     }

@@ -1,5 +1,5 @@
-//! The retention of each kind of data, and the rounds that end it: a little at a time, beside running work. A round that is cut short
-//! anywhere leaves everything consistent, and the next one goes on.
+//! Retention of each kind of data. Rounds remove old data in small steps while other work runs. An interrupted round
+//! leaves everything consistent, and the next one continues.
 
 use crate::config::{DataSettings, RetentionSettings};
 use crate::recording;
@@ -16,20 +16,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// The pause between two rounds.
+/// Pause between two rounds.
 const ROUND_EVERY: Duration = Duration::from_secs(3_600);
-/// The longest time a round may take; the next one goes on where it was.
+/// Longest duration of a round. The next one continues where it ended.
 const ROUND_MAX: Duration = Duration::from_secs(600);
-/// The longest time an operator waits for an answer, who asks again until all is done.
+/// Longest time until an operator's request is answered. The operator repeats it until all is done.
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
-/// The longest time an operator waits while a round is running.
+/// Longest time for which an operator waits for a running round.
 const TURN_MAX: Duration = Duration::from_secs(15);
-/// The longest time the clock may move between two rounds beyond the time that passed.
+/// How far the clock may move between two rounds beyond the time that passed.
 const LEAP_MAX: SignedDuration = SignedDuration::from_hours(24);
-/// The pause between two slices that wrote something, so that others write as well.
+/// Pause between two slices with writes, so that other writes get through.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The kinds of data that end.
+/// The kinds of data with a retention time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpiringKind {
     Rows(DataKind),
@@ -43,7 +43,7 @@ enum FileKind {
     Mirrors,
 }
 
-/// The time for which something is kept.
+/// How long something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetentionPeriod {
@@ -51,46 +51,46 @@ pub enum RetentionPeriod {
     Hours(u32),
     /// A number of days.
     Days(u32),
-    /// No end: as long as there is a disk.
+    /// Unlimited, as long as the disk has room.
     ForEver,
-    /// No time: as long as something else names it.
+    /// As long as other data refers to it.
     WhileNamed,
 }
 
-/// The amount stored of a kind.
+/// The stored amount of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holding {
     /// The kind of data.
     pub kind: String,
-    /// The number of rows or files.
+    /// Number of rows or files.
     pub rows: u64,
-    /// The bytes they take on the disk.
+    /// Size on disk, in bytes.
     pub bytes: u64,
-    /// The time at which the oldest was stored, where that is known.
+    /// The time of the oldest entry, if known.
     pub oldest: Option<Timestamp>,
-    /// The time for which they are kept.
+    /// How long the data is kept.
     pub kept: RetentionPeriod,
-    /// The key that says so.
+    /// The configuration key for it.
     pub key: Option<String>,
 }
 
-/// The amount removed of a kind, or to be removed.
+/// The removed amount of one kind, or the amount to remove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrunedAmount {
     /// The kind of data.
     pub kind: String,
-    /// The number of rows or files.
+    /// Number of rows or files.
     pub rows: u64,
 }
 
 /// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// The amounts removed, by kind; those of which nothing went are left out.
+    /// The removed amounts by kind, without empty ones.
     pub pruned: Vec<PrunedAmount>,
     /// The failures, each with its reason.
     pub failed: Vec<String>,
-    /// True if the round came to the end.
+    /// True if the round is complete.
     pub is_done: bool,
 }
 
@@ -102,9 +102,9 @@ struct RoundProgress {
     recording: Option<String>,
 }
 
-/// The time that rounds go by: the clock's, but between two rounds no more than [`LEAP_MAX`] further than the time
-/// that passed. A clock that jumps ahead would end everything at once; one that was right all along is followed in
-/// some rounds.
+/// The clock for rounds. It follows the system clock, but between two rounds it moves at most [`LEAP_MAX`] beyond the
+/// time that passed. Otherwise a clock that jumps ahead would remove everything at once. A correct clock is reached
+/// within a few rounds.
 #[derive(Debug)]
 struct RoundClock {
     last: Timestamp,
@@ -129,31 +129,31 @@ impl RoundClock {
     }
 }
 
-/// The choice to begin an operator's round or to go on with it.
+/// Whether an operator's request begins a round or continues one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundStart {
-    /// At the first kind.
+    /// Start with the first kind.
     Anew,
-    /// At the place where the one before was.
+    /// Continue where the previous request ended.
     GoOn,
 }
 
-/// Ends what is older than it is kept.
+/// The service that removes data older than its retention time.
 pub struct Retention {
     store: Store,
     data: PathBuf,
     settings: RetentionSettings,
     delivery_hours: u32,
     repositories: BTreeSet<String>,
-    /// One round at a time.
+    /// A permit for one round at a time.
     turn: Semaphore,
-    /// The progress of the round of an operator, who asks for it piece by piece.
+    /// The progress of an operator's round, which runs in several requests.
     requested: Mutex<RoundProgress>,
 }
 
 impl Retention {
-    /// Keeps what is stored as long as these settings say; `repositories` are those that are configured.
+    /// Creates the service with these settings. `repositories` are the configured ones.
     pub fn new(
         store: Store,
         data: &DataSettings,
@@ -171,7 +171,7 @@ impl Retention {
         }
     }
 
-    /// Removes what a process that was killed left half made. Only before anything is made.
+    /// Removes unfinished files of a killed process. Call it only before new ones are made.
     pub async fn clear_unfinished(&self) {
         let bases = self.data.join("bases");
         let cleared = tokio::task::spawn_blocking(move || workspace::clear_unfinished(&bases)).await;
@@ -180,7 +180,7 @@ impl Retention {
         }
     }
 
-    /// Ends what is too old, once an hour until `cancel`.
+    /// Removes old data once an hour until `cancel`.
     pub async fn run(self: Arc<Self>, now: fn() -> Timestamp, cancel: CancellationToken) {
         let mut pass = RoundProgress::default();
         let mut followed = None;
@@ -210,7 +210,7 @@ impl Retention {
         }
     }
 
-    /// The time that a round goes by.
+    /// Returns the time that a round uses.
     async fn time(&self, followed: &mut Option<RoundClock>, now: Timestamp) -> Result<Timestamp, StoreError> {
         let read_at = Instant::now();
         let followed = match followed {
@@ -223,7 +223,7 @@ impl Retention {
         Ok(followed.follow(now, read_at))
     }
 
-    /// A piece of a round that an operator asked for: some seconds of it.
+    /// Runs some seconds of a round that an operator requested.
     pub async fn run_requested(
         &self,
         begin: RoundStart,
@@ -252,7 +252,7 @@ impl Retention {
         }
     }
 
-    /// Continues a pass over everything that ends, until `until`.
+    /// Continues a pass over all kinds of data until `until`.
     async fn round(&self, pass: &mut RoundProgress, prune: Prune, at: Timestamp, until: Instant) -> Round {
         let mut round = Round::default();
         while let Some(ends) = expiring_kinds().nth(pass.ended) {
@@ -339,7 +339,7 @@ impl Retention {
         }
     }
 
-    /// Removes packed commits that are old and that no conversation is on.
+    /// Removes old packed commits that no conversation uses.
     async fn bases(&self, before: Timestamp, prune: Prune) -> Result<u64, String> {
         let bases = self.data.join("bases");
         let mut rows = 0;
@@ -358,7 +358,7 @@ impl Retention {
         Ok(rows)
     }
 
-    /// Returns the amount stored of each kind, and for how long it is kept.
+    /// Returns the stored amount and the retention time of each kind.
     pub async fn holdings(&self) -> Result<(Vec<Holding>, DatabaseSize), StoreError> {
         let mut holdings = Vec::new();
         for ends in expiring_kinds() {
@@ -395,7 +395,7 @@ impl Retention {
         counted.await.unwrap_or_default()
     }
 
-    /// The time before which something is too old; none where it is kept for ever.
+    /// Returns the time before which data is too old; `None` if it is kept forever.
     fn cutoff(&self, ends: ExpiringKind, at: Timestamp) -> Option<Timestamp> {
         let hours = match self.retention_period(ends).0 {
             RetentionPeriod::Hours(hours) => i64::from(hours),
@@ -457,7 +457,7 @@ impl Round {
     }
 }
 
-/// Returns all kinds of data that end, in an order in which each frees what comes after it.
+/// Returns all kinds with a retention time. The order lets each kind release data of later ones.
 fn expiring_kinds() -> impl Iterator<Item = ExpiringKind> {
     let rows = DataKind::ALL.into_iter().map(ExpiringKind::Rows);
     let files = [FileKind::Recordings, FileKind::Bases, FileKind::Mirrors];
@@ -485,7 +485,7 @@ fn log_round(round: &Round) {
     }
 }
 
-/// Files are looked at on a thread that may wait for a disk.
+/// Runs file operations on a blocking thread.
 async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, String> {
@@ -517,12 +517,12 @@ mod tests {
         };
         let mut read = |hour, passed| followed.follow(at(hour), start + Duration::from_hours(passed));
         assert_eq!(read(1, 1), at(1));
-        // Ten years, for two rounds; then somebody mends it.
+        // The clock is ten years ahead for two rounds, and is then corrected.
         assert_eq!(read(87_600, 2), at(26));
         assert_eq!(read(87_601, 3), at(51));
         assert_eq!(read(4, 4), at(4));
         assert_eq!(read(5, 5), at(5));
-        // After a week without a process the clock is right, and is followed soon.
+        // After a week without a process, the clock is right and is reached within a few rounds.
         let rounds: Vec<Timestamp> = (0..10)
             .map(|round| read(206 + round, 6 + round.unsigned_abs()))
             .collect();

@@ -1,5 +1,5 @@
-//! The turn scheduler: a message that arrives while there is a free slot is taken up at once; what could not be is looked for when a slot
-//! comes free. One turn of a conversation at a time.
+//! The turn scheduler. A message that arrives while a slot is free is claimed at once. Other messages are claimed when
+//! a slot becomes free. Each conversation runs one turn at a time.
 
 use super::turn::ClaimedMessage;
 use super::{Gateway, hex};
@@ -16,54 +16,54 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-/// The interval at which the gateway looks for work nobody woke it for.
+/// The interval at which the scheduler looks for work without a wake signal.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// The time a message rests after an attempt to answer it broke off.
+/// The wait before a message is retried after its turn failed.
 const RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// The turns of this process.
 pub(super) struct TurnScheduler {
     worker: TurnWorker,
     slots: Arc<Semaphore>,
-    /// The slots that events of hooks may take: half of all, so that people find the others.
+    /// Slots for hook events: half of all, so that the rest stays free for people.
     hooks: Arc<Semaphore>,
-    /// One message at a time of those that were in work when the process ended more than once.
+    /// A permit for messages that were active in more than one crash. They run one at a time.
     suspects: Arc<Semaphore>,
-    /// The running turns; none once no more shall begin.
+    /// The running turns; `None` when no more turns may begin.
     turns: Mutex<Option<JoinSet<()>>>,
     wake: Notify,
-    /// The shutdown token: there once turns may begin; fires when no more shall.
+    /// The shutdown token. It is set when turns may begin, and fires when no more may.
     shutdown: OnceLock<CancellationToken>,
 }
 
-/// The place of one turn.
+/// The slot of one turn.
 pub(super) struct Slot {
     permits: Vec<OwnedSemaphorePermit>,
     shutdown: CancellationToken,
 }
 
-/// Ends the turns that are left when nobody waits for them any more.
+/// Aborts the remaining turns when the scheduler's run is dropped.
 struct EndTurnsOnDrop<'a>(&'a TurnScheduler);
 
 impl Drop for EndTurnsOnDrop<'_> {
     fn drop(&mut self) {
-        // Ends those that are in it.
+        // Dropping the set aborts its tasks.
         *self.0.turns() = None;
     }
 }
 
-/// The end of the work on a conversation.
+/// The outcome of the work on a conversation.
 enum WorkOutcome {
-    /// The message was answered, or is left for the next start.
+    /// The message is answered, or is left for the next start.
     Done,
-    /// The message is tried again later.
+    /// The message is retried later.
     Retry,
-    /// The message is tried again later, and the failure counts as something the message may have caused.
+    /// The message is retried later, and the failure counts against it.
     RetryAndBlame,
 }
 
 impl TurnScheduler {
-    /// Creates the scheduler, which runs at most `limits.turns_at_once_max` turns at a time. `random` makes up the name of the worker.
+    /// Creates the scheduler. At most `limits.turns_at_once_max` turns run at a time. `random` gives the worker's name.
     pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
         let worker = TurnWorker {
             name: hex(&random[..8]),
@@ -86,12 +86,12 @@ impl TurnScheduler {
         &self.worker
     }
 
-    /// A slot for a person's message that arrives now, if turns run and one is free.
+    /// Returns a slot for a person's new message, if turns run and a slot is free.
     pub(super) fn free_slot(&self) -> Option<Slot> {
         self.slot(&[&self.slots])
     }
 
-    /// A slot for an event of a hook that arrives now, if turns run and one is free.
+    /// Returns a slot for a new hook event, if turns run and a slot is free.
     pub(super) fn free_hook_slot(&self) -> Option<Slot> {
         self.slot(&[&self.slots, &self.hooks])
     }
@@ -105,7 +105,7 @@ impl TurnScheduler {
         })
     }
 
-    /// Wakes the scheduler: somebody may find work now.
+    /// Wakes the scheduler because there may be new work.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
     }
@@ -128,7 +128,7 @@ fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
 }
 
 impl Gateway {
-    /// Runs turns until `cancel`; turns that run then get a moment to reach the end of a step.
+    /// Runs turns until `cancel`. Running turns then get a moment to reach the end of a step.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
         let shift = &self.scheduler;
         let _abandoned = EndTurnsOnDrop(shift);
@@ -164,7 +164,7 @@ impl Gateway {
         }
         self.parts.repositories.stop();
         self.shutdown.cancel();
-        // Nothing is taken up from here on, also not by a message that comes in at this moment.
+        // From here on no message is claimed, not even one that arrives at this moment.
         let turns = shift.turns().take();
         if let Some(mut turns) = turns {
             while turns.join_next().await.is_some() {}
@@ -175,22 +175,22 @@ impl Gateway {
         self.parts.repositories.ended().await;
     }
 
-    /// Puts on record that this process works, and begins what the last one left. Before that no turn begins: a crash
-    /// would not be counted, and a command that nobody carries out holds up its conversation.
+    /// Records that this process works, and resumes the commands of the previous one. No turn begins before that.
+    /// Otherwise a crash would not be counted, and an unanswered command would block its conversation.
     async fn begin_work(self: &Arc<Self>) -> Result<(), StoreError> {
         self.parts.store.begin_work().await?;
         self.resume_commands().await
     }
 
-    /// Gives back what this process works on: what is unfinished is taken up at the next start, and not blamed for
-    /// the end of this one.
+    /// Releases all claims of this process. Unfinished messages are claimed at the next start, and the stop does not
+    /// count against them.
     pub async fn end_work(&self) {
         if let Err(error) = self.parts.store.end_work().await {
             warn!(%error, "the next start takes this stop for a crash");
         }
     }
 
-    /// Claims the conversation that has waited longest and may take a slot.
+    /// Claims the conversation that has waited longest and may use the slot.
     async fn claim_next(
         &self,
         slot: OwnedSemaphorePermit,
@@ -216,8 +216,7 @@ impl Gateway {
         Ok(Some((taken_up, Slot { permits, shutdown })))
     }
 
-    /// Begins the turn of a claimed conversation, unless the process stops: then the claim is given back with all
-    /// others.
+    /// Starts the turn of a claimed conversation. If the process stops, the claim is released with all others instead.
     pub(super) fn start_claimed(self: &Arc<Self>, DirectClaim { claim, work }: DirectClaim, slot: Slot) {
         crash_point::before("B6");
         let gateway = Arc::clone(self);
@@ -229,17 +228,17 @@ impl Gateway {
         turns.spawn(async move { gateway.run_claimed(claim, work, slot).await });
     }
 
-    /// Runs the oldest waiting message of a claimed conversation, then gives the claim back.
+    /// Runs the oldest waiting message of a claimed conversation, then releases the claim.
     async fn run_claimed(self: &Arc<Self>, claim: Claim, work: Option<Box<ClaimedWork>>, slot: Slot) {
         let Slot { permits, shutdown } = slot;
-        // A turn that panics must neither keep its claim nor take the others with it.
+        // A turn that panics must not keep its claim or end other turns.
         let answering = AssertUnwindSafe(self.answer_next(claim, work, &shutdown)).catch_unwind();
         let served = match answering.await {
             Ok(Ok(())) => WorkOutcome::Done,
             Ok(Err(error)) => {
                 error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
                 match error.downcast_ref() {
-                    // What a shutdown breaks is nobody's fault.
+                    // A failure during shutdown does not count against the message.
                     _ if shutdown.is_cancelled() => WorkOutcome::Retry,
                     Some(StoreError::Fenced) => WorkOutcome::Retry,
                     Some(error) if error.may_pass() => WorkOutcome::Retry,
@@ -269,8 +268,8 @@ impl Gateway {
         self.scheduler.wake();
     }
 
-    /// Gives a claim back. Nobody else could answer the conversation, so this is tried until it is done; a stop of
-    /// the process gives back all claims.
+    /// Releases a claim, with retries until it succeeds, because no other worker could answer the conversation. A stop
+    /// of the process releases all claims.
     async fn release_claim(&self, claim: Claim, shutdown: &CancellationToken) {
         loop {
             match self.parts.store.release(&claim).await {

@@ -1,13 +1,13 @@
-//! The content of the card of a running turn: its newest state, and no more than a few lines.
+//! The content of a running turn's status card: the current state in a few lines.
 
 use crate::agent::TurnEvent;
 use crate::model::{Button, ButtonStyle, Reply, ReplyPart, one_line};
 
-/// Lines of work the card shows; older ones are counted.
+/// Maximum number of work lines on the card. Older ones are only counted.
 const LINES_SHOWN_MAX: usize = 6;
-/// Characters of what a line says of a call.
+/// Longest description of a call in a line, in characters.
 const LINE_CHARS_MAX: usize = 120;
-/// Characters of what it says of how far the call is.
+/// Longest progress text in a line, in characters.
 const PROGRESS_CHARS_MAX: usize = 60;
 
 /// The content of a card.
@@ -23,10 +23,10 @@ pub(super) struct StatusCard {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CardLine {
-    /// The id of the call it is about; empty when it is about none.
+    /// The id of the call in the line; empty if there is none.
     call: String,
     text: String,
-    /// The progress of the call; empty until it tells.
+    /// The progress of the call; empty until it is reported.
     progress: String,
     state: CallState,
 }
@@ -39,22 +39,22 @@ enum CallState {
 }
 
 impl StatusCard {
-    /// The model is asked for the first time.
+    /// Records the first model call.
     pub(super) fn set_started(&mut self) {
         self.step = 1;
     }
 
-    /// Puts a button on it.
+    /// Sets the stop button.
     pub(super) fn set_stop(&mut self, token: String) {
         self.stop_token = Some(token);
     }
 
-    /// Says that a restart cut the message short before.
+    /// Records that a restart interrupted the message before.
     pub(super) fn set_resumed(&mut self) {
         self.is_resumed = true;
     }
 
-    /// Takes in what happened.
+    /// Applies a turn event.
     pub(super) fn observe(&mut self, event: &TurnEvent) {
         match event {
             TurnEvent::StepStarted { step } => {
@@ -115,12 +115,12 @@ impl StatusCard {
         lines.find(|line| line.state == CallState::Running && line.call == call)
     }
 
-    /// Notes that so many messages of this conversation waited at least when the turn was taken up.
+    /// Raises the number of waiting messages to at least this value when the turn is claimed.
     pub(super) fn add_waiting(&mut self, waiting: usize) {
         self.waiting = self.waiting.max(waiting);
     }
 
-    /// Messages of this conversation that wait behind this turn.
+    /// Sets the number of this conversation's messages that wait behind the turn.
     pub(super) fn set_waiting(&mut self, waiting: usize) {
         self.waiting = waiting;
     }
@@ -173,7 +173,7 @@ impl StatusCard {
     }
 }
 
-/// `file_read environments/dev/main.jsonnet`: the name and the first argument that is a text.
+/// Summarizes a call by its name and first text argument: `file_read environments/dev/main.jsonnet`.
 fn summary(name: &str, arguments: &str) -> String {
     let values: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
     let first = ["path", "glob_pattern", "text_query", "ref"]
@@ -184,7 +184,7 @@ fn summary(name: &str, arguments: &str) -> String {
 }
 
 fn on_one_line(text: &str, chars_max: usize) -> String {
-    // Backticks would open code in our own text.
+    // Backticks would start a code span in the card's text.
     let plain = text.replace('`', "'").replace(['\n', '\t'], " ");
     one_line(&plain).chars().take(chars_max).collect()
 }
@@ -259,7 +259,7 @@ mod tests {
             content: String::new(),
             is_error: false,
         });
-        // What comes late, or of a call nobody knows, changes nothing.
+        // Late progress and progress of unknown calls change nothing.
         card.observe(&is_at("2", "archive 16 of 40 MiB"));
         card.observe(&is_at("3", "archive 16 of 40 MiB"));
         card.observe(&is_at("1", &format!("`code`\n{}", "x".repeat(100))));

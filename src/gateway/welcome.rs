@@ -1,9 +1,9 @@
-//! The words for somebody who uses an invite.
+//! Replies to people who use an invite.
 
 use crate::access::{JoinOutcome, Role};
 use crate::model::{Reply, ReplyPart};
 
-/// The answer to an invite; none where nothing is said.
+/// Returns the answer to an invite; `None` if there is no reply.
 pub(super) fn greeting(redeemed: &JoinOutcome) -> Option<Reply> {
     match redeemed {
         JoinOutcome::Welcome {
@@ -37,7 +37,7 @@ pub(super) fn greeting(redeemed: &JoinOutcome) -> Option<Reply> {
     }
 }
 
-/// The things a person of a role can do here.
+/// Returns what a person with this role can do here.
 fn offer(role: Role) -> &'static str {
     match role {
         Role::Viewer => {
@@ -48,7 +48,7 @@ fn offer(role: Role) -> &'static str {
     }
 }
 
-/// The reach of a grant, in words: `*` and `**` are not for people. An administrator has all environments.
+/// Describes the scope of a grant in words, without `*` and `**`. An administrator has all environments.
 pub(super) fn grant_scope(role: Role, repositories: &str, environments: &[String]) -> String {
     let repositories = match repositories {
         "*" | "**" => "all repositories".to_owned(),

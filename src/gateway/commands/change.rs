@@ -1,4 +1,4 @@
-//! Commands about the prepared change: showing it, sending it, taking it back.
+//! Commands about the prepared change: show it, send it, undo it or discard it.
 
 use super::conversation::busy_reply;
 use super::{AcceptedCommand, CommandAnswer, Revision, ShuttingDown, is_passing};
@@ -14,14 +14,14 @@ use anyhow::Context;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Ends of the process after which what an undo leaves is not rendered any more: that may be what ended it.
+/// Number of crashes after which the result of an undo is no longer rendered. The rendering may have caused them.
 const RENDERED_CRASHES_MAX: u32 = 2;
 
-/// The reply where there is no change to show or to throw away.
+/// The reply when there is no change to show or discard.
 const NOTHING_PREPARED: &str = "Nothing is prepared here.";
 
 impl Gateway {
-    /// Returns the change prepared in a conversation, if this person may have it now.
+    /// Returns the prepared change of a conversation, if this person may see it now.
     pub(super) async fn prepared_state(
         &self,
         identity: &Identity,
@@ -73,7 +73,7 @@ impl Gateway {
         Ok(ops)
     }
 
-    /// A file cannot be whispered: it goes to the thread of the conversation it belongs to.
+    /// Sends a file to the conversation's thread. A file cannot be ephemeral.
     async fn upload(
         &self,
         address: &Address,
@@ -88,7 +88,7 @@ impl Gateway {
         Ok(address.upload(change, extension))
     }
 
-    /// Sends the prepared change as a file; nothing if its `arguments` mean another one, or none.
+    /// Sends the prepared change as a file. Sends nothing if `arguments` names another change or none.
     pub(super) async fn patch(
         &self,
         arguments: &str,
@@ -125,7 +125,7 @@ impl Gateway {
         Ok(vec![address.post("answer", Reply::text(text)), upload])
     }
 
-    /// Takes back the newest message that edited files. What is left is prepared again after that is on record.
+    /// Reverts the newest message that edited files. The remaining change is prepared again after the undo is stored.
     pub(super) async fn undo(
         &self,
         asked: &AcceptedCommand,
@@ -139,7 +139,7 @@ impl Gateway {
             .store
             .undo(conversation, asked.inbox, (self.parts.now)())
             .await?;
-        // A message that waits for the command begins on what it left; it need not wait until that is rendered.
+        // The undo is stored, so a waiting message can start now. It need not wait for the rendering.
         self.scheduler.wake();
         let snapshot = match undone {
             UndoOutcome::Busy => return Ok(CommandAnswer::post(address, busy_reply())),
@@ -169,7 +169,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the answer to an undo that left something nobody can prepare.
+    /// Returns the answer to an undo whose remaining change cannot be prepared.
     pub(super) fn unprepared_answer(&self, address: &Address, error: &anyhow::Error) -> CommandAnswer {
         let reference = self.log_internal_error(error, "preparing what an undo left");
         let text = format!(
@@ -179,7 +179,7 @@ impl Gateway {
         CommandAnswer::post(address, Reply::text(text))
     }
 
-    /// Prepares the change of a conversation's workspace at a snapshot; returns nothing if that is the base.
+    /// Prepares the change of a conversation's workspace at a snapshot. Returns `None` if the snapshot equals the base.
     async fn prepare_at(
         &self,
         asked: &AcceptedCommand,
@@ -222,7 +222,7 @@ impl Gateway {
         }
     }
 
-    /// Throws the prepared change away; nothing if its `arguments` mean another one, or none.
+    /// Discards the prepared change. Does nothing if `arguments` names another change or none.
     pub(super) async fn discard(
         &self,
         arguments: &str,
@@ -255,7 +255,8 @@ impl Gateway {
         })
     }
 
-    /// A grant may be gone since something was prepared: then its files are nobody's to show.
+    /// Returns the refusal if the person's grant no longer covers the prepared change. Its files must not be shown
+    /// then.
     pub(super) async fn missing_grant_reply(
         &self,
         verb: Verb,
@@ -289,13 +290,13 @@ impl Gateway {
 /// The state of a prepared change.
 pub(super) enum PreparedState {
     Prepared(Box<Change>),
-    /// A change that this person may not have, and why.
+    /// A change that this person may not see, with the reason.
     Withheld(String),
     Nothing,
 }
 
 impl PreparedState {
-    /// Returns the reply in place of the change, where it is not shown.
+    /// Returns the reply that is shown instead of the change.
     fn fallback_reply(&self) -> Reply {
         match self {
             Self::Withheld(why) => Reply::text(compose::withheld(why)),
@@ -308,12 +309,12 @@ fn change_name(number: ChangeNumber) -> String {
     Change::name(number, 1)
 }
 
-/// Arguments that name no change.
+/// The error for arguments that name no change.
 #[derive(Debug, PartialEq, Eq)]
 struct InvalidChangeName;
 
-/// Returns the change that the arguments of a command name: `CHG-42`, or `CHG-42 rev 2`. Nothing is what is prepared
-/// here. A button writes which one it stands under.
+/// Parses the change name in a command's arguments: `CHG-42`, or `CHG-42 rev 2`. Empty arguments mean the prepared
+/// change. Buttons always name their change.
 fn parse_change_name(arguments: &str) -> Result<Option<ChangeNumber>, InvalidChangeName> {
     let words: Vec<&str> = arguments.trim_matches('`').split_whitespace().collect();
     let (name, revision) = match words.as_slice() {
@@ -333,7 +334,7 @@ fn parse_change_name(arguments: &str) -> Result<Option<ChangeNumber>, InvalidCha
     }
 }
 
-/// Returns the reply to a command that names no change in the place of one.
+/// Returns the reply to a command with an invalid change name.
 fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
     let word = verb.word();
     Reply::text(format!(

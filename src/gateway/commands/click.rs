@@ -1,4 +1,4 @@
-//! Presses on our buttons: each stands for a command, once, for one person.
+//! Button clicks. Each button stands for one command, works once, and belongs to one person.
 
 use super::{AcceptedCommand, CommandAnswer, is_stop};
 use crate::command::{Command, Verb};
@@ -9,7 +9,7 @@ use crate::model::{Action, InboundKind, InboxId, Op};
 use crate::store::PressOutcome;
 
 impl Gateway {
-    /// True for a `stop`, written or pressed.
+    /// True for a `stop` command or a click on a stop button.
     pub(super) async fn is_stop_request(&self, kind: &InboundKind) -> bool {
         match kind {
             InboundKind::Click { token, .. } => self.is_stop_button(token).await,
@@ -17,7 +17,7 @@ impl Gateway {
         }
     }
 
-    /// True for the button that stops a turn. One that cannot be read now is none.
+    /// True for the button that stops a turn. If it cannot be read now, the result is false.
     pub(super) async fn is_stop_button(&self, token: &str) -> bool {
         let verb = self.parts.store.action_verb(hash_of_click(token)).await;
         verb.is_ok_and(|verb| verb.as_deref().and_then(Verb::parse) == Some(Verb::Stop))
@@ -70,13 +70,13 @@ impl Gateway {
                 return said("That button is too old; type the command instead.".to_owned());
             }
         };
-        // The clicker is authorised like a sender: a grant may be gone since the button was made.
+        // The clicker is authorised like a sender, because a grant may have been revoked since the button was made.
         let Some((identity, verb)) = self.identity(inbound).zip(Verb::parse(&verb)) else {
             return said("That button does nothing any more.".to_owned());
         };
         let receipt = answer(format!("{} …", capital(verb.word())));
         let mut done = match verb {
-            // It stops the message whose card it is on, not what runs by now.
+            // The button stops the message whose card it is on, not a later one.
             Verb::Stop => {
                 let message = InboxId(argument.parse()?);
                 CommandAnswer::post(address, self.stop_message(asked, conversation, message).await?)

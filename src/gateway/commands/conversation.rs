@@ -1,4 +1,4 @@
-//! Commands about the conversation: what runs, what the model sees, what it cost, and an end to it.
+//! Commands about the conversation: its running work, the model's context, its usage, and its end.
 
 use super::AcceptedCommand;
 use super::change::PreparedState;
@@ -9,7 +9,7 @@ use crate::model::{ConversationId, InboxId, Reply, ReplyPart};
 use crate::store::{ClearOutcome, DeadLetter, StopOutcome};
 use jiff::SignedDuration;
 
-/// Files that were not delivered and are told by name; the rest is counted.
+/// Maximum number of undelivered files listed by name. Further ones are only counted.
 const FILES_LISTED_MAX: usize = 3;
 
 impl Gateway {
@@ -143,8 +143,8 @@ impl Gateway {
         })
     }
 
-    /// Stops the oldest message of a conversation that was waiting or answered when the command came in, and looks at
-    /// environments.
+    /// Stops the oldest message of a conversation that was waiting or being answered when the command arrived. Also
+    /// stops inspections of environments.
     pub(super) async fn stop(
         &self,
         asked: &AcceptedCommand,
@@ -160,7 +160,7 @@ impl Gateway {
         }))
     }
 
-    /// Stops one message of a conversation and nothing else. What was said since is not what its button is for.
+    /// Stops exactly one message of a conversation. Later messages are not affected by its button.
     pub(super) async fn stop_message(
         &self,
         asked: &AcceptedCommand,
@@ -182,7 +182,7 @@ impl Gateway {
         message: Option<InboxId>,
     ) -> anyhow::Result<StopOutcome> {
         let stopped = self.parts.store.stop(conversation, asked.inbox, message).await?;
-        // On record first: a turn that begins now finds it there.
+        // The stop is stored first, so that a turn that is just beginning finds it.
         if let Some(message) = stopped.message {
             self.active_turns.stop(conversation, message);
         }
@@ -190,7 +190,7 @@ impl Gateway {
     }
 }
 
-/// The words for a turn that is stopped while so many messages wait behind it.
+/// Returns the text for a stopped turn with this number of waiting messages.
 fn stopping(waiting: u32) -> String {
     match waiting {
         0 => {
@@ -202,8 +202,8 @@ fn stopping(waiting: u32) -> String {
     }
 }
 
-/// Tells what was given up of a conversation in words of whoever missed it, and until when it can be had. Lines that
-/// stood for something else are left out: nobody misses them.
+/// Describes the dead letters of a conversation for the person, and how long they can still be sent. Placeholder lines
+/// are left out, because they carry no content.
 fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
     let is_missed = |letter: &&DeadLetter| {
         let name = letter.op.rsplit('/').next().unwrap_or_default();
@@ -242,7 +242,7 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
     ))
 }
 
-/// Returns the reply to a command that cannot be carried out while a turn runs.
+/// Returns the reply to a command that cannot run during a turn.
 pub(super) fn busy_reply() -> Reply {
     Reply::text("A turn is running; `stop` it first.")
 }

@@ -1,6 +1,5 @@
-//! Commands about environments: which there are, what one renders to, how it differs, who imports a
-//! file, what may go wrong. They look at the workspace of the conversation, or at the newest commit where
-//! there is none, and change nothing.
+//! Commands about environments: list them, render one, show its differences, importers and risks. They read the
+//! conversation's workspace, or the newest commit if there is none, and change nothing.
 
 use crate::access::Identity;
 use crate::command::Command;
@@ -17,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The longest time of one look.
+/// Longest time of one inspection.
 const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 impl Gateway {
-    /// Answers a command about environments. It ends when it takes too long, or the person says stop.
+    /// Answers a command about environments. Ends early on a timeout or a stop.
     pub(super) async fn inspect(
         &self,
         command: Command<'_>,
@@ -67,7 +66,7 @@ impl Gateway {
         }
     }
 
-    /// Opens the workspace and looks at it.
+    /// Opens the workspace and runs the inspection.
     async fn run_inspection(
         &self,
         name: &str,
@@ -86,7 +85,7 @@ impl Gateway {
         inspector.answer(question).await
     }
 
-    /// The workspace that a turn would begin with: the edits on their base, or else the newest commit.
+    /// Opens the workspace that a turn would start with: the edits on their base, or the newest commit without edits.
     async fn workspace(
         &self,
         name: &str,
@@ -108,7 +107,7 @@ impl Gateway {
         })
     }
 
-    /// The answer, with its document in the message where it is small and as a file where it is not.
+    /// Returns the answer. A small document is shown in the message, and a large one is sent as a file.
     fn shown(&self, address: &Address, conversation: &Conversation, answer: InspectAnswer) -> Vec<Op> {
         let InspectAnswer {
             summary, document, ..
@@ -129,7 +128,7 @@ impl Gateway {
         }
         let bytes = compose::thousands(document.text.len() as u64);
         let place = match address.ephemeral_to {
-            // A file cannot be whispered: it goes to the thread of the conversation it belongs to.
+            // A file cannot be ephemeral, so it goes to the thread of its conversation.
             Some(_) => Some(conversation.key.place.clone()).filter(|place| place.thread.is_some()),
             None => Some(address.place.clone()),
         };

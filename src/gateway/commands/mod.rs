@@ -1,4 +1,4 @@
-//! Carries out commands and button presses: no model, no queue, one answer each.
+//! Execution of commands and button clicks. They use no model and no queue, and each gets one answer.
 
 mod change;
 mod click;
@@ -24,43 +24,43 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// First wait before a command is tried again that the store could not serve; each further one is twice as long.
+/// First wait before a command is retried after a store failure. Each further wait is twice as long.
 const WAIT_MIN: Duration = Duration::from_millis(200);
-/// Longest such wait.
+/// Longest wait before a retry.
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// A command that was accepted.
+/// An accepted command.
 pub(super) struct AcceptedCommand {
-    /// The row of the command in the inbox.
+    /// The inbox row of the command.
     pub(super) inbox: InboxId,
-    /// The conversation it was said in.
+    /// The conversation of the command.
     pub(super) conversation: ConversationId,
     /// The message.
     pub(super) inbound: Inbound,
-    /// The ends of the process since.
+    /// Number of crashes since the command was accepted.
     pub(super) crashes: u32,
-    /// The answer it gets instead of being carried out.
+    /// The answer to give instead of running the command.
     pub(super) preset_reply: Option<Reply>,
 }
 
-/// The result of a command. It is stored in one transaction with "the command is answered".
+/// The result of a command. One transaction stores it and marks the command as answered.
 struct CommandAnswer {
     ops: Vec<Op>,
     revision: Option<Revision>,
 }
 
-/// The workspace that an undo left, to be made a revision of the open change.
+/// The workspace after an undo, to be stored as a revision of the open change.
 struct Revision {
     conversation: ConversationId,
     identity: Identity,
-    /// The edits it was made of: if there are others by now, it is none.
+    /// The snapshot of the edits it was made from. If the edits differ by now, the revision is dropped.
     snapshot: String,
-    /// The prepared change; `None` where the workspace is as its base.
+    /// The prepared change; `None` if the workspace equals its base.
     change: Option<NewChange>,
     address: Address,
 }
 
-/// The process stops, and the command is carried out again at the next start.
+/// The error when the process stops. The command runs again at the next start.
 #[derive(Debug, thiserror::Error)]
 #[error("the process stops")]
 struct ShuttingDown;
@@ -95,8 +95,8 @@ impl Revision {
 }
 
 impl Gateway {
-    /// True for what shows or changes the prepared change, and so comes after the commands before it. What asks of
-    /// environments may take long, and a stop can end it.
+    /// True for commands that show or change the prepared change. They run after the earlier commands of the
+    /// conversation. Inspections of environments are not included: they may take long, and a stop can end them.
     pub(super) async fn waits_for_changes(&self, kind: &InboundKind) -> bool {
         match (kind, written(kind)) {
             (InboundKind::Click { token, .. }, _) => !self.is_stop_button(token).await,
@@ -109,13 +109,13 @@ impl Gateway {
         }
     }
 
-    /// Carries out one command and leaves its answer in the outbox. A panic is answered, and what the store cannot
-    /// do now is tried again: an effect that is on record is not repeated.
+    /// Runs one command and stores its answer in the outbox. A panic is answered with an error. A store failure is
+    /// retried; an effect that is already stored is not repeated.
     pub(super) async fn run_command(self: &Arc<Self>, asked: AcceptedCommand) {
         self.run_command_within(&asked, u32::MAX).await;
     }
 
-    /// Carries out one command in so many attempts at most; false if it has to be tried again.
+    /// Runs one command with at most this number of attempts. Returns false if it must be retried.
     async fn run_command_within(self: &Arc<Self>, asked: &AcceptedCommand, attempts_max: u32) -> bool {
         let address = address_of(&asked.inbound, asked.inbox.op_id_prefix());
         let (mut attempts, mut wait) = (0, WAIT_MIN);
@@ -144,12 +144,12 @@ impl Gateway {
             wait = (wait * 2).min(WAIT_MAX);
         }
         self.wake_deliveries();
-        // Turns of the conversation may have waited for it.
+        // Turns of the conversation may be waiting for the command.
         self.scheduler.wake();
         true
     }
 
-    /// Carries a command out once; nothing if the process stops first.
+    /// Runs a command once. Returns `None` if the process stops first.
     async fn attempt(
         self: &Arc<Self>,
         asked: &AcceptedCommand,
@@ -159,7 +159,7 @@ impl Gateway {
         let answering = AssertUnwindSafe(self.authorised(asked, address)).catch_unwind();
         let answered = tokio::select! {
             answered = answering => answered,
-            // It changed nothing, so the next start does it again.
+            // An inspection changes nothing, so the next start can run it again.
             () = self.shutdown.cancelled(), if is_inspection(&asked.inbound.kind) => return None,
         };
         let error = match answered {
@@ -184,18 +184,18 @@ impl Gateway {
         let Some(identity) = self.identity(&asked.inbound) else {
             return Ok(CommandAnswer::post(address, Reply::text(REVOKED)));
         };
-        // Whatever a command has evaluated is paid for by its person.
+        // The evaluation budget of the person is charged for the command.
         let answering = self.answer(asked, address, &identity);
         let answer = Budget::for_person(identity.user()).charge(answering).await?;
-        // It may have taken long: what it shows is nobody's to see who is out by now.
+        // The command may have taken long. A person who was revoked in the meantime must not see the result.
         match identity.is_revoked() {
             true => Ok(CommandAnswer::post(address, Reply::text(REVOKED))),
             false => Ok(answer),
         }
     }
 
-    /// Stores an answer. A revision that can never be stored is answered in words: it would be prepared again
-    /// without end.
+    /// Stores an answer. If a revision can never be stored, the answer says so in text; otherwise it would be prepared
+    /// again forever.
     async fn store_answer(
         &self,
         asked: &AcceptedCommand,
@@ -292,8 +292,8 @@ impl Gateway {
         )
     }
 
-    /// A Slack slash command carries no thread: it means the conversation there that was the sender's newest when it
-    /// was typed.
+    /// Returns the conversation that a command is about. A Slack slash command carries no thread. It means the sender's
+    /// newest conversation in that chat at the time of typing.
     async fn target_conversation(&self, asked: &AcceptedCommand) -> anyhow::Result<ConversationId> {
         let (own, inbound) = (asked.conversation, &asked.inbound);
         if inbound.place.thread.is_some() || inbound.place.account.platform != Platform::Slack {
@@ -317,7 +317,8 @@ impl Gateway {
         conversation: ConversationId,
     ) -> anyhow::Result<CommandAnswer> {
         let verb = command.verb;
-        // What was done before its answer could be kept is told as that, whatever its person may do by now.
+        // An effect that was stored before the answer is reported as done, even if the person's grants have changed
+        // since.
         if let Some(refusal) = self.missing_grant_reply(verb, identity, conversation).await?
             && !self.parts.store.has_effect(asked.inbox).await?
         {
@@ -335,7 +336,7 @@ impl Gateway {
         let reply = match verb {
             Verb::Help => help(identity),
             Verb::Status => self.status(asked, identity, conversation).await?,
-            // All but `diff` ask something, which was answered above.
+            // All of these except `diff` are inspections, which were answered above.
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
                 return Ok(CommandAnswer::ops(
                     self.diff(address, identity, conversation).await?,
@@ -361,14 +362,14 @@ impl Gateway {
         })
     }
 
-    /// A reply in a few messages, and the whole of it as a file where it takes more.
+    /// Returns a reply as a few messages, plus a file with the full text if it needs more.
     fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {
         let mut messages = address.split(&self.parts.config, reply);
         let mut file = None;
         if messages.len() > MESSAGES_MAX {
             let left = messages.len() - (MESSAGES_MAX - 1);
             messages.truncate(MESSAGES_MAX - 1);
-            // A file cannot be whispered.
+            // A file cannot be ephemeral.
             file = address
                 .ephemeral_to
                 .is_none()
@@ -386,13 +387,13 @@ impl Gateway {
         posts.chain(file).collect()
     }
 
-    /// True if a reply takes more messages than one answer has.
+    /// True if a reply needs more messages than one answer may have.
     fn is_long(&self, address: &Address, reply: &Reply) -> bool {
         !address.fits(&self.parts.config, reply, MESSAGES_MAX)
     }
 }
 
-/// The command that somebody wrote.
+/// Returns the command in a typed message or slash command.
 fn written(kind: &InboundKind) -> Option<Command<'_>> {
     match kind {
         InboundKind::Command { verb, arguments } => Some(Command {
@@ -407,7 +408,7 @@ fn written(kind: &InboundKind) -> Option<Command<'_>> {
     }
 }
 
-/// The address of the answer to a command. A slash command leaves no message behind that an answer could stand under.
+/// Returns the address for the answer to a command. A slash command leaves no message to reply to.
 pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
     let address = Address::for_inbound(inbound, prefix);
     let is_slash =
@@ -419,8 +420,8 @@ pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
     }
 }
 
-/// True for what may change the workspace, the history or the running turn of its conversation: no turn of the one it
-/// was said in is begun before it has its effect.
+/// True for commands that may change the workspace, the history or the running turn of their conversation. No turn of
+/// that conversation begins before such a command has taken effect.
 pub(super) fn may_change(kind: &InboundKind) -> bool {
     let changes = |command: Command<'_>| {
         matches!(
@@ -431,17 +432,17 @@ pub(super) fn may_change(kind: &InboundKind) -> bool {
     matches!(kind, InboundKind::Click { .. }) || written(kind).is_some_and(changes)
 }
 
-/// True for a failure that is over when the store can be used again.
+/// True for a failure that ends when the store works again.
 fn is_passing(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(StoreError::may_pass)
 }
 
-/// True for a written `stop`.
+/// True for a typed `stop`.
 fn is_stop(kind: &InboundKind) -> bool {
     written(kind).is_some_and(|command| command.verb == Verb::Stop)
 }
 
-/// Asks of environments, which may take long and changes nothing.
+/// True for a query about environments. It may take long and changes nothing.
 fn is_inspection(kind: &InboundKind) -> bool {
     let question = |command: Command<'_>| command.verb.question(command.arguments);
     written(kind).and_then(question).is_some()

@@ -1,5 +1,5 @@
-//! The order of commands that follow each other in a conversation: what shows or changes the prepared change waits
-//! until the command before it that may change it has its answer.
+//! The order of commands within a conversation. A command that shows or changes the prepared change waits until the
+//! previous command that may change it is answered.
 
 use crate::model::ConversationId;
 use std::collections::HashMap;
@@ -7,21 +7,21 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The last command of each conversation that may change something and is not answered.
+/// The last unanswered command of each conversation that may change something.
 #[derive(Default)]
 pub(in crate::gateway) struct CommandOrder {
     last: Mutex<HashMap<ConversationId, CancellationToken>>,
 }
 
-/// A command's place among those of its conversation.
+/// The position of a command in its conversation.
 pub(in crate::gateway) struct CommandSlot {
     before: Option<CancellationToken>,
-    /// Tells those behind that it is over, also if it panics.
+    /// Notifies later commands when this one ends, also after a panic.
     over: Option<DropGuard>,
 }
 
 impl CommandOrder {
-    /// Takes the next place of a conversation; whoever comes later waits for it if it `may_change` something.
+    /// Takes the next position in a conversation. If the command `may_change` something, later ones wait for it.
     pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> CommandSlot {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.retain(|_, token| !token.is_cancelled());
@@ -36,7 +36,7 @@ impl CommandOrder {
 }
 
 impl CommandSlot {
-    /// Carries a command out: when those before it are answered, if it `waits` for them.
+    /// Runs a command. If it `waits`, it starts after the earlier ones are answered.
     pub(in crate::gateway) async fn run(
         self,
         waits: impl Future<Output = bool>,
@@ -52,7 +52,7 @@ impl CommandSlot {
             is_next.await;
             command.await;
         } else if over.is_some() {
-            // Whoever waits for this one waits for those before it as well.
+            // A command that waits for this one also waits for the ones before it.
             futures_util::future::join(is_next, command).await;
         } else {
             command.await;
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Begins commands, lets them end in another order, and answers the order in which they ended.
+    /// Starts commands, lets them end in a given order, and returns the order in which they ended.
     async fn ended(commands: &[TestCommand], ends: &[usize]) -> Vec<usize> {
         let order = CommandOrder::default();
         let ended = Arc::new(Mutex::new(Vec::new()));

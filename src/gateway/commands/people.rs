@@ -1,4 +1,4 @@
-//! `user add`: an administrator admits somebody in a chat, by the id that a stranger is told.
+//! `user add`: an administrator admits an account in a chat, by the id from the denial notice.
 
 use super::AcceptedCommand;
 use crate::access::{AccessError, Admitter, Grant, Identity, NewPerson, Role, User, account_of};
@@ -6,7 +6,7 @@ use crate::gateway::Gateway;
 use crate::gateway::welcome::grant_scope;
 use crate::model::{Account, Reply, quoted};
 
-/// The form of the command.
+/// The usage text of the command.
 const USAGE: &str = "Write `!user add ID NAME --role ROLE`, and `--env GLOB` or `--repo GLOB` for a part of them. For \
                      instance `!user add slack:T0ACME:U0EVE Eve --role editor --env dev`.";
 
@@ -17,8 +17,9 @@ impl Gateway {
         asked: &AcceptedCommand,
         identity: &Identity,
     ) -> anyhow::Result<Reply> {
-        // Who is no administrator is not told how. Whether they may is decided where it is done: what was done before the
-        // process ended is answered as that, also if they are none any more.
+        // The usage is shown only to administrators. The permission itself is checked when the person is admitted. If
+        // the admission was stored before a crash, the answer reports it, even if the person is not an administrator
+        // any more.
         let told_no = |why: String| match identity.is_admin() {
             true => Reply::text(why),
             false => Reply::text("Only an administrator admits people."),
@@ -40,7 +41,7 @@ impl Gateway {
         }
     }
 
-    /// The workspaces and bots that are connected.
+    /// Returns the connected workspaces and bots.
     fn connected(&self) -> Vec<Account> {
         let channels = self.deliveries.values().filter_map(|delivery| delivery.channel());
         channels
@@ -66,7 +67,7 @@ fn refusal_text(why: &AccessError) -> String {
     format!("Nobody was admitted: {why}.")
 }
 
-/// Reads `add ID NAME --role ROLE [--env GLOB]... [--repo GLOB]`.
+/// Parses `add ID NAME --role ROLE [--env GLOB]... [--repo GLOB]`.
 fn parse(arguments: &str) -> Result<NewPerson, String> {
     let mut words = arguments.split_whitespace().peekable();
     let (Some("add"), Some(id)) = (words.next(), words.next()) else {
@@ -119,7 +120,7 @@ fn parse(arguments: &str) -> Result<NewPerson, String> {
     })
 }
 
-/// Returns the rest of a word that is an option. Phones write a dash for two hyphens.
+/// Returns the option name of a word. Phones turn two hyphens into a dash.
 fn option(word: &str) -> Option<&str> {
     ["--", "—", "–"]
         .into_iter()

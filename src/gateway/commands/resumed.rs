@@ -1,5 +1,5 @@
-//! Commands that a restart found unanswered. Each is carried out again, unless that cannot be wanted any more: one that
-//! changes something and was said long ago, and one that may end the process again, are answered instead.
+//! Commands that were unanswered at a restart. Most run again. Two kinds get an answer instead: old commands that
+//! change something, and commands that may have caused repeated crashes.
 
 use super::{AcceptedCommand, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
 use crate::gateway::Gateway;
@@ -9,21 +9,21 @@ use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Ends of the process after which a command is given up whose effect is not on record.
+/// Number of crashes after which a command without a stored effect is given up.
 const CRASHES_MAX: u32 = 3;
-/// Ends of the process after which a command is given up whose effect is on record.
+/// Number of crashes after which a command with a stored effect is given up.
 const CRASHES_WITH_EFFECT_MAX: u32 = 6;
-/// Longest age at which a command that changes something is still carried out after a restart.
+/// Maximum age at which a command that changes something still runs after a restart.
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
-/// Attempts for which turns wait until the stops that a restart found are carried out, all of them together.
+/// Total number of attempts at leftover stops before turns begin.
 const STOP_ATTEMPTS_MAX: u32 = 3;
 const TOO_OLD: &str = "I was restarted before I could do this, and that is some minutes ago, so I did nothing. \
                        Say it again if you still want it.";
 
 impl Gateway {
-    /// Carries out stops that a restart left unanswered, and begins to carry out other commands beside everything else.
-    /// A stop may mean another conversation than the one it was said in, so no turn begins before it, but where it cannot
-    /// be stored: then it is tried again beside everybody's turns.
+    /// Runs the stops that a restart left unanswered, and starts the other commands in the background. A stop may
+    /// concern another conversation than its own, so no turn begins before the stops are done. If a stop cannot be
+    /// stored, it is retried while turns run.
     pub(in crate::gateway) async fn resume_commands(self: &Arc<Self>) -> Result<(), StoreError> {
         let (mut unanswered, mut attempts_max) = (Vec::new(), STOP_ATTEMPTS_MAX);
         for command in self.parts.store.unanswered().await? {
@@ -45,7 +45,7 @@ impl Gateway {
         for commands in group_by_conversation(unanswered) {
             let gateway = Arc::clone(self);
             let Some(first) = commands.first() else { continue };
-            // What is said from now on waits for them as it would have.
+            // New commands wait for these as they would have without the restart.
             let follows = !is_alone(first);
             let in_order = self.command_order.enter(first.conversation, follows);
             let resumed = async move {
@@ -61,7 +61,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Carries out a command, or answers why not if it changes something and is `too_late` for that.
+    /// Runs a command. If it changes something and is `too_late`, the answer gives the reason instead.
     async fn resume(self: &Arc<Self>, command: UnansweredCommand, too_late: Option<&str>) {
         let (inbox, conversation) = (command.inbox, command.conversation);
         match accepted_command(command, too_late) {
@@ -70,7 +70,7 @@ impl Gateway {
         }
     }
 
-    /// Answers a command that cannot be read. Until that is stored its conversation waits, so it is tried again.
+    /// Answers a command that cannot be read. Its conversation waits until the answer is stored, so storing is retried.
     async fn answer_unreadable(&self, inbox: InboxId, conversation: ConversationId, error: StoreError) {
         let reference = self.log_internal_error(&error.into(), "reading a command");
         let text = format!("This command cannot be read any more; say it again. (ref {reference})");
@@ -102,7 +102,7 @@ impl Gateway {
     }
 }
 
-/// A command as it is carried out, or why it cannot be read.
+/// Converts a stored command for execution, or returns why it cannot be read.
 fn accepted_command(
     command: UnansweredCommand,
     too_late: Option<&str>,
@@ -117,8 +117,8 @@ fn accepted_command(
     })
 }
 
-/// Divides commands into lists that are carried out side by side, each in its order. Those of one conversation follow
-/// each other. What may take long waits for nothing.
+/// Divides commands into groups that run in parallel. Commands of one conversation are in one group and keep their
+/// order. Commands that may take long are groups of their own.
 fn group_by_conversation(unanswered: Vec<UnansweredCommand>) -> Vec<Vec<UnansweredCommand>> {
     let mut alone = Vec::new();
     let mut by_conversation: BTreeMap<ConversationId, Vec<UnansweredCommand>> = BTreeMap::new();
@@ -139,7 +139,7 @@ fn is_alone(command: &UnansweredCommand) -> bool {
     inbound.is_ok_and(|inbound| is_inspection(&inbound.kind))
 }
 
-/// Returns the reply to a command that is not carried out; `None` if it is to be carried out.
+/// Returns the reply to a command that must not run; `None` if it may run.
 fn preset_reply(command: &UnansweredCommand, too_late: Option<&str>) -> Option<Reply> {
     let crashes_max = match command.has_effect {
         true => CRASHES_WITH_EFFECT_MAX,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Commands of other conversations do not wait for the rendering after an undo, which takes long.
+    /// Commands of other conversations do not wait for the slow rendering after an undo.
     #[test]
     fn commands_of_one_conversation_keep_their_order() {
         let unanswered = vec![

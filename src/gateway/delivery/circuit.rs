@@ -1,21 +1,21 @@
-//! The circuit breaker of a platform. A few calls without an answer close the channel; a probe at a time finds out when it is there again,
-//! then one operation is tried before all go on. No I/O; time is an argument.
+//! The circuit breaker of a platform. A few unanswered calls close the channel. Single probes find out when the
+//! platform answers again. Then one operation is tried before the others follow. No I/O; time is an argument.
 
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Calls in a row without an answer that close the channel.
+/// Number of consecutive unanswered calls that close the channel.
 const UNANSWERED_MAX: u32 = 3;
-/// First and longest pause between two probes of a platform that cannot be reached.
+/// First and longest pause between two probes of an unreachable platform.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// First and longest pause between two probes of a platform that does not take the token: only people can help.
+/// First and longest pause between two probes of a platform that rejects the token. Only people can fix that.
 const TOKEN_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
-/// Calls at once while nothing says that the platform is there.
+/// Maximum number of parallel calls while it is unknown whether the platform answers.
 const UNPROVEN_CALLS_MAX: usize = 3;
-/// The time for which an answer proves that the platform is there.
+/// How long an answer counts as proof that the platform is reachable.
 const PROVEN: Duration = Duration::from_secs(1);
-/// The longest time for which a call keeps others waiting that may go only after it.
+/// Longest time for which a call delays others that must follow it.
 const CALL_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The reason why a channel is closed.
@@ -23,11 +23,11 @@ const CALL_WAIT_MAX: Duration = Duration::from_secs(2);
 pub(super) enum Cause {
     /// The platform does not answer.
     Unreachable,
-    /// The token is not taken.
+    /// The platform rejects the token.
     Unauthorised,
 }
 
-/// A channel that is closed, since when and why.
+/// The cause and start of a closure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClosedCircuit {
     pub(super) cause: Cause,
@@ -41,16 +41,16 @@ pub(super) struct ClosedCircuit {
 pub(super) struct Moment {
     pub(super) now: Instant,
     pub(super) at: Timestamp,
-    /// A random number from 0 to 255, so that no two servers probe at the same time.
+    /// A random number from 0 to 255. It keeps servers from probing at the same time.
     pub(super) jitter: u8,
 }
 
 /// The state of a platform before a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlatformStatus {
-    /// True if the platform answered the last call.
+    /// True if the platform answered the previous call.
     pub(super) was_answered: bool,
-    /// The time without an answer, since this process began to call it.
+    /// The time without an answer since this process began to call the platform.
     pub(super) silent_for: SignedDuration,
 }
 
@@ -59,13 +59,13 @@ pub(super) struct PlatformStatus {
 pub(super) struct Circuit {
     began: Instant,
     closed: Option<ClosedCircuit>,
-    /// Calls in a row without an answer.
+    /// Number of consecutive unanswered calls.
     unanswered: u32,
-    /// The moment at which the channel closed, until something is answered.
+    /// The time of the closure; `None` after an answer.
     since: Option<Timestamp>,
     pause: Duration,
     answered_at: Option<Instant>,
-    /// The beginnings of the calls that are under way.
+    /// The start times of the calls in progress.
     calls: Vec<Instant>,
 }
 
@@ -82,7 +82,8 @@ impl Circuit {
         }
     }
 
-    /// Notes an answer: something was delivered, or refused, so the platform is there. True if it was not before.
+    /// Records an answer: a delivery or a refusal shows that the platform is reachable. Returns true if the channel was
+    /// closed before.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         let is_back = self.since.is_some();
         self.closed = None;
@@ -93,18 +94,18 @@ impl Circuit {
         is_back
     }
 
-    /// A call brought no answer. True if that is news for an operator.
+    /// Records a call without an answer. Returns true if an operator should be notified.
     pub(super) fn unanswered(&mut self, why: &str, moment: Moment) -> bool {
         self.unanswered = self.unanswered.saturating_add(1);
         self.unanswered >= UNANSWERED_MAX && self.close(Cause::Unreachable, why, moment)
     }
 
-    /// The token is not taken. True if that is news for an operator.
+    /// Records a rejected token. Returns true if an operator should be notified.
     pub(super) fn unauthorised(&mut self, why: &str, moment: Moment) -> bool {
         self.close(Cause::Unauthorised, why, moment)
     }
 
-    /// Returns the state before a call that failed is counted.
+    /// Returns the state before a failed call is counted.
     pub(super) fn platform_status(&self, now: Instant) -> PlatformStatus {
         let silent_for = now - self.answered_at.unwrap_or(self.began);
         PlatformStatus {
@@ -113,7 +114,7 @@ impl Circuit {
         }
     }
 
-    /// A probe was answered: an operation may be tried. What it brings says whether the channel is open.
+    /// Records an answered probe. One operation may be tried next; its result decides whether the channel opens.
     pub(super) fn probed(&mut self) {
         if let Some(closed) = self.closed.take() {
             self.unanswered = match closed.cause {
@@ -123,7 +124,7 @@ impl Circuit {
         }
     }
 
-    /// A probe brought nothing. True if that is news for an operator.
+    /// Records a failed probe. Returns true if an operator should be notified.
     pub(super) fn not_probed(&mut self, cause: Cause, why: &str, moment: Moment) -> bool {
         let is_news = self.closed.as_ref().is_none_or(|closed| closed.cause != cause);
         self.closed = None;
@@ -141,7 +142,7 @@ impl Circuit {
         self.pause = self.pause.saturating_mul(2).clamp(min, max);
         let is_news = self.since.is_none() || self.closed.is_some();
         let since = *self.since.get_or_insert(moment.at);
-        // From three quarters of it to all of it.
+        // The result is between three quarters of the pause and the full pause.
         let spread = self.pause / 4 * u32::from(moment.jitter) / 255;
         self.closed = Some(ClosedCircuit {
             cause,
@@ -152,29 +153,29 @@ impl Circuit {
         is_news
     }
 
-    /// Returns the closure of the channel, while nothing is sent.
+    /// Returns the closure while nothing is sent.
     pub(super) fn closed(&self) -> Option<&ClosedCircuit> {
         self.closed.as_ref()
     }
 
-    /// Returns the time of the next probe, while nothing is sent.
+    /// Returns the time of the next probe while nothing is sent.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         self.closed.as_ref().map(|closed| closed.probe_at)
     }
 
-    /// Probes at once: an operator says that something has changed.
+    /// Makes a probe due now, after an operator reports a change.
     pub(super) fn probe_now(&mut self, now: Instant) {
         if let Some(closed) = &mut self.closed {
             closed.probe_at = now;
         }
     }
 
-    /// Returns the pause in which an operation that failed lets others go first.
+    /// Returns how long a failed operation waits for others to go first.
     pub(super) fn pause(&self) -> Duration {
         self.pause
     }
 
-    /// Returns the number of further calls that may be made now.
+    /// Returns how many further calls may be made now.
     pub(super) fn free_calls(&self, now: Instant) -> usize {
         let recent = self.calls.iter().filter(|began| now - **began < CALL_WAIT_MAX);
         let most = match self.closed {
@@ -231,7 +232,7 @@ mod tests {
             );
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
-        // One operation is tried, and if nobody answers it the pauses go on.
+        // One operation is tried. If it is not answered, the pauses continue.
         circuit.probed();
         assert_eq!(
             (circuit.free_calls(now), circuit.platform_status(now).was_answered),

@@ -1,5 +1,5 @@
-//! The operations of one chat and thread, delivered in order and tried again with patience. What may have been
-//! sent and must not show twice is looked for before it is sent again.
+//! The delivery thread: the operations of one chat and thread, delivered in order with retries. An operation that may
+//! have been sent, and must not show twice, is looked up before it is sent again.
 
 use super::failure::{ATTEMPTS_MAX, attempt_weight, retry_wait};
 use super::fallback::{NonDelivery, Split, fallback_ops};
@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
-/// Delivers what waits in one lane, one after another, for as long as it goes well.
+/// A delivery thread. It delivers waiting operations one after another until one fails.
 pub(super) struct DeliveryThread {
     pub(super) store: Store,
     pub(super) name: String,
@@ -33,19 +33,20 @@ pub(super) struct DeliveryThread {
 /// The outcome of an operation.
 enum OperationOutcome {
     Delivered(Option<MessageRef>),
-    /// The operation will never be delivered.
+    /// The operation can never be delivered.
     Failed(String),
-    /// The operation may have been delivered, and nobody can tell.
+    /// The operation may have been delivered; the outcome cannot be found out.
     Ambiguous(String),
-    /// The operation is a line that may show already: its fill says everything.
+    /// The operation is a placeholder line that may already show. Its edit carries the whole content.
     Replaced,
-    /// The operation is tried again.
+    /// The operation is retried later.
     Postponed(Postponement),
     /// The operation was not tried.
     Untried,
 }
 
-/// Operations in hand. If whoever has them ends without a report, they are due again.
+/// A guard for operations that are being delivered. If the task ends without reporting an outcome, they become due
+/// again.
 struct InFlightGuard<'a> {
     thread: &'a DeliveryThread,
     ops: Vec<String>,
@@ -59,7 +60,7 @@ impl Drop for InFlightGuard<'_> {
 }
 
 impl DeliveryThread {
-    /// The first was admitted by whoever took it.
+    /// Runs the delivery thread. The caller has already admitted the first operation.
     pub(super) async fn run(self, first: DueOperation) {
         let mut in_hand = InFlightGuard {
             thread: &self,
@@ -76,7 +77,7 @@ impl DeliveryThread {
         in_hand.ops.clear();
     }
 
-    /// Delivers operations one after another and answers what comes after them, if that is due at once.
+    /// Delivers operations one after another. Returns the operations that follow them and are due now.
     async fn deliver_all(&self, due: Vec<DueOperation>, mut is_admitted: bool) -> Vec<DueOperation> {
         let mut sent = Vec::with_capacity(due.len());
         let mut due = due.into_iter();
@@ -88,7 +89,7 @@ impl DeliveryThread {
             match fate {
                 OperationOutcome::Delivered(message) => sent.push((next.op, message)),
                 fate => {
-                    // Each is reported on: else nobody is handed it again.
+                    // Every operation needs a stored outcome; otherwise it stays leased.
                     self.store_delivered(&sent).await;
                     self.record_outcome(&next, fate).await;
                     for due in due {
@@ -124,10 +125,10 @@ impl DeliveryThread {
             );
         }
         if matches!(due.op.action, Action::Upload { .. }) {
-            // It has left its thread: somebody else may go on there.
+            // A leased file has left its thread, so later operations of that thread may be delivered now.
             self.wake_signal.notify_one();
         }
-        // While the channel is closed, or the process stops, nothing is tried.
+        // Nothing is tried while the channel is closed or the process stops.
         let Some(Some(_call)) = self.cancel.run_until_cancelled(self.gate.call()).await else {
             return OperationOutcome::Untried;
         };
@@ -137,13 +138,13 @@ impl DeliveryThread {
         }
     }
 
-    /// Delivers one operation; what may have been delivered before is looked for first.
+    /// Delivers one operation. If it may already have been delivered, it is looked up first.
     async fn deliver(&self, due: &DueOperation) -> OperationOutcome {
         let op = due.op.without_expired_url((self.now)());
         let op = &*op;
         let mut again = RetryMode::Send;
         if let Some(since) = due.ambiguous_since {
-            // A clock that was ahead says nothing about when it was sent.
+            // A clock that ran ahead gives no usable send time.
             let since = since.min((self.now)());
             again = match self.channel.find(op, since).await {
                 Ok(DeliveryLookup::Message(message)) => {
@@ -163,7 +164,7 @@ impl DeliveryThread {
                 }
                 Err(error) => return self.failed(due, error, CallPurpose::Find, RetryMode::LookUp),
             };
-            // Looked for again no sooner than it can be sent.
+            // The lookup repeats no earlier than the operation could be sent.
             if let Err(wait) = self
                 .gate
                 .admit_or_wait(&self.channel.limits(op, CallPurpose::Deliver))
@@ -181,7 +182,7 @@ impl DeliveryThread {
         }
     }
 
-    /// Returns the outcome of a call that failed. `unsent` is how the operation is tried again if the call had no effect.
+    /// Returns the outcome of a failed call. `unsent` is the retry mode if the call had no effect.
     fn failed(
         &self,
         due: &DueOperation,
@@ -198,9 +199,9 @@ impl DeliveryThread {
         let (why, wait, again) = match error {
             SendError::Refused(why) if call == CallPurpose::Deliver => return OperationOutcome::Failed(why),
             SendError::Refused(why) => (why, after, unsent),
-            // The channel, or what is limited of it, is closed: it is due as soon as that is open.
+            // The whole channel, or a limit, is closed. The operation is due as soon as that opens.
             SendError::Unauthorised(why) | SendError::Limited { why, .. } => (why, Duration::ZERO, unsent),
-            // Later than the next probe, so that another operation is tried after that one.
+            // The retry is later than the next probe, so that another operation is tried after the probe.
             SendError::Unreachable(why) => (why, after, unsent),
             SendError::NotSent { why, retry_after } | SendError::OtherHost { why, retry_after } => {
                 (why, after.max(retry_after.unwrap_or_default()), unsent)
@@ -211,7 +212,7 @@ impl DeliveryThread {
         self.postponed(due, again, wait, why, attempt)
     }
 
-    /// Returns the outcome of an operation that made its channel panic. That it did is held against it.
+    /// Returns the outcome of an operation that made the channel code panic. The panic counts against the operation.
     fn broken(&self, due: &DueOperation) -> OperationOutcome {
         error!(op.id = due.op.id, "an operation broke its delivery");
         let again = match due.op.action.may_show_twice() {
@@ -228,7 +229,7 @@ impl DeliveryThread {
         )
     }
 
-    /// Tried again after a wait, unless that was often enough.
+    /// Returns a retry after a wait, or a failure if all attempts are used.
     fn postponed(
         &self,
         due: &DueOperation,
@@ -253,7 +254,7 @@ impl DeliveryThread {
         })
     }
 
-    /// Stores what became of an operation that was not delivered.
+    /// Stores the outcome of an undelivered operation.
     async fn record_outcome(&self, due: &DueOperation, fate: OperationOutcome) {
         let (op, store) = (&due.op, &self.store);
         let outcome = format!("what became of `{}`", op.id);
@@ -303,7 +304,8 @@ impl DeliveryThread {
         }
     }
 
-    /// An operator hears once of what fails by itself; what fails with all others is told of the channel.
+    /// Logs an operation that fails on its own, once. A failure of the whole channel is reported for the channel
+    /// instead.
     fn log_postponed(&self, due: &DueOperation, postponed: &Postponement) {
         let (op, why) = (&due.op.id, &postponed.why);
         if due.attempts == 0 && postponed.attempt == AttemptWeight::Counted {

@@ -1,4 +1,4 @@
-//! The meaning of a failed call for its operation: whether it counts, and how long it waits.
+//! Rules for a failed call: whether it counts against the operation, and how long the operation waits.
 
 use super::circuit::PlatformStatus;
 use crate::channel::SendError;
@@ -7,16 +7,18 @@ use crate::store::AttemptWeight;
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// Attempts before an operation is given up and kept as a dead letter.
+/// Maximum number of attempts. After that, an operation is given up and kept as a dead letter.
 pub(super) const ATTEMPTS_MAX: u32 = 8;
 /// Longest wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(180);
-/// The longest time an operation may be the only one without an answer before that is held against it. The clock of the
-/// machine may jump, so nothing may have been answered for as long by a clock that does not.
+/// How long an operation may stay unanswered before the failure counts although the platform may be down. Both clocks
+/// must show this time, because the system clock may jump: the age of the operation, and the monotonic time without an
+/// answer.
 const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// Returns whether a failure counts as an attempt of the operation. An outage does not: it says nothing about what was to be sent. A call
-/// without an answer counts only if the platform answered the call before it, or if the operation has been at it for very long.
+/// Returns whether a failure counts as an attempt. An outage does not, because the operation is not its cause. A call
+/// without an answer counts only if the platform answered the previous call, or if the operation has been tried for
+/// very long.
 pub(super) fn attempt_weight(
     error: &SendError,
     before: PlatformStatus,
@@ -36,7 +38,7 @@ pub(super) fn attempt_weight(
     }
 }
 
-/// Returns the time an operation waits after so many attempts: 1 s at first, 3 min at most.
+/// Returns the wait after this number of attempts, from 1 s to 3 min.
 pub(super) fn retry_wait(attempts: u32) -> Duration {
     Duration::from_secs(1 << attempts.min(8)).min(WAIT_MAX)
 }
@@ -90,7 +92,7 @@ mod tests {
         ] {
             assert!(is_counted(&error, true, hour, hour));
             assert!(is_counted(&error, false, longer, longer));
-            // It was enqueued in 1970, as the clock of the machine had it.
+            // The system clock said 1970 when the operation was enqueued.
             assert!(!is_counted(&error, false, hour, longer));
             assert!(!is_counted(&error, false, longer, hour));
         }

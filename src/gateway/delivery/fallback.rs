@@ -1,5 +1,5 @@
-//! The messages that people get instead of an operation that was not delivered: one line for all texts of a message, and for a
-//! file what it holds, where that can be read in a chat.
+//! Fallback messages for undelivered operations. All texts of a message share one line. A file's content is posted as
+//! text if it can be read in a chat.
 
 use crate::channel::MESSAGE_CHARS_MAX;
 use crate::gateway::compose::MESSAGES_MAX;
@@ -7,13 +7,13 @@ use crate::model::{Action, Op, Reply, ReplyPart};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Splits a reply into what fits one message each, where it is delivered.
+/// A function that splits a reply into messages that fit its destination.
 pub(in crate::gateway) type Split = Arc<dyn Fn(&Reply) -> Vec<Reply> + Send + Sync>;
 
-/// The name of what is told instead. Nothing is told instead of that.
+/// The name of fallback operations. A failed fallback has no fallback itself.
 const MISSING: &str = "missing";
 
-/// The reason why something is told instead.
+/// Whether the operation was surely not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NonDelivery {
     /// The operation was not delivered and never will be.
@@ -22,14 +22,14 @@ pub(super) enum NonDelivery {
     Possible,
 }
 
-/// Returns what people are told instead of an operation.
+/// Returns the fallback messages for an operation.
 pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<Op> {
     let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
     let Some((message, name)) = post.rsplit_once('/') else {
         return Vec::new();
     };
-    // What a line stands for is posted whole, and told if that fails too. The card only says how it goes; what was
-    // lost is the result.
+    // A placeholder's content is posted as a new message, which has its own fallback. A card only shows progress; the
+    // result is what was lost.
     if op.action.is_placeholder() || name.starts_with(MISSING) || name == "card" {
         return Vec::new();
     }
@@ -55,7 +55,7 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         .collect()
 }
 
-/// Makes an action that tells the same people as another.
+/// Returns an action that sends a reply to the same people.
 fn with_reply(action: &Action, reply: Reply) -> Action {
     match action {
         Action::Notice { to, .. } => Action::Notice {
@@ -80,7 +80,8 @@ fn answer_notice(missing: NonDelivery) -> String {
     )
 }
 
-/// Tells what a file holds, in as many messages as an answer may have; where it takes more, how to get it.
+/// Returns a file's content as messages, within the limit of one answer. If it needs more, the message says how to get
+/// it.
 fn file_fallback(file_name: &str, content: &Bytes, missing: NonDelivery, split: &Split) -> Vec<Reply> {
     let what_happened = match missing {
         NonDelivery::Certain => "could not be delivered",
@@ -110,8 +111,8 @@ fn file_fallback(file_name: &str, content: &Bytes, missing: NonDelivery, split: 
     ))]
 }
 
-/// Returns the text of a file, unless no platform takes so much of it in as many messages: what is surely too long is not
-/// split to find that out.
+/// Returns the text of a file if it may fit into the messages of one answer. A text that is surely too long is not
+/// split.
 fn shown(content: &Bytes) -> Option<&str> {
     const CHARS_MAX: usize = MESSAGES_MAX * MESSAGE_CHARS_MAX;
     let text = std::str::from_utf8(content).ok()?;
@@ -151,7 +152,7 @@ mod tests {
         }
     }
 
-    /// One message for each started ten bytes of code.
+    /// Returns a splitter with one message per ten bytes of code.
     fn tens() -> Split {
         Arc::new(|reply: &Reply| {
             let code = reply.parts.iter().find_map(|part| match part {

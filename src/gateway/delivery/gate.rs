@@ -1,5 +1,5 @@
-//! The gate that every call of a channel passes: it decides whether the channel is open, and whether the limits allow one more. What became
-//! of a call is told here, and here alone is decided whether the next may be made.
+//! The gate for all calls to a channel. It decides whether the channel is open and whether the limits allow another
+//! call. All results of calls are recorded here.
 
 use super::circuit::{Cause, Circuit, Moment, PlatformStatus};
 use super::health::ChannelState;
@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{error, info};
 
-/// Shortest and longest wait that a platform is granted.
+/// Shortest and longest wait accepted from a platform.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
-/// The time for which a scope is closed where a platform does not say.
+/// How long a scope is closed if the platform names no time.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The interval at which a call that waits looks again without being told to.
+/// The interval at which a waiting call checks again without a wake signal.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct DeliveryGate {
@@ -34,7 +34,7 @@ struct GateState {
     limiter: RateLimiter,
 }
 
-/// A call that is under way.
+/// A call in progress.
 pub(super) struct CallGuard<'a> {
     gate: &'a DeliveryGate,
     began: Instant,
@@ -78,12 +78,12 @@ impl DeliveryGate {
         }
     }
 
-    /// Counts a call that somebody waits for; false while it may not be made.
+    /// Counts a call that people wait for. Returns false if it may not be made now.
     pub(super) fn admit(&self, limits: &[Limit]) -> bool {
         self.admit_or_wait(limits).is_ok()
     }
 
-    /// Counts a call that somebody waits for, or answers how long the limits close it: no time where the whole
+    /// Counts a call that people wait for, or returns how long the limits block it. The time is zero if the whole
     /// channel is closed.
     pub(super) fn admit_or_wait(&self, limits: &[Limit]) -> Result<(), Duration> {
         let mut state = self.state();
@@ -94,7 +94,7 @@ impl DeliveryGate {
         state.limiter.take(limits, now).map_err(|free_at| free_at - now)
     }
 
-    /// Counts a call that may be left out, unless it has to be.
+    /// Counts an optional call, or refuses it.
     pub(super) fn admit_spare(&self, limits: &[Limit]) -> Result<(), SendError> {
         let mut state = self.state();
         if let Some(closed) = state.circuit.closed() {
@@ -110,7 +110,7 @@ impl DeliveryGate {
             })
     }
 
-    /// Waits for the few calls that find out whether the platform is there; none if it is not.
+    /// Waits for one of the few call slots while the platform is unproven. Returns `None` if the channel is closed.
     pub(super) async fn call(&self) -> Option<CallGuard<'_>> {
         loop {
             let moved = self.moved.notified();
@@ -125,17 +125,17 @@ impl DeliveryGate {
                     return Some(CallGuard { gate: self, began });
                 }
             }
-            // A call that takes long stops counting by itself.
+            // A long call stops counting without a signal.
             let _ = tokio::time::timeout(RECHECK_INTERVAL, moved).await;
         }
     }
 
-    /// Returns the number of further calls that may be made now.
+    /// Returns how many further calls may be made now.
     pub(super) fn free_calls(&self) -> usize {
         self.state().circuit.free_calls(Instant::now())
     }
 
-    /// Returns a filter for the operations that may be taken out of the outbox now.
+    /// Returns a filter for the operations that may be leased now.
     pub(super) fn quota_snapshot(&self, channel: &Arc<dyn Channel>) -> QuotaSnapshot {
         QuotaSnapshot {
             limiter: self.state().limiter.clone(),
@@ -145,7 +145,7 @@ impl DeliveryGate {
         }
     }
 
-    /// Notes that something was delivered.
+    /// Records an answer of the platform.
     pub(super) fn answered(&self) {
         if self.state().circuit.answered(Instant::now()) {
             info!(channel = self.name, "channel {} is open again", self.name);
@@ -153,11 +153,11 @@ impl DeliveryGate {
         self.moved.notify_waiters();
     }
 
-    /// A call for an operation failed. Answers what was known before it.
+    /// Records a failed call for an operation. Returns the state before it.
     pub(super) fn failed(&self, error: &SendError, limits: &[Limit]) -> PlatformStatus {
         let before = self.state().circuit.platform_status(Instant::now());
         match error {
-            // The platform answered, and named the host that did not.
+            // The platform answered and named another host that did not.
             SendError::Refused(_) | SendError::OtherHost { .. } => self.answered(),
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
             SendError::Unauthorised(why) => self.unauthorised(why),
@@ -173,7 +173,7 @@ impl DeliveryGate {
         before
     }
 
-    /// A call that could be left out failed: that says nothing about the others, but for limits and the token.
+    /// Records a failed optional call. Only limits and the token affect other calls.
     pub(super) fn record_best_effort_failure(&self, error: &SendError, limits: &[Limit]) {
         match error {
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
@@ -208,7 +208,7 @@ impl DeliveryGate {
         self.log_closure(is_news, Cause::Unauthorised, why);
     }
 
-    /// Logs one line for an operator; the state of the channel says it as long as it lasts.
+    /// Logs one line for an operator. The channel's state shows the closure as long as it lasts.
     fn log_closure(&self, is_news: bool, cause: Cause, why: &str) {
         let name = &self.name;
         match cause {
@@ -226,7 +226,7 @@ impl DeliveryGate {
         }
     }
 
-    /// Returns the state of a closed channel, which says why nothing is sent; none if it is open.
+    /// Returns the state of a closed channel with its reason; `None` if it is open.
     pub(super) fn closed(&self) -> Option<ChannelState> {
         let state = self.state();
         state.circuit.closed().map(|closed| {
@@ -238,7 +238,7 @@ impl DeliveryGate {
         })
     }
 
-    /// Returns the time of the next probe, while nothing is sent.
+    /// Returns the time of the next probe while nothing is sent.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         self.state().circuit.probe_at()
     }
@@ -248,10 +248,10 @@ impl DeliveryGate {
         self.state().circuit.probe_now(Instant::now());
     }
 
-    /// Asks the platform whether it is there.
+    /// Probes the platform.
     pub(super) async fn probe(&self, channel: &Arc<dyn Channel>) {
         let (cause, why) = match channel.probe().await {
-            // Whatever it says, it says it.
+            // Any of these answers shows that the platform is reachable.
             Ok(()) | Err(SendError::Limited { .. } | SendError::Refused(_) | SendError::OtherHost { .. }) => {
                 self.state().circuit.probed();
                 self.moved.notify_waiters();
@@ -267,7 +267,7 @@ impl DeliveryGate {
         self.log_closure(is_news, cause, &why);
     }
 
-    /// Returns the pause in which an operation that failed lets others go first.
+    /// Returns how long a failed operation waits for others to go first.
     pub(super) fn pause(&self) -> Duration {
         self.state().circuit.pause()
     }

@@ -1,28 +1,28 @@
-//! The state of a channel as it is told outside: whether it is open, and what waits for it.
+//! The reported health of a channel: its state and its waiting operations.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The state of a channel: whether it delivers.
+/// The state of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ChannelState {
     /// The channel delivers.
     Open,
-    /// The channel was not connected yet, or is not any more.
+    /// The channel is not connected yet, or not any more.
     NotConnected,
-    /// The channel holds everything: nobody answers.
+    /// The channel holds all operations, because the platform does not answer.
     Unreachable {
-        /// The time since which it is closed.
+        /// The time of the closure.
         since: Timestamp,
-        /// The failure seen last.
+        /// The last failure.
         why: String,
     },
-    /// The channel holds everything: the platform does not take the token.
+    /// The channel holds all operations, because the platform rejects the token.
     Unauthorised {
-        /// The time since which it is closed.
+        /// The time of the closure.
         since: Timestamp,
-        /// The answer of the platform.
+        /// The platform's answer.
         why: String,
     },
 }
@@ -40,16 +40,16 @@ impl std::fmt::Display for ChannelState {
     }
 }
 
-/// A channel and what waits for it.
+/// A channel with its state and its waiting operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelHealth {
     /// The configured name.
     pub channel: String,
-    /// The state of the channel: whether it delivers.
+    /// The state of the channel.
     #[serde(flatten)]
     pub state: ChannelState,
-    /// Operations that wait to be delivered.
+    /// Number of operations that wait for delivery.
     pub waiting: u64,
-    /// Operations that were given up.
+    /// Number of dead letters.
     pub given_up: u64,
 }

@@ -1,5 +1,5 @@
-//! The storing of outcomes, which are known once: each is kept in memory until it is stored, so that while a disk is full or a database is
-//! locked, nothing that was sent is sent again, and nobody's thread ends.
+//! Storage of delivery outcomes. An outcome is kept in memory until it is stored. So a full disk or a locked database
+//! does not cause a second sending, and no delivery thread ends.
 
 use crate::planted;
 use crate::store::StoreError;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-/// First and longest pause between two tries.
+/// First and longest pause between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Tries after the process was told to stop. What is not stored then is looked for after the next start.
+/// Attempts after the process begins to stop. Outcomes that are not stored by then are looked up after the next start.
 const LAST_TRIES: u32 = 5;
 
-/// Stores an outcome, again and again until it is stored; none if the process stops before.
+/// Stores an outcome and retries until it succeeds. Returns `None` if the process stops first.
 pub(super) async fn store_outcome<T, F>(
     outcome: &str,
     cancel: &CancellationToken,

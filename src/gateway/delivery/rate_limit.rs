@@ -1,5 +1,5 @@
-//! Keeps calls below the limits of a platform. A limit is one moment: the time by which all calls so far would
-//! have been made at an even pace. No I/O; time is an argument.
+//! Rate limits of a platform. A limit is one point in time: when all calls so far would have been made at an even pace.
+//! No I/O; time is an argument.
 
 use crate::channel::{Channel, Limit, Scope};
 use crate::model::Op;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Scopes that are remembered before those are forgotten that have rested.
+/// Number of scopes that are remembered before idle ones are dropped.
 const SCOPES_MAX: usize = 4_096;
 
 /// The remaining quota of each limit.
 #[derive(Clone, Debug)]
 pub(super) struct RateLimiter {
     buckets: HashMap<Scope, Bucket>,
-    /// True if calls are counted. What a platform asked to wait is waited for in any case.
+    /// True if calls are counted. A wait that the platform asks for is respected in any case.
     is_counted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// The time at which all calls so far would be over at an even pace.
+    /// The time at which all calls so far would be finished at an even pace.
     theoretical_arrival: Instant,
-    /// The longest time by which a burst may be ahead of that.
+    /// How far a burst may exceed the even pace.
     burst_max: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the time from which on one more call is allowed.
+    /// Returns the time from which one more call is allowed.
     fn free_at(&self, now: Instant) -> Instant {
         self.theoretical_arrival
             .checked_sub(self.burst_max)
@@ -53,7 +53,7 @@ impl RateLimiter {
         }
     }
 
-    /// Counts a call, or says when it is allowed.
+    /// Counts a call, or returns when it is allowed.
     pub(super) fn take(&mut self, limits: &[Limit], now: Instant) -> Result<(), Instant> {
         let free_at = self.free_at(limits, now);
         if free_at > now {
@@ -69,7 +69,7 @@ impl RateLimiter {
         Ok(())
     }
 
-    /// Counts a call that nobody waits for, and leaves half of each burst for those somebody does.
+    /// Counts an optional call. It leaves half of each burst for calls that people wait for.
     pub(super) fn take_spare(&mut self, limits: &[Limit], now: Instant) -> Result<(), Instant> {
         let spare: Vec<Limit> = limits
             .iter()
@@ -91,7 +91,7 @@ impl RateLimiter {
         self.take(limits, now)
     }
 
-    /// Closes this scope until then, and allows no burst after it.
+    /// Closes a scope until a time, with no burst after it.
     pub(super) fn close(&mut self, limit: &Limit, until: Instant, now: Instant) {
         let bucket = self.bucket(limit, now);
         bucket.theoretical_arrival = bucket.theoretical_arrival.max(until + bucket.burst_max);
@@ -114,13 +114,13 @@ impl RateLimiter {
     }
 }
 
-/// A copy of the remaining quotas at a moment, used up as operations are chosen from the outbox.
+/// A copy of the remaining quotas. Choosing operations from the outbox uses it up.
 #[derive(Clone)]
 pub(super) struct QuotaSnapshot {
     pub(super) limiter: RateLimiter,
     pub(super) channel: Arc<dyn Channel>,
     pub(super) now: Instant,
-    /// The time from which on something that was not admitted may be.
+    /// The earliest time at which a refused operation may be admitted.
     pub(super) next: Option<Instant>,
 }
 
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(pace.take(&limits, now), Err(now + SECOND));
         assert_eq!(pace.take(&limits, now + SECOND), Ok(()));
         assert_eq!(pace.take(&limits, now + SECOND), Err(now + 2 * SECOND));
-        // A minute later there is a whole burst again, and no more than one.
+        // A minute later one full burst is available again, and no more.
         let later = now + 60 * SECOND;
         let sent = (0..10).filter(|_| pace.take(&limits, later).is_ok()).count();
         assert_eq!(sent, 3);

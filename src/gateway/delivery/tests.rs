@@ -1,4 +1,5 @@
-//! Tests of the outcome of operations when a platform, a disk or our own code fails. Time is virtual: it moves on when a test says so.
+//! Tests of delivery outcomes when a platform, a disk or the program itself fails. Time is virtual and advances only
+//! when a test asks for it.
 
 mod fairness;
 mod outages;

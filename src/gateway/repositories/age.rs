@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Returns the time since then in words: `14:02 UTC (3 h ago)`, with the day if that is another one.
+/// Formats a time with its age: `14:02 UTC (3 h ago)`, with the date if the day differs.
 pub(super) fn since(then: Timestamp, at: Timestamp) -> String {
     let (then_utc, at_utc) = (then.to_zoned(TimeZone::UTC), at.to_zoned(TimeZone::UTC));
     let clock = match then_utc.date() == at_utc.date() {
@@ -34,7 +34,7 @@ mod tests {
             (3 * 3_600 - 1, "09:00 UTC (2 h ago)"),
             (13 * 3_600, "2026-11-20 23:00 UTC (13 h ago)"),
             (10 * 86_400, "2026-11-11 12:00 UTC (10 days ago)"),
-            // A clock that was set back.
+            // The clock was set back.
             (-5, "12:00 UTC (0 s ago)"),
         ] {
             let then = at - jiff::SignedDuration::from_secs(seconds);

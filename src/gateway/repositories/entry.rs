@@ -1,5 +1,5 @@
-//! One configured repository: opened once and kept current by one task at a time, which goes on when those who
-//! wait for it have left.
+//! One configured repository. It is opened once, and one task at a time keeps it current. That task continues even if
+//! all callers stop waiting.
 
 use super::{Clock, MirrorBounds, Watcher, age, throttled_progress};
 use crate::config::RepositorySettings;
@@ -14,11 +14,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-/// The pause after an attempt to open a remote repository that failed: the next one is made no earlier.
+/// Pause after a failed attempt to open a remote repository.
 const OPEN_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// The pause after a mirror was looked through for damage, made anew, or could not be: this is not done again earlier.
+/// Pause after a mirror was checked for damage or renewed, also if that failed.
 const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// A mirror that nobody asks for is fetched when it is this many times as old as a turn would take.
+/// Age factor for an idle mirror: it is fetched when it is this many times older than a turn would accept.
 const UNASKED_AGE_FACTOR: u32 = 5;
 
 type OpenResult = Result<Arc<Repository>, RepositoryError>;
@@ -39,24 +39,24 @@ pub(super) struct RepositoryEntry {
     pub(super) settings: RepositorySettings,
     shared: SharedSettings,
     opened: OnceLock<Arc<Repository>>,
-    // Held to look and to note.
+    // Held only to read or write the state.
     state: Mutex<EntryState>,
-    // Held while a damaged mirror is looked at and made anew.
+    // Held while a damaged mirror is checked and renewed.
     repair_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct EntryState {
     attempt: Option<Attempt>,
-    /// The end of the last attempt.
+    /// The time at which the last attempt ended.
     tried: Option<Instant>,
     /// The reason why the last attempt failed, if it did.
     failed: Option<RepositoryError>,
-    /// The time at which the mirror was last looked through, or made anew.
+    /// The time at which the mirror was last checked or renewed.
     renewed: Option<Instant>,
 }
 
-/// An opening or a fetch that is under way.
+/// An opening or a fetch in progress.
 #[derive(Clone)]
 struct Attempt {
     begun: Instant,
@@ -75,7 +75,7 @@ impl RepositoryEntry {
         }
     }
 
-    /// The repository; a remote one is mirrored first. Many callers wait for one opening, and it goes on without
+    /// Returns the repository. A remote one is mirrored first. Many callers share one opening, which continues without
     /// them.
     pub(super) async fn opened(self: &Arc<Self>) -> OpenResult {
         if let Some(repository) = self.opened.get() {
@@ -87,18 +87,18 @@ impl RepositoryEntry {
         }
     }
 
-    /// The repository, fetched a moment ago if that can be done in time.
+    /// Returns the repository, freshly fetched if that ends in time.
     pub(super) async fn current(self: &Arc<Self>) -> OpenResult {
         let repository = self.opened().await?;
         if let Some(attempt) = self.attempt(self.shared.bounds.age_max) {
-            // A fetch that takes longer goes on, and the next turn has what it brings.
+            // A longer fetch continues, and the next turn uses its result.
             let enough = attempt.begun + self.shared.bounds.fetch_wait_max;
             let _ = tokio::time::timeout_at(enough, attempt.ended).await;
         }
         Ok(repository)
     }
 
-    /// Fetches a mirror that nobody asked for in a while, and one that could not be fetched, without waiting.
+    /// Starts a fetch if the mirror was idle for a while or its last fetch failed. Does not wait for it.
     pub(super) fn keep_current(self: &Arc<Self>) {
         let age_max = self.shared.bounds.age_max;
         let is_failing = self.state().failed.is_some();
@@ -109,8 +109,8 @@ impl RepositoryEntry {
         });
     }
 
-    /// Returns the reason why the mirror is not current, for a person, if it could not be fetched: `infra could not be fetched since 14:02
-    /// UTC (3 h ago): the remote could not be reached`.
+    /// Returns why the mirror is not current, if a fetch failed. The text is for people: `infra could not be fetched
+    /// since 14:02 UTC (3 h ago): the remote could not be reached`.
     pub(super) fn stale(&self, at: Timestamp) -> Option<String> {
         let repository = self.opened.get()?;
         let why = {
@@ -133,7 +133,8 @@ impl RepositoryEntry {
         Some(format!("{} could not be fetched{since}: {why}", self.name))
     }
 
-    /// The attempt that is under way, or a new one if the repository is not open, or its mirror older than this.
+    /// Returns the attempt in progress, or starts one if the repository is not open or its mirror is older than
+    /// `age_max`.
     fn attempt(self: &Arc<Self>, age_max: Duration) -> Option<Attempt> {
         let mut state = self.state();
         if state.attempt.is_some() {
@@ -171,7 +172,7 @@ impl RepositoryEntry {
         let at = (self.shared.now)();
         let Some(repository) = self.opened.get().cloned() else {
             let opened = self.open(at).await;
-            // A mirror that was there already is fetched as soon as somebody needs it to be current.
+            // A mirror from an earlier run is fetched when a caller first needs it to be current.
             let is_current = opened
                 .as_ref()
                 .is_ok_and(|opened| opened.last_fetched() == Some(at));
@@ -238,8 +239,7 @@ impl RepositoryEntry {
         super::blocking(move || repository.refresh(at, &progress, &stop)).await
     }
 
-    /// Makes a mirror anew that has too many packs, or that a fetch failed on because it is torn, without
-    /// anybody waiting.
+    /// Renews a mirror in the background if it has too many packs, or if a fetch failed because it is damaged.
     fn tidy(self: &Arc<Self>, repository: Arc<Repository>, has_failed: bool) {
         let entry = Arc::clone(self);
         self.shared.tasks.spawn(async move {
@@ -251,7 +251,7 @@ impl RepositoryEntry {
             if !entry.inspect_blocking(&repository, look).await {
                 return;
             }
-            // Whoever cannot read a torn mirror waits for this.
+            // Callers that cannot read a damaged mirror wait for this lock.
             let _one = match has_failed {
                 true => Some(entry.repair_lock.lock().await),
                 false => None,
@@ -265,7 +265,7 @@ impl RepositoryEntry {
         });
     }
 
-    /// Makes a mirror anew that could not be read, if it is damaged, unless that was done or tried a while ago.
+    /// Renews a mirror that could not be read if it is damaged. Skipped if that was done or tried recently.
     pub(super) async fn repair(&self, repository: &Arc<Repository>) {
         let _one = self.repair_lock.lock().await;
         if self.settings.url.is_none() || !self.may_renew() {
@@ -292,7 +292,7 @@ impl RepositoryEntry {
             .unwrap_or(false)
     }
 
-    /// Returns true if a renewal may be tried now; if so, that is noted.
+    /// True if a renewal may be tried now. The attempt is then recorded.
     fn may_renew(&self) -> bool {
         let mut state = self.state();
         let may = state.renewed.is_none_or(|at| at.elapsed() >= RENEW_AGAIN_AFTER);

@@ -1,4 +1,4 @@
-//! The configured repositories, opened when they are first needed and kept current.
+//! The configured repositories. They are opened on first use and kept current.
 
 mod age;
 mod entry;
@@ -16,24 +16,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-/// The interval at which progress is passed on.
+/// The interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest time a stop waits for fetches to end; what one leaves is taken away at the next start.
+/// Longest time for which a stop waits for fetches to end. Leftovers are removed at the next start.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Told what is being waited for: the repository, and how far it is. At most once a second.
+/// A callback for waits: the repository and its progress. It is called at most once a second.
 pub type Watcher = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 type Clock = fn() -> Timestamp;
 
-/// The bounds of mirrors: how current they are, how long a turn waits for that, and how large their files may be.
+/// The limits for mirrors: their age, the wait of a turn, and the size of files.
 #[derive(Clone, Copy, Debug)]
 pub struct MirrorBounds {
-    /// The longest age of a mirror when a turn starts from its head.
+    /// Maximum age of a mirror when a turn starts from its head.
     pub age_max: Duration,
-    /// The longest time a turn waits for a fetch of a mirror that is there.
+    /// Longest time for which a turn waits for a fetch of an existing mirror.
     pub fetch_wait_max: Duration,
-    /// The largest size of a file that is read.
+    /// Largest file that is read, in bytes.
     pub file_bytes_max: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Repositories {
 }
 
 impl Repositories {
-    /// Lists the repositories; nothing is opened yet. `data` is the data directory.
+    /// Lists the repositories without opening them. `data` is the data directory.
     pub fn new(
         settings: &BTreeMap<String, RepositorySettings>,
         data: PathBuf,
@@ -80,26 +80,26 @@ impl Repositories {
         }
     }
 
-    /// The configured names, sorted.
+    /// Returns the configured names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The trusted branch.
+    /// Returns the trusted branch.
     pub fn branch(&self, name: &str) -> &str {
         self.entries
             .get(name)
             .map_or("", |entry| entry.settings.branch.as_str())
     }
 
-    /// Opens a repository, mirroring a remote one first. Many callers wait for one opening; it goes on when they
-    /// have left.
+    /// Opens a repository. A remote one is mirrored first. Many callers share one opening, which continues without
+    /// them.
     pub async fn get(&self, name: &str) -> Result<Arc<Repository>, RepositoryError> {
         self.entry(name)?.opened().await
     }
 
-    /// The branch's newest commit. A mirror that is too old is fetched first; when that fails or takes too long,
-    /// what is there still serves, and [`Repositories::stale`] says so.
+    /// Returns the newest commit of the branch. A mirror that is too old is fetched first. If the fetch fails or takes
+    /// too long, the existing mirror is used, and [`Repositories::stale`] gives the reason.
     pub async fn head(&self, name: &str) -> Result<String, RepositoryError> {
         let entry = self.entry(name)?;
         let repository = entry.current().await?;
@@ -116,24 +116,24 @@ impl Repositories {
         head.ok_or_else(empty)
     }
 
-    /// Returns the reason why a mirror is not current, if it could not be fetched: one line for people, without a full stop.
+    /// Returns why a mirror is not current, if a fetch failed: one line for people, without a full stop.
     pub fn stale(&self, name: &str, at: Timestamp) -> Option<String> {
         self.entries.get(name)?.stale(at)
     }
 
-    /// Fetches a mirror that nobody asked for in a while, and one that could not be fetched, without waiting.
+    /// Starts a fetch if the mirror was idle for a while or its last fetch failed. Does not wait for it.
     pub fn keep_current(&self, name: &str) {
         if let Some(entry) = self.entries.get(name) {
             entry.keep_current();
         }
     }
 
-    /// Returns the bounds of mirrors: how old they may be, and how long they are waited for.
+    /// Returns the limits for mirrors.
     pub fn bounds(&self) -> MirrorBounds {
         self.shared.bounds
     }
 
-    /// The tree of a commit, loaded once and shared by everyone on it.
+    /// Returns the tree of a commit. It is loaded once and shared.
     pub async fn base(&self, name: &str, commit: &str) -> Result<Arc<Base>, RepositoryError> {
         let repository = self.get(name).await?;
         if let Some(base) = repository.cached_base(commit) {
@@ -152,7 +152,7 @@ impl Repositories {
         self.read(self.entry(name)?, build).await
     }
 
-    /// A text file as it is on the trusted branch now.
+    /// Returns a text file from the current head of the trusted branch.
     pub async fn text_on_branch(&self, name: &str, path: &str) -> Result<String, RepositoryError> {
         let path = RepoPath::parse(path).map_err(|error| RepositoryError::Refused(error.to_string()))?;
         let head = self.head(name).await?;
@@ -163,7 +163,7 @@ impl Repositories {
             .map_err(|_| RepositoryError::Refused("it is not UTF-8 text".to_owned()))
     }
 
-    /// Reads from a repository. A mirror that turns out to be damaged is fetched anew, and read once more.
+    /// Reads from a repository. If the mirror is damaged, it is renewed and the read is repeated once.
     async fn read<T: Send + 'static>(
         &self,
         entry: &Arc<RepositoryEntry>,
@@ -184,12 +184,12 @@ impl Repositories {
         }
     }
 
-    /// Ends fetches that are under way: for a shutdown.
+    /// Stops the fetches in progress, for a shutdown.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits a moment for fetches that were stopped.
+    /// Waits briefly for stopped fetches to end.
     pub async fn ended(&self) {
         self.shared.tasks.close();
         let _ = tokio::time::timeout(END_MAX, self.shared.tasks.wait()).await;
@@ -201,7 +201,7 @@ impl Repositories {
     }
 }
 
-/// Passes on what is waited for, at most once a second.
+/// Returns a progress callback that calls the watcher at most once a second.
 fn throttled_progress(watcher: &Watcher, name: &str) -> impl Fn(&str) + Send + Sync + 'static {
     let (watcher, name) = (Arc::clone(watcher), name.to_owned());
     let last: std::sync::Mutex<Option<Instant>> = std::sync::Mutex::default();
@@ -214,7 +214,7 @@ fn throttled_progress(watcher: &Watcher, name: &str) -> impl Fn(&str) + Send + S
     }
 }
 
-/// Git is read from disk, so it is read on a blocking thread.
+/// Runs Git reads on a blocking thread, because they use the disk.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RepositoryError> + Send + 'static,
 ) -> Result<T, RepositoryError> {

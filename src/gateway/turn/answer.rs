@@ -1,5 +1,5 @@
-//! The end of a turn: the change it prepared, checked by us, and what is said about it. All of it
-//! becomes durable in one transaction, and only then anything is sent.
+//! The end of a turn: the prepared and checked change, and the reply about it. One transaction makes all of it durable.
+//! Only then is anything sent.
 
 use super::journal::{LastStep, TurnJournal};
 use super::opening::locked_out_text;
@@ -26,23 +26,23 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The number of days a button stays good.
+/// How many days a button works.
 const BUTTON_DAYS: i32 = 7;
 
-/// A turn whose model has had its last word.
+/// A turn after the model's final answer.
 pub(super) struct EndedTurn<'a> {
     pub(super) assigned: &'a ClaimedMessage,
     pub(super) turn: TurnId,
     pub(super) opened: &'a OpenedTurn,
     pub(super) address: &'a Address,
     pub(super) outcome: TurnOutcome,
-    /// The journal of the turn, unless that broke.
+    /// The turn's journal, unless it failed.
     pub(super) journal: Option<TurnJournal>,
     pub(super) elapsed: Duration,
 }
 
 impl Gateway {
-    /// Ends the turn with the change that was prepared, and leaves its answer in the outbox.
+    /// Ends the turn with the prepared change and stores its answer in the outbox.
     pub(super) async fn finish(
         &self,
         ended: EndedTurn<'_>,
@@ -58,7 +58,7 @@ impl Gateway {
             elapsed,
         } = ended;
         let last = journal.as_mut().and_then(|journal| journal.last.take());
-        // What broke does not say what it had written.
+        // A failed journal does not show what was written.
         let wrote = match outcome.writes.done > 0 || assigned.work.has_edited || journal.is_none() {
             true => WriteState::Possible,
             false => WriteState::Nothing,
@@ -127,7 +127,7 @@ impl Gateway {
             .await?;
         crash_point::after("B18");
         self.dispatch_leased(&address.channel, due).await;
-        // The answer goes out before the rest is written down.
+        // The answer is sent before the rest is recorded.
         tokio::task::yield_now().await;
         let recorded = recorded.into_iter().filter(|_| is_answered);
         let change = change.as_ref().map(recording::RecordedEvent::from_change);
@@ -160,7 +160,7 @@ impl Gateway {
         )
     }
 
-    /// A one-shot token for a button, and what the store keeps of it.
+    /// Creates a one-shot token for a button and the action to store for it.
     pub(super) fn button(&self, verb: &str, argument: String, opened: &OpenedTurn) -> (String, NewAction) {
         let bytes = (self.parts.random)();
         let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
@@ -180,17 +180,17 @@ fn expiry(at: Timestamp) -> Timestamp {
     at.checked_add((24 * BUTTON_DAYS).hours()).unwrap_or(at)
 }
 
-/// Returns the step that the model will find as the answer of a turn that has none of its own.
+/// Returns the step that stands for the answer of a turn without one in the model's history.
 fn closing(notice: String) -> Option<Step> {
     Step::new(Assistant::synthetic(notice), Vec::new()).ok()
 }
 
-/// The end of a turn, before it is known whether its person may still have it.
+/// The end of a turn, before the person's current grants are known.
 struct TurnEnding {
     identity: Identity,
     repository: String,
     change: Option<NewChange>,
-    /// The patch of the change as it is shown.
+    /// The patch with masked secrets.
     masked: Option<Bytes>,
     answer_step: Option<Step>,
     cost: Option<Cost>,
@@ -198,9 +198,9 @@ struct TurnEnding {
 }
 
 impl TurnEnding {
-    /// Decides by the grants as they are in the transaction that ends the turn. Whoever is out gets one line. A change
-    /// that the grants do not cover is withheld, whatever turn has edited it: it stays in the workspace and is not
-    /// prepared.
+    /// Decides with the grants in the transaction that ends the turn. A person without access gets one line. A change
+    /// that the grants do not cover is withheld, even if an earlier turn edited it: it stays in the workspace and is
+    /// not prepared.
     fn decide(self, grants: Option<&[GrantRow]>, refusal: impl FnOnce(&str) -> Vec<Op>) -> TurnEnd {
         let Self {
             identity,
@@ -256,8 +256,8 @@ impl TurnEnding {
 }
 
 impl TurnOutcome {
-    /// Says why what was edited is not prepared. What cut the turn short is still said; what checks found is not, since
-    /// nothing of the change is shown.
+    /// Withholds the change and explains why. The reply still says what cut the turn short. It leaves out check
+    /// results, because nothing of the change is shown.
     fn withhold(&mut self, why: &str) {
         let withheld = compose::withheld(why);
         match (self.verdict, self.notice.take()) {
@@ -273,19 +273,19 @@ impl TurnOutcome {
     }
 }
 
-/// The parts of a result, apart from the number its change gets.
+/// The parts of a result, except the number of its change.
 struct ResultDraft {
     address: Address,
     outcome: TurnOutcome,
     write_state: WriteState,
     model_answer: ModelAnswer,
-    /// A line that says that the files are not the newest, if that is so.
+    /// A line that the files are not current, if so.
     stale: Option<String>,
     facts: Facts,
     config: Arc<Config>,
-    /// True if the channel is connected and takes operations as they become durable.
+    /// True if the channel is connected and accepts operations as soon as they are durable.
     deliver_now: bool,
-    /// True if the channel can tell what became of a post.
+    /// True if the channel can look up sent posts.
     can_find_posts: bool,
     buttons: (ChangeButtons, Vec<NewAction>),
 }
@@ -293,26 +293,26 @@ struct ResultDraft {
 impl ResultDraft {
     fn announce(self, leaves: StoredChange<'_>) -> Announcement {
         let is_hook = self.address.mention.is_none();
-        // A hook that changed nothing says nothing.
+        // A hook that changed nothing sends no message.
         if is_hook && leaves == StoredChange::Nothing && self.outcome.notice.is_none() {
             return Announcement::default();
         }
         let left = match leaves {
-            // Its events have nothing to do with each other: it edited all of this anew.
+            // Events of a hook are independent: each edits everything anew.
             StoredChange::Change(numbered) if is_hook => RemainingChange::New(&numbered.change),
             leaves => RemainingChange::from_stored(leaves),
         };
         let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card());
         let (buttons, mut actions) = self.buttons;
-        // They are for this change and for no later one.
+        // The buttons are for this change only, not for a later one.
         if let Some(change) = change {
             let name = Change::name(change.number, 1);
             actions
                 .iter_mut()
                 .for_each(|action| action.argument.clone_from(&name));
         }
-        // A button belongs to the person it is made for, and behind a hook there is none.
+        // A button belongs to one person, and a hook has none.
         let pressed = change.is_some() && !is_hook;
         let result = TurnResult {
             address: &self.address,
@@ -330,7 +330,7 @@ impl ResultDraft {
             file,
             inline_diff_bytes_max,
         } = result.messages();
-        // The result first: it is what somebody waits for.
+        // The result goes first, because people wait for it.
         let mut ops = match self.can_find_posts {
             true => self.address.whole_result(messages),
             false => self.address.filled_result(&result.headline(), messages),
@@ -350,7 +350,7 @@ impl ResultDraft {
         }
     }
 
-    /// Returns the last content of the card.
+    /// Returns the final content of the card.
     fn last_card(&self) -> Op {
         let done = format!(
             "Done in {}; the result is below.",

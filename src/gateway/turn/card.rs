@@ -1,5 +1,5 @@
-//! The card of a message: posted when it has to wait or its turn has lasted a moment, and kept current until
-//! the turn ends.
+//! The status card of a message. It is posted when the message has to wait, or after its turn has run for a moment, and
+//! is updated until the turn ends.
 
 use super::{ClaimedMessage, OpenedTurn};
 use crate::channel::{Channel, SendError};
@@ -19,21 +19,21 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The time a turn runs before it is shown: one that is over by then is its own answer.
+/// How long a turn runs before its card is posted. A shorter turn needs no card.
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
-/// Shortest time between two edits of one card, however few there are.
+/// Shortest time between two edits of one card.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
-/// Time between two edits of any card: what a Slack workspace allows, 50 a minute.
+/// Shortest time between two edits of any cards. A Slack workspace allows 50 a minute.
 const EDIT_SPACING: Duration = Duration::from_millis(1_200);
 
-/// The card that shows a turn; none for a hook's.
+/// The card of a running turn. Turns of hooks have none.
 #[derive(Default)]
 pub(super) struct OpenCard {
     editor: Option<(JoinHandle<()>, DropGuard)>,
 }
 
 impl OpenCard {
-    /// Ends the edits, so that nothing overtakes the last one.
+    /// Stops the edits, so that none arrives after the final one.
     pub(super) async fn close(self) {
         let Some((editor, done)) = self.editor else {
             return;
@@ -46,8 +46,8 @@ impl OpenCard {
 }
 
 impl Gateway {
-    /// Posts the card of a message before its turn: one message says that it waits, then how it goes. The receipt
-    /// says so too, if it still does.
+    /// Posts the card of a message before its turn starts. The same message first shows the waiting position, later the
+    /// progress. A receipt reaction is added if the message still waits.
     pub(in crate::gateway) fn show_queue_position(
         self: &Arc<Self>,
         inbound: Inbound,
@@ -79,14 +79,14 @@ impl Gateway {
         });
     }
 
-    /// The operation that posts the card of a message; hooks have none: they post one message.
+    /// Returns the id of the operation that posts a message's card. Hooks have no card, because they post one message.
     pub(super) fn card_id(&self, assigned: &ClaimedMessage, address: &Address) -> Option<String> {
         self.hook(assigned.inbound())
             .is_none()
             .then(|| address.id("card"))
     }
 
-    /// Shows a turn that began for as long as it runs.
+    /// Shows the card of a turn for as long as it runs.
     pub(super) fn open_card(
         &self,
         assigned: &ClaimedMessage,
@@ -117,29 +117,28 @@ impl Gateway {
     }
 }
 
-/// Posts a card and edits it.
+/// The task that posts a card and edits it.
 struct CardEditor {
     store: Store,
     delivery: Arc<ChannelDelivery>,
     active_turns: ActiveTurns,
     now: fn() -> Timestamp,
-    /// The message it is about.
+    /// The message of the card.
     inbox: InboxId,
     address: Address,
-    /// The button of the card.
+    /// The stop button of the card.
     stop: NewAction,
 }
 
-/// Returns the time a card rests after an edit while so many are on show: they share what the platform allows.
+/// Returns the pause after an edit when this many cards are shown. All cards share the platform's limit.
 fn interval(cards: usize) -> Duration {
     let share = EDIT_SPACING.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
     share.max(EDIT_INTERVAL)
 }
 
 impl CardEditor {
-    /// Posts the card when the turn has lasted a moment, and edits it whenever it changed, until `done`. An
-    /// edit that fails is tried again with the newest state, no sooner than any other; the last one goes
-    /// through the outbox.
+    /// Posts the card after the turn has run for a moment, and edits it after each change, until `done`. A failed edit
+    /// is retried with the newest state after the usual pause. The final edit goes through the outbox.
     async fn run(self, mut card: watch::Receiver<StatusCard>, done: CancellationToken) {
         tokio::select! {
             () = tokio::time::sleep(SHOWN_AFTER) => {}
@@ -151,7 +150,7 @@ impl CardEditor {
                 self.delivery.dispatch_leased(due).await;
                 newest
             }
-            // It says that it waits, or what it said before a restart.
+            // The posted card shows a waiting position, or a state from before a restart.
             CardOutcome::AlreadyShown => {
                 card.mark_changed();
                 StatusCard::default()
@@ -190,7 +189,7 @@ impl CardEditor {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
                 Err(error) => {
                     tracing::debug!(%error, "a progress edit was not taken");
-                    // Nothing may change for a long time, so what was to be said is said again.
+                    // The next change may take long, so the edit is retried without one.
                     card.mark_changed();
                     if let SendError::Limited {
                         retry_after: Some(wait),
@@ -220,7 +219,7 @@ impl CardEditor {
         })
     }
 
-    /// Waits for the connection: a turn may have begun before it, after a restart.
+    /// Waits for the connection. After a restart, a turn may begin before it.
     async fn connected(&self, done: &CancellationToken) -> Option<Arc<dyn Channel>> {
         let mut channel = self.delivery.watch_channel();
         tokio::select! {
@@ -229,7 +228,7 @@ impl CardEditor {
         }
     }
 
-    /// Waits for the message that the post of the card became.
+    /// Waits for the platform's message id of the posted card.
     async fn message(&self, done: &CancellationToken) -> Option<MessageRef> {
         let post = self.address.id("card");
         let mut delivered = self.delivery.watch_delivered();

@@ -1,4 +1,4 @@
-//! The journal of a running turn: step by step in the store, then in the recording.
+//! The journal of a running turn. Each step is written to the store, then to the recording.
 
 use super::recording::TurnRecording;
 use super::{ClaimedMessage, OpenedTurn};
@@ -15,25 +15,25 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The model's final answer. It becomes durable with the end of its turn, in one commit: a crash
-/// between the two would ask the model again in either case.
+/// The model's final answer. It is committed together with the end of its turn. With two commits, a crash between them
+/// would call the model again anyway.
 pub(super) struct LastStep {
     pub(super) step: Step,
     pub(super) cost: Cost,
 }
 
-/// A turn that is on record.
+/// A turn that is stored.
 pub(super) struct RecordedTurn {
     pub(super) turn: TurnId,
     pub(super) recording: TurnRecording,
 }
 
-/// A turn that is being put on record, while the model is asked: what it answers has to wait for that.
+/// A receiver for the stored turn. The model is called while the turn is being stored; its answer waits for that.
 pub(super) type TurnStartReceiver = oneshot::Receiver<RecordedTurn>;
 
-/// Steps go to the store first, then to the recording: a recording never holds what is not durable.
+/// A journal of steps. Steps go to the store first, so that the recording never holds more than the store.
 pub(super) struct TurnJournal {
-    /// The final answer, once it was given; whoever ends the turn stores it.
+    /// The final answer. The code that ends the turn stores it.
     pub(super) last: Option<LastStep>,
     store: Store,
     claim: Claim,
@@ -45,7 +45,7 @@ pub(super) struct TurnJournal {
 }
 
 impl TurnJournal {
-    /// The journal of a turn that begins.
+    /// Creates the journal of a new turn.
     pub(super) fn new(
         gateway: &Gateway,
         assigned: &ClaimedMessage,
@@ -73,7 +73,7 @@ impl TurnJournal {
         }
     }
 
-    /// The turn, as soon as it is on record.
+    /// Waits until the turn is stored, and returns it.
     pub(super) async fn wait_recorded(&mut self) -> anyhow::Result<&mut RecordedTurn> {
         if let Some(beginning) = self.start.take() {
             self.recorded = Some(beginning.await?);

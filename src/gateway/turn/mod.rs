@@ -1,7 +1,7 @@
-//! One turn: authorise again, open the workspace, run the loop, prepare the change, answer.
+//! One turn: authorise again, open the workspace, run the agent loop, prepare the change, and answer.
 //!
-//! What a turn sends is named after its message, not after the turn: a message that is taken up again
-//! after a crash keeps its card, and shows one result.
+//! Operation ids of a turn come from its message, not from the turn. So a message that is claimed again after a crash
+//! keeps its card and shows one result.
 
 mod answer;
 mod card;
@@ -36,10 +36,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The text for somebody whose access was taken away; nothing else is said.
+/// The only text that a revoked person gets.
 pub(super) const REVOKED: &str = "Access was revoked.";
 
-/// A message that this process has the right to answer.
+/// A message that this process has claimed.
 #[derive(Debug)]
 pub(super) struct ClaimedMessage {
     pub(super) claim: Claim,
@@ -53,8 +53,8 @@ impl ClaimedMessage {
 }
 
 impl Gateway {
-    /// Runs the turn of one message and leaves its answer in the outbox. A shutdown leaves the message
-    /// as it is, for the next start; an error does so for another attempt.
+    /// Runs the turn of one message and stores its answer in the outbox. A shutdown leaves the message for the next
+    /// start. An error leaves it for another attempt.
     pub(super) async fn run_message_turn(
         &self,
         mut assigned: ClaimedMessage,
@@ -79,12 +79,12 @@ impl Gateway {
             seat.stop.cancel();
         }
         let began = Instant::now();
-        // One that was cut short has something to show, so it is opened, and stops before it asks the model.
+        // An interrupted turn has something to show, so it is opened, and stops before the model call.
         let is_new = assigned.work.begun == 0;
         let opened = tokio::select! {
             biased;
             () = seat.stop.cancelled(), if is_new => Err(TurnRefusal::WithReply("Stopped before it began.".to_owned())),
-            // Before what was opened: a fetch that the shutdown ended is no answer.
+            // This branch is checked first, because an opening that the shutdown interrupted is not a result.
             () = shutdown.cancelled() => return Ok(()),
             () = identity.wait_until_revoked() => Err(TurnRefusal::WithReply(REVOKED.to_owned())),
             opened = self.open(assigned, &identity, began) => opened,
@@ -107,7 +107,7 @@ impl Gateway {
         let (begun, beginning) = oneshot::channel();
         let begin = self.begin(assigned, &address, &opened, seat, begun);
         let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, seat, shutdown));
-        // The model is asked meanwhile; what it answers waits until the turn is on record.
+        // The model is called in the meantime. Its answer waits until the turn is stored.
         let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
         if opened.is_locked_out() {
@@ -135,7 +135,7 @@ impl Gateway {
             () = opened.wait_until_locked_out() => {
                 return self.end_locked_out(assigned, turn, &address, &opened, journal).await;
             }
-            // What was not checked is no answer: the next start takes the message up again.
+            // An unchecked change is not an answer. The next start claims the message again.
             () = shutdown.cancelled() => return self.interrupt(assigned, turn, journal).await,
         };
         let ended = EndedTurn {
@@ -150,8 +150,8 @@ impl Gateway {
         self.finish(ended, prepared).await
     }
 
-    /// Leaves a turn that a stop of the process cut short to the next start. An answer that was given already is asked
-    /// for again; it was paid all the same.
+    /// Leaves an interrupted turn for the next start. A model answer that was already given is requested again, but its
+    /// usage is recorded.
     async fn interrupt(
         &self,
         assigned: &ClaimedMessage,
@@ -164,7 +164,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends a message of which something stored cannot be read, and says so where it was written.
+    /// Ends a message whose stored data cannot be read, and reports that in its chat.
     pub(super) async fn end_unreadable(&self, claim: Claim, error: StoreError) -> anyhow::Result<()> {
         let store = &self.parts.store;
         let what = match &error {
@@ -189,7 +189,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Returns the address for the answer to a message that cannot be read.
+    /// Returns the address for the answer to an unreadable message.
     pub(in crate::gateway) async fn address_in(
         &self,
         conversation: ConversationId,
@@ -205,7 +205,7 @@ impl Gateway {
         Ok(address)
     }
 
-    /// Returns the address for the answer to a message: a hook's goes to the chat it is configured for.
+    /// Returns the address for the answer to a message. A hook's answer goes to its configured chat.
     fn address(&self, assigned: &ClaimedMessage) -> Address {
         let inbound = assigned.inbound();
         let address = Address::for_message(inbound, assigned.work.inbox);
@@ -214,7 +214,7 @@ impl Gateway {
         };
         let channel = hook.post_to.channel.clone();
         let mut place = inbound.place.clone();
-        // It names the event, which makes it a conversation of its own.
+        // The thread names the event, so that each event is its own conversation.
         place.thread = None;
         if let Some(connected) = self.channel(&channel) {
             place.account = connected.installation().account.clone();
@@ -227,8 +227,8 @@ impl Gateway {
         }
     }
 
-    /// Ends a turn whose person was shut out while it ran: what it edited is taken back, and one line is said. What
-    /// the model answered last is not kept, and was paid all the same.
+    /// Ends a turn whose person lost access while it ran. Its edits are reverted, and one line is sent. The model's
+    /// last answer is dropped, but its usage is recorded.
     async fn end_locked_out(
         &self,
         assigned: &ClaimedMessage,
@@ -245,7 +245,7 @@ impl Gateway {
         self.refuse(assigned, address, &opened.locked_out_text()).await
     }
 
-    /// Ends a message without a turn: nothing is asked of a model any more. If it has a card, the card says why.
+    /// Ends a message without a model call. If it has a card, the card shows the reason.
     async fn refuse(&self, assigned: &ClaimedMessage, address: &Address, why: &str) -> anyhow::Result<()> {
         let why = match assigned.work.has_edited {
             true => format!("{why}\nWhat it had edited before it was cut short is taken back."),
@@ -264,13 +264,13 @@ impl Gateway {
         refusal(self.can_find(address), address, why)
     }
 
-    /// Returns true if the platform can be asked what became of a post.
+    /// True if the platform can look up sent posts.
     fn can_find(&self, address: &Address) -> bool {
         self.channel(&address.channel)
             .is_some_and(|channel| channel.can_find())
     }
 
-    /// Returns the history the model may know of the conversation, with what the person says now.
+    /// Returns the conversation's history for the model, with the new message.
     fn history(
         &self,
         assigned: &ClaimedMessage,
@@ -278,7 +278,7 @@ impl Gateway {
         history: History,
     ) -> anyhow::Result<History> {
         let mut history = match self.hook(assigned.inbound()) {
-            // Events of a hook have nothing to do with each other.
+            // Events of a hook are independent.
             Some(_) => History::default(),
             None => history,
         };
@@ -286,7 +286,8 @@ impl Gateway {
         Ok(history)
     }
 
-    /// Begins the turn: its row and the binding of its workspace are committed together. Tells `begun` then.
+    /// Begins the turn. Its row and the binding of its workspace are committed together. Then `begun` receives the
+    /// turn.
     async fn begin(
         &self,
         assigned: &ClaimedMessage,
@@ -321,14 +322,14 @@ impl Gateway {
             user: opened.user_text.clone(),
         };
         let recording = TurnRecording::open(self, opened, turn, Some(first));
-        // Nobody listens any more if the model could not be asked.
+        // The receiver is gone if the model could not be called.
         let _ = begun.send(RecordedTurn { turn, recording });
         seat.set_turn(turn);
         if is_stopped {
             seat.stop.cancel();
         }
         if has_card {
-            // It says that it waits.
+            // The card shows that the message waits.
             self.react(assigned.inbound(), Receipt::Started);
         }
         Ok((turn, self.open_card(assigned, address, opened, seat)))
@@ -388,8 +389,8 @@ impl Gateway {
         Ok((outcome, journal))
     }
 
-    /// Returns the outcome of a turn in which something of ours broke: the person gets a reference, the log gets the reason. Only what is
-    /// durable counts, so the workspace goes back to the last step that was recorded.
+    /// Returns the outcome of a turn with an internal error. The person gets a reference; the log gets the reason. Only
+    /// durable steps count, so the workspace returns to the last recorded step.
     async fn broken(&self, opened: &mut OpenedTurn, error: &anyhow::Error) -> anyhow::Result<TurnOutcome> {
         let edits = self.parts.store.edits(opened.conversation.id).await?;
         let base = Arc::clone(opened.overlay.base());
@@ -407,13 +408,13 @@ impl Gateway {
         })
     }
 
-    /// Returns the text about an internal error for a person.
+    /// Returns the text about an internal error for people.
     pub(super) fn internal_error_text(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = self.log_internal_error(error, what);
         format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
     }
 
-    /// Logs an internal error under a reference, which is all that people are told of it.
+    /// Logs an internal error with a reference. People see only the reference.
     pub(super) fn log_internal_error(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = hex(&(self.parts.random)()[..4]);
         tracing::error!(
@@ -433,13 +434,13 @@ fn refusal(can_find: bool, address: &Address, why: &str) -> Vec<Op> {
     }
 }
 
-/// Returns the answer to a message that is ended without a turn: in its card, if it has one.
+/// Returns the answer to a message that ends without a turn. It goes into the card, if there is one.
 fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {
     vec![address.post("card", Reply::text(why)), card_fill(address, why)]
 }
 
-/// Returns the answer as [`whole_refusal`] does, where the platform cannot be asked what became of a post: a line that
-/// may show twice, filled by an edit.
+/// Returns the same answer as [`whole_refusal`], for a platform that cannot look up sent posts. A placeholder line,
+/// which may show twice, is filled by an edit.
 fn filled_refusal(address: &Address, why: &str) -> Vec<Op> {
     vec![
         address.placeholder("card", Reply::text("…")),
@@ -455,8 +456,8 @@ fn card_fill(address: &Address, why: &str) -> Op {
     address.op("card/refused", fill)
 }
 
-/// True if a shutdown cut the turn or its checks short, and no stop of the person: its message is taken up at the
-/// next start. A check that fails counts, because the model was not asked to mend what failed.
+/// True if a shutdown, not the person, interrupted the turn or its checks. The message is then claimed at the next
+/// start. A failed check also counts, because the model could not fix it.
 fn was_interrupted(outcome: &TurnOutcome, seat: &TurnHandle, shutdown: &CancellationToken) -> bool {
     let is_cut = matches!(
         outcome.verdict,
@@ -532,7 +533,7 @@ mod tests {
             assert_eq!(was_interrupted(&outcome, &seat, &shutdown), is_cut, "{verdict:?}");
             assert!(!was_interrupted(&outcome, &seat, &running), "{verdict:?}");
         }
-        // A stop of the person is one, whatever else ends.
+        // A stop by the person counts as one, even during a shutdown.
         seat.stop.cancel();
         assert!(!was_interrupted(&outcome(Verdict::Cancelled), &seat, &shutdown));
     }

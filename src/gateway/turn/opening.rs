@@ -1,5 +1,4 @@
-//! The opening of a turn: which repository, at which commit, with which edits, and what the model is
-//! told. Nothing here asks a model anything.
+//! The opening of a turn: repository, commit, edits and the text for the model. No model is called here.
 
 use super::{ClaimedMessage, REVOKED};
 use crate::access::Identity;
@@ -15,45 +14,45 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A turn that was let in and has its workspace.
+/// A turn that was admitted and has its workspace.
 pub(super) struct OpenedTurn {
     pub(super) identity: Identity,
     pub(super) conversation: Conversation,
     pub(super) workspace: Workspace,
     pub(super) overlay: Arc<Overlay>,
-    /// The time at which the turn began, with its opening.
+    /// The start of the turn, including its opening.
     pub(super) began: Instant,
-    /// The branch and its newest commit when the turn began.
+    /// The branch and its newest commit at the start of the turn.
     pub(super) branch: String,
     pub(super) head: String,
-    /// The reason why the repository is not current, if its mirror could not be fetched.
+    /// The reason why the repository is not current, if a fetch failed.
     pub(super) stale: Option<String>,
     pub(super) system: String,
     pub(super) user_text: String,
-    /// The repository and base to bind the conversation to, where they are new to it.
+    /// The repository and base to bind to the conversation, if they are new.
     pub(super) bind: Option<(String, String)>,
 }
 
 impl OpenedTurn {
-    /// True once its person may not even look at the repository any more.
+    /// True once the person may no longer read the repository.
     pub(super) fn is_locked_out(&self) -> bool {
         self.identity.role(self.workspace.repository.name()).is_none()
     }
 
-    /// Returns once that is so.
+    /// Waits until the person may no longer read the repository.
     pub(super) async fn wait_until_locked_out(&self) {
         self.identity
             .wait_until_locked_out(self.workspace.repository.name())
             .await;
     }
 
-    /// Returns the text for them then; nothing else is said.
+    /// Returns the only text for the person in that case.
     pub(super) fn locked_out_text(&self) -> String {
         locked_out_text(&self.identity, self.workspace.repository.name())
     }
 }
 
-/// Returns the text for somebody who may not look at a repository any more; nothing else is said.
+/// Returns the only text for a person who may no longer read a repository.
 pub(in crate::gateway) fn locked_out_text(identity: &Identity, repository: &str) -> String {
     match identity.is_revoked() {
         true => REVOKED.to_owned(),
@@ -63,9 +62,9 @@ pub(in crate::gateway) fn locked_out_text(identity: &Identity, repository: &str)
 
 /// A reason why a turn cannot begin.
 pub(super) enum TurnRefusal {
-    /// The answer for the person who asked.
+    /// A reply for the person.
     WithReply(String),
-    /// The failure of ours to mend; the person is told a reference.
+    /// An internal error. The person gets a reference.
     Internal(anyhow::Error),
 }
 
@@ -86,7 +85,7 @@ fn refuse_with(text: impl Into<String>) -> TurnRefusal {
 }
 
 impl Gateway {
-    /// Opens the workspace of a turn, within the time of the turn that `began`.
+    /// Opens the workspace of a turn within the time limit of the turn, which counts from `began`.
     pub(super) async fn open(
         &self,
         assigned: &ClaimedMessage,
@@ -97,7 +96,7 @@ impl Gateway {
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
         let edits = self.edits_of(assigned, &name).await?;
-        // Without edits there is nothing to keep apart: the workspace starts from the newest commit.
+        // Without edits there is no base to keep, so the workspace starts from the newest commit.
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
         let files = async {
             let repository = repositories.get(&name).await?;
@@ -125,8 +124,8 @@ impl Gateway {
         }
         let stale = repositories.stale(&name, (self.parts.now)());
         let branch = repositories.branch(&name).to_owned();
-        // Of the base and not of the edits: it is listed once for everybody, and the prompt stays the
-        // same bytes for as long as the base does.
+        // The kind is taken from the base, not from the edits. So it is listed once per base, and the prompt stays
+        // byte-identical for as long as the base does.
         let kind = RepositoryKind::of_files(&overlay.base().files());
         if kind == RepositoryKind::Tanka && base == head {
             self.prerender(&repository, overlay.base());
@@ -160,8 +159,8 @@ impl Gateway {
         })
     }
 
-    /// The edits a turn starts from. An event of a hook starts afresh, and what it prepares becomes the
-    /// next revision of what the hook prepared before.
+    /// Returns the edits at the start of a turn. A hook event starts without edits, and its change becomes the next
+    /// revision of the hook's earlier one.
     async fn edits_of(
         &self,
         assigned: &ClaimedMessage,
@@ -181,7 +180,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the refusal of another repository, which would throw the edits away; only `discard` may do that.
+    /// Returns the refusal to switch the repository. A switch would lose the edits, and only `discard` may do that.
     async fn prepared_elsewhere(&self, id: ConversationId, bound: &str) -> Result<TurnRefusal, StoreError> {
         let change = self.parts.store.current_change(id).await?;
         let what = change.map_or_else(|| "Something".to_owned(), |change| change.to_string());
@@ -190,7 +189,7 @@ impl Gateway {
         )))
     }
 
-    /// The repository a message is about, and the message without the word that named it.
+    /// Returns the repository of a message, and its text without the word that named it.
     fn choose_repository(
         &self,
         identity: &Identity,
@@ -216,7 +215,7 @@ impl Gateway {
         })
     }
 
-    /// The text that the model reads as the person's turn: their words, and their quotes as marked data.
+    /// Returns the message for the model: the person's words, and their quotes as marked data.
     async fn user_text(
         &self,
         inbound: &Inbound,
@@ -254,7 +253,7 @@ impl Gateway {
         let hook = self
             .hook(inbound)
             .ok_or_else(|| refuse_with("This hook is gone."))?;
-        // The instructions come from the trusted branch, not from edits and not from the payload.
+        // The instructions come from the trusted branch, not from edits or the payload.
         let instructions = self
             .parts
             .repositories
@@ -281,8 +280,8 @@ impl Gateway {
     }
 }
 
-/// Learns what was edited before that is secret, until nobody waits for it any more. Where very many names would have to
-/// be looked for, the others are when their text is shown.
+/// Registers the secrets in earlier edits with the guard, until the call is dropped. If there are very many, the rest
+/// is registered when their text is shown.
 async fn learn_edits(guard: &SecretGuard, overlay: &Arc<Overlay>) -> Result<(), TurnRefusal> {
     let (guard, overlay, gone) = (guard.clone(), Arc::clone(overlay), CancellationToken::new());
     let _nobody_waits = gone.clone().drop_guard();
@@ -297,8 +296,8 @@ async fn learn_edits(guard: &SecretGuard, overlay: &Arc<Overlay>) -> Result<(), 
         .map_err(TurnRefusal::Internal)
 }
 
-/// Cuts what others wrote to at most so many characters, and adds a word about the rest. Secrets are taken out before it is cut: half of
-/// one would not be known any more.
+/// Cuts quoted text to a number of characters and adds a note about the rest. Secrets are removed before the cut,
+/// because a cut secret would not be recognized.
 fn cut(text: &str, chars_max: usize, redactor: &Redactor) -> String {
     let text = redactor.redact(text);
     let chars = text.chars().count();

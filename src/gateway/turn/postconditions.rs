@@ -1,5 +1,5 @@
-//! The conditions a workspace must meet before a turn ends as done: the change is prepared as it would be sent, and sent as it was
-//! prepared.
+//! The conditions that a workspace must meet before a turn ends as done. The change is prepared exactly as it will be
+//! sent.
 
 use super::OpenedTurn;
 use crate::agent::{CheckOutcome, Postconditions};
@@ -13,12 +13,12 @@ use async_trait::async_trait;
 use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// The change that was prepared last, and the edits it was prepared for.
-// Held to take or to put.
+/// The latest prepared change and the edits it belongs to.
+// Held only to take or put the value.
 #[derive(Default)]
 pub(super) struct LatestPreparation(Mutex<Option<(WorkspaceEdits, Option<PreparedChange>)>>);
 
-/// The change of a turn, as often as somebody asks for it.
+/// The preparation of a turn's change, reusable within the turn.
 pub(super) struct ChangePreparer<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) opened: &'a OpenedTurn,
@@ -26,7 +26,7 @@ pub(super) struct ChangePreparer<'a> {
 }
 
 impl ChangePreparer<'_> {
-    /// The change as the workspace is now; prepared anew only after edits.
+    /// Returns the change of the current workspace. It is prepared again only after edits.
     pub(super) async fn change(
         &self,
         progress: &mut (dyn FnMut(CompareProgress) + Send),
@@ -59,8 +59,8 @@ impl ChangePreparer<'_> {
         Ok(prepared)
     }
 
-    /// Returns all that the person said in this conversation, newest last: what they may have asked for. What they quote, and what an event
-    /// brings along, nobody asked for.
+    /// Returns all messages of the person in this conversation, newest last. They show what was requested. Quotes and
+    /// event data are not requests.
     async fn request(&self) -> Result<String, StoreError> {
         let said = self
             .gateway
@@ -73,7 +73,7 @@ impl ChangePreparer<'_> {
     }
 }
 
-/// Returns the failed condition of a change that the person may not have.
+/// Returns the failed condition for a change that the person may not see.
 fn ungranted(why: &str) -> String {
     format!("the grant covers the change: no, {why}")
 }

@@ -1,5 +1,5 @@
-//! The recording of a running turn. Nobody waits for its file, and nothing ends because it cannot be
-//! written: it is for people, and the store has what counts.
+//! The recording of a running turn. No step waits for the file, and a write failure does not end the turn: the
+//! recording is for people, and the store holds the authoritative data.
 
 use super::OpenedTurn;
 use crate::gateway::Gateway;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// The record of a turn, in order.
+/// The recording of a turn, in order.
 pub(super) struct TurnRecording {
     turn: TurnId,
     now: fn() -> Timestamp,
@@ -17,15 +17,15 @@ pub(super) struct TurnRecording {
 }
 
 enum RecordingFile {
-    /// The file is being opened on a thread that may wait for the disk.
+    /// The file is being opened on a blocking thread.
     Opening(JoinHandle<Result<Recorder, SessionError>>),
     Open(Recorder),
-    /// The file could not be opened or written, which was logged.
+    /// The file could not be opened or written. That was logged.
     Lost,
 }
 
 impl TurnRecording {
-    /// Begins to open the recording of a turn's session and to write down what comes first.
+    /// Begins to open the recording of a turn and to write the first event.
     pub(super) fn open(
         gateway: &Gateway,
         opened: &OpenedTurn,
@@ -49,7 +49,7 @@ impl TurnRecording {
         }
     }
 
-    /// Writes down what happened, after everything before it.
+    /// Appends events after all earlier ones.
     pub(super) async fn append(&mut self, events: impl IntoIterator<Item = recording::RecordedEvent>) {
         let opened = match std::mem::replace(&mut self.file, RecordingFile::Lost) {
             RecordingFile::Opening(opening) => opening

@@ -1,5 +1,5 @@
-//! The result of a turn: what the model says, and what we say about the change it prepared. It takes a few messages at
-//! most. What is too long of the model's words becomes a file; our own facts, checks and buttons never do.
+//! The result of a turn: the model's answer and the facts about the prepared change. It needs a few messages at most. A
+//! long answer of the model becomes a file; facts, checks and buttons stay in the messages.
 
 use crate::agent::TurnOutcome;
 use crate::config::Config;
@@ -9,13 +9,13 @@ use crate::store::{NumberedChange, StoredChange};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Bytes of an answer that are looked at to find out how much of it is shown.
+/// Maximum number of bytes of an answer that are measured.
 const SHOWN_BYTES_MAX: usize = 128 << 10;
-/// Bytes of an answer that are shown before a diff gives way to it.
+/// Bytes of an answer that are kept before an inline diff is dropped.
 const SHOWN_BYTES_MIN: usize = 1_000;
-/// An answer of so few bytes is only looked at with all that stands beside it.
+/// Size up to which an answer is measured only together with the rest of the result.
 const SHORT_BYTES_MAX: usize = 4 << 10;
-/// The name of the file with the whole answer.
+/// The name of the file with the full answer.
 const FILE_NAME: &str = "answer.md";
 
 /// The buttons under a change.
@@ -25,14 +25,14 @@ pub(super) struct ChangeButtons {
     pub(super) discard: String,
 }
 
-/// The words of a model at the end of a turn, and how much of them is shown at most.
+/// The model's final answer and how much of it can be shown.
 pub(super) struct ModelAnswer {
     whole: String,
     shown: usize,
 }
 
 impl ModelAnswer {
-    /// Finds out what fits the messages of one answer, if there is much to look at; never on the thread that stores.
+    /// Measures how much of a long answer fits into one reply. This never runs on the store's thread.
     pub(super) async fn measure(whole: String, address: &Address, config: &Arc<Config>) -> Self {
         let shown = whole.len();
         let said = Self { whole, shown };
@@ -41,7 +41,7 @@ impl ModelAnswer {
         }
         let (address, config) = (address.clone(), Arc::clone(config));
         let fitted = tokio::task::spawn_blocking(move || said.fitted(&address, &config));
-        // Nothing in there panics; what if it did is an answer without the model's words.
+        // The task cannot panic. If it did, the answer would lack the model's words.
         fitted.await.unwrap_or_else(|_| Self {
             whole: String::new(),
             shown: 0,
@@ -62,7 +62,7 @@ impl ModelAnswer {
         Self { shown, ..self }
     }
 
-    /// Returns at most so many of its first bytes: whole lines where there are any, else whole words.
+    /// Returns the start of the answer within a number of bytes: whole lines if possible, else whole words.
     fn first(&self, bytes_max: usize) -> &str {
         if bytes_max >= self.whole.len() {
             return &self.whole;
@@ -74,7 +74,7 @@ impl ModelAnswer {
         start.get(..at).unwrap_or_default()
     }
 
-    /// The line that names the file, where not all is shown.
+    /// Returns the line that names the file, if the answer is cut.
     fn note(&self, shown: &str) -> Option<String> {
         let bytes = self.whole.len();
         if shown.len() == bytes {
@@ -104,39 +104,39 @@ impl ModelAnswer {
     }
 }
 
-/// A number of bytes, then half of it again and again, then none.
+/// Returns a number of bytes, then repeated halves, then zero.
 fn sizes(bytes: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(bytes), |bytes| (*bytes > 0).then_some(bytes / 2))
 }
 
-/// The messages of a result, and the files that belong to it.
+/// The messages of a result and their files.
 pub(super) struct ResultMessages {
     pub(super) messages: Vec<Reply>,
-    /// The whole answer, where it is cut.
+    /// The full answer, if it is cut in the messages.
     pub(super) file: Option<Op>,
-    /// The bytes a diff may have to be shown in them.
+    /// The largest diff that is shown inline, in bytes.
     pub(super) inline_diff_bytes_max: usize,
 }
 
-/// The writes of a turn as far as they are known, with all that it did before the process ended and it was taken up again.
+/// What is known about the writes of a turn, including those before a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteState {
-    /// Surely none.
+    /// There were certainly no writes.
     Nothing,
-    /// Some, or it is not known.
+    /// There were writes, or it is unknown.
     Possible,
 }
 
-/// The change that a turn leaves prepared.
+/// The prepared change after a turn.
 #[derive(Clone, Copy)]
 pub(super) enum RemainingChange<'a> {
     /// No change.
     Nothing,
-    /// A change that nobody was told of before.
+    /// A change that was not reported before.
     New(&'a Change),
-    /// The change of an earlier turn, which this one did not touch.
+    /// An earlier turn's change, untouched by this one.
     Unchanged(&'a Change),
-    /// No change any more: nothing differs from the base, and the change of this name is closed.
+    /// The change of this name is closed, because the workspace equals its base.
     Closed(&'a str),
 }
 
@@ -150,7 +150,7 @@ impl<'a> RemainingChange<'a> {
         }
     }
 
-    /// The change that is shown.
+    /// Returns the change to show.
     pub(super) fn shown(self) -> Option<&'a Change> {
         match self {
             Self::New(change) => Some(change),
@@ -167,15 +167,15 @@ pub(super) struct TurnResult<'a> {
     pub(super) outcome: &'a TurnOutcome,
     pub(super) write_state: WriteState,
     pub(super) model_answer: &'a ModelAnswer,
-    /// A line that says that the files are not the newest, if that is so.
+    /// A line that the files are not current, if so.
     pub(super) stale: Option<String>,
     pub(super) facts: Facts,
     pub(super) buttons: Option<ChangeButtons>,
 }
 
 impl TurnResult<'_> {
-    /// The result in at most five messages: first the answer is shortened, then the diff is left to its file, then
-    /// the answer is left to its own. Our own words are never cut, however many they were.
+    /// Returns the result in at most five messages. First the answer is shortened, then the diff moves to its file,
+    /// then the answer moves to its file. The program's own text is never cut, even if it needs more messages.
     pub(super) fn messages(&self) -> ResultMessages {
         let inline = self.config.limits.inline_diff_bytes_max;
         let is_enough = |bytes: &usize| *bytes == self.model_answer.shown || *bytes >= SHOWN_BYTES_MIN;
@@ -201,7 +201,7 @@ impl TurnResult<'_> {
         }
     }
 
-    /// The result before it is split into messages, with so much of the answer.
+    /// Returns the result before the split into messages, with this part of the answer.
     fn reply(&self, shown: &str, note: Option<String>, inline_diff_bytes_max: usize) -> Reply {
         let text = |text: String| ReplyPart::Text { text };
         let mut parts = Vec::new();
@@ -241,13 +241,13 @@ impl TurnResult<'_> {
         Reply { parts }
     }
 
-    /// The first line of a result: what a notification shows.
+    /// Returns the first line of a result, which notifications show.
     pub(super) fn headline(&self) -> String {
         self.heading()
             .unwrap_or_else(|| "Here is your answer.".to_owned())
     }
 
-    /// The words above the model's; an answer that was to change nothing has none.
+    /// Returns the heading above the model's words. An answer without a requested change has none.
     fn heading(&self) -> Option<String> {
         let is_whole = self.outcome.notice.is_none();
         Some(match self.remaining_change {
@@ -268,14 +268,15 @@ impl TurnResult<'_> {
         })
     }
 
-    /// Returns the notice of what cut the turn short. What fails in a change that stays as it was, is said of that.
+    /// Returns the notice of what cut the turn short. If the change is unchanged, failed checks are described as
+    /// failures of that change.
     fn notice(&self) -> Option<String> {
         let is_of_change = self.outcome.verdict == Verdict::Fail
             && matches!(self.remaining_change, RemainingChange::Unchanged(_));
         self.outcome.notice.clone().filter(|_| !is_of_change)
     }
 
-    /// The writes that were not made: all that were refused, and where nothing was written, those that failed.
+    /// Returns the writes that did not happen: all refused ones, and the failed ones if nothing was written.
     fn unwritten(&self) -> impl Iterator<Item = String> {
         let writes = &self.outcome.writes;
         let has_nothing = self.remaining_change.shown().is_none();
@@ -283,7 +284,7 @@ impl TurnResult<'_> {
         writes.refusals().into_iter().chain(failures)
     }
 
-    /// The line about a change that this turn did not touch, or that is none any more.
+    /// Returns the line about a change that this turn did not touch, or that is closed.
     fn change_note(&self) -> Option<String> {
         let change = match self.remaining_change {
             RemainingChange::Unchanged(change) => change,
@@ -299,7 +300,7 @@ impl TurnResult<'_> {
         Some(format!("{change} stays as it was{fails}; `diff` shows it."))
     }
 
-    /// The counts of a turn that prepared nothing.
+    /// Returns the counts of a turn that prepared nothing.
     fn footer(&self) -> String {
         let facts = self.facts.line();
         match self.write_state {

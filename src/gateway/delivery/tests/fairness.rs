@@ -1,4 +1,4 @@
-//! Tests that one operation, or one chat, keeps nobody else waiting.
+//! Tests that one operation or one chat does not delay others.
 
 use super::fixture::{
     ChannelAction, DeliveryFixture, FakeChannel, elapsed, in_two_steps, now, of_chat, op, post,
@@ -10,10 +10,10 @@ use crate::store::DeadLetterFilter;
 use jiff::SignedDuration;
 use std::time::Duration;
 
-/// The longest wait of a new operation while others fail again and again, in seconds: two probes and a little more.
+/// Longest wait of a new operation while others fail repeatedly, in seconds: two probes and a margin.
 const WAIT_MAX: usize = 130;
 
-/// Lets time pass until an operation is shown, for so many seconds at most.
+/// Advances time until an operation is shown, by at most this number of seconds.
 async fn is_shown_within(world: &DeliveryFixture, id: &str, seconds: usize) -> bool {
     for _ in 0..seconds {
         if world.fake.shown().iter().any(|shown| shown == id) {
@@ -33,7 +33,7 @@ async fn an_operation_that_always_fails_is_given_up_without_blocking_other_chats
     }));
     world.enqueue(vec![post("inbox-0/result", "C0")]).await;
     world.pass(300).await;
-    // Each time others are answered, it is held against it that it is not.
+    // Each time others are answered, the missing answer counts against this operation.
     for number in 1..5_000 {
         if !world.letters().await.is_empty() {
             break;
@@ -99,7 +99,7 @@ async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups()
     .await;
     world.until_delivered().await;
     assert_eq!(world.fake.shown(), ids);
-    // Once before it waits, and once before it is sent.
+    // One lookup before the wait, and one before sending.
     let looked = world.fake.looked_up_since.lock().unwrap().len();
     assert!(looked <= 2 * LETTERS, "looked for {looked} times");
 }
@@ -147,7 +147,7 @@ async fn a_refused_placeholder_is_neither_reported_missing_nor_resent() {
     world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
     world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-1/result/fill"]);
-    // An operator has nothing to send again: the line would never be filled.
+    // The operator gets no dead letter, because the placeholder would never be filled.
     assert_eq!(world.letters().await, []);
 }
 
@@ -172,7 +172,7 @@ async fn a_post_enqueued_with_a_future_time_is_still_found_by_lookup() {
     assert!(since.len() == 1 && since[0] <= now(), "{since:?}");
 }
 
-/// An operation that a commit hands out is marked as being sent, so none is while it could only wait.
+/// A commit marks leased operations as being sent. So it leases none that could only wait.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_leased_while_all_call_slots_are_taken() {
     let world = DeliveryFixture::start(FakeChannel::new(true, |_| ChannelAction::Shows));

@@ -1,4 +1,4 @@
-//! A store, a delivery and a platform that does as it is told.
+//! The fixture of delivery tests: a store, a delivery and a scripted platform.
 
 use crate::channel::{
     CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, Scope, SendError,
@@ -19,14 +19,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The longest time anything may take on a busy machine.
+/// Longest time for any step on a busy machine.
 const BOUND: Duration = Duration::from_secs(120);
 
 thread_local! {
     static STARTED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Virtual time since the first look at the clock.
+/// Virtual time since the first call.
 pub(super) fn elapsed() -> Duration {
     let started = STARTED.get().unwrap_or_else(Instant::now);
     STARTED.set(Some(started));
@@ -42,34 +42,34 @@ pub(super) fn now() -> Timestamp {
 pub(super) enum ChannelAction {
     /// The operation is shown.
     Shows,
-    /// The operation is shown, and the answer is lost.
+    /// The operation is shown, but the answer is lost.
     ShowsThen(SendError),
     /// The call fails without effect.
     Fails(SendError),
-    /// The call is not answered, without end.
+    /// The call is never answered.
     Hangs,
-    /// The code of ours breaks.
+    /// The channel code panics.
     Breaks,
 }
 
 type Behaviour = Box<dyn Fn(&Op) -> ChannelAction + Send + Sync>;
 type LimitsFn = Box<dyn Fn(&Op, CallPurpose) -> Vec<Limit> + Send + Sync>;
 
-/// A platform.
+/// A fake platform.
 pub(super) struct FakeChannel {
     installation: Installation,
     behaviour: Behaviour,
     probe: Box<dyn Fn() -> Result<(), SendError> + Send + Sync>,
     limits: LimitsFn,
-    /// True if it can be asked what became of a post.
+    /// True if it can look up sent posts.
     can_find: bool,
-    /// Operations of each call, and when it was made.
+    /// The operations of all calls, with their times.
     pub(super) calls: Mutex<Vec<(String, Duration)>>,
-    /// Operations that show.
+    /// Operations that are shown.
     pub(super) shown: Mutex<Vec<String>>,
-    /// The texts of the operations that show, where they are text.
+    /// Texts of the shown operations.
     pub(super) texts: Mutex<Vec<String>>,
-    /// The times since which operations were looked for.
+    /// The `since` times of the lookups.
     pub(super) looked_up_since: Mutex<Vec<Timestamp>>,
     /// The times of the probes.
     pub(super) probes: Mutex<Vec<Duration>>,
@@ -195,7 +195,7 @@ impl Channel for FakeChannel {
     async fn poll(&self, _inbox: mpsc::Sender<PolledInbound>, _cancel: CancellationToken) {}
 }
 
-/// A limit of the chat an operation goes to.
+/// Returns a limit for the chat of an operation.
 pub(super) fn of_chat(op: &Op, burst: u32, every: Duration) -> Limit {
     Limit {
         scope: Scope::Chat(op.place.chat.clone()),
@@ -234,7 +234,7 @@ pub(super) fn post(id: &str, chat: &str) -> Op {
     op(id, chat, action)
 }
 
-/// A result in two steps.
+/// Returns a result in two steps.
 pub(super) fn in_two_steps(id: &str, chat: &str) -> Vec<Op> {
     let line = Action::Post {
         reply: Reply::text("..."),
@@ -257,7 +257,7 @@ pub(super) fn file(id: &str, chat: &str) -> Op {
     op(id, chat, action)
 }
 
-/// A delivery that runs.
+/// A running delivery.
 pub(super) struct DeliveryFixture {
     pub(super) store: Store,
     pub(super) delivery: Arc<ChannelDelivery>,
@@ -265,7 +265,7 @@ pub(super) struct DeliveryFixture {
     directory: TempDir,
     cancel: CancellationToken,
     running: JoinHandle<()>,
-    /// Keeps the clock from moving on by itself.
+    /// Keeps the paused clock from advancing on its own.
     _still: std::sync::mpsc::Sender<()>,
 }
 
@@ -274,7 +274,7 @@ impl DeliveryFixture {
         Self::start_in(tempfile::tempdir().unwrap(), Arc::new(fake))
     }
 
-    /// Starts the world like [`DeliveryFixture::start`], after something was done to the store that nobody delivers from yet.
+    /// Starts like [`DeliveryFixture::start`], after `prepare` has changed the store. No delivery runs at that time.
     pub(super) async fn start_after(fake: FakeChannel, prepare: impl AsyncFnOnce(&Store)) -> Self {
         elapsed();
         let directory = tempfile::tempdir().unwrap();
@@ -300,7 +300,7 @@ impl DeliveryFixture {
         let cancel = CancellationToken::new();
         let channel = Arc::clone(&fake) as Arc<dyn Channel>;
         let (still, stop) = std::sync::mpsc::channel::<()>();
-        // While something blocks, a paused clock stands still.
+        // A paused clock stands still while a blocking task runs.
         tokio::task::spawn_blocking(move || stop.recv());
         let running = tokio::spawn(Arc::clone(&delivery).run(channel, cancel.clone()));
         Self {
@@ -314,7 +314,7 @@ impl DeliveryFixture {
         }
     }
 
-    /// Stops, and starts again on the same data with the same platform.
+    /// Restarts delivery on the same data with the same platform.
     pub(super) async fn restarted(self) -> Self {
         self.cancel.cancel();
         self.running.await.unwrap();
@@ -338,13 +338,13 @@ impl DeliveryFixture {
             .await;
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(super) async fn until(&self, is_so: impl Fn() -> bool) {
         self.wait(async || is_so()).await;
     }
 
-    /// Waits until something is so, in steps so short that as much of the database's real work fits into one second
-    /// as a busy machine needs.
+    /// Waits until a condition holds, in short steps. One virtual second must leave enough real time for the database
+    /// on a busy machine.
     pub(super) async fn until_soon(&self, is_so: impl Fn() -> bool) {
         let started = std::time::Instant::now();
         while !is_so() {
@@ -361,7 +361,7 @@ impl DeliveryFixture {
         }
     }
 
-    /// Lets so many seconds pass, each after whatever the database, which works in real time, had to do.
+    /// Advances time by some seconds. After each, it waits for the database, which works in real time.
     pub(super) async fn pass(&self, seconds: usize) {
         for _ in 0..seconds {
             self.step(Duration::from_secs(1)).await;
@@ -370,8 +370,7 @@ impl DeliveryFixture {
 
     async fn step(&self, time: Duration) {
         for _ in 0..3 {
-            // What is asked of the store meanwhile is answered before this is. One that is locked answers late, which
-            // is all that is wanted of it.
+            // The store answers earlier requests before these two. A locked store answers late, which is enough here.
             let _ = self.store.write(|_| Ok(())).await;
             let _ = self.store.next_due("slack").await;
             tokio::task::yield_now().await;
@@ -379,7 +378,7 @@ impl DeliveryFixture {
         tokio::time::advance(time).await;
     }
 
-    /// The most that any operation was tried, of what counts.
+    /// Returns the highest number of counted attempts of any operation.
     pub(super) async fn attempts(&self) -> u32 {
         let most = self.store.read(|tx| {
             let most = "SELECT COALESCE(MAX(attempts), 0) FROM outbox";

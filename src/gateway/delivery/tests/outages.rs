@@ -1,4 +1,4 @@
-//! A platform, a token or a disk that is gone for a while: what waits is held, and goes on afterwards.
+//! Outages of a platform, a token or a disk. Waiting operations are held and delivered afterwards.
 
 use super::fixture::{ChannelAction, DeliveryFixture, FakeChannel, elapsed, file, op, post};
 use crate::channel::SendError;
@@ -22,7 +22,7 @@ fn server_error() -> SendError {
     }
 }
 
-/// Returns so many posts in chats of their own.
+/// Returns this number of posts, each in its own chat.
 fn many(count: usize) -> Vec<Op> {
     (0..count)
         .map(|number| post(&format!("inbox-{number}/result"), &format!("C{number}")))
@@ -60,13 +60,13 @@ async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
     assert_eq!(world.letters().await, []);
     let probes = world.fake.probes.lock().unwrap().clone();
     let during = probes.iter().filter(|at| **at < outage).count();
-    // At least once a minute, and at most twice but for the first few.
+    // At least one probe a minute, and at most two after the first few.
     assert!((300..=610).contains(&during), "{during}");
     let last = probes.last().unwrap();
     assert!(*last <= outage + Duration::from_secs(61), "{last:?}");
 }
 
-/// The platform answers a probe, and takes no message. R18, P2
+/// The platform answers probes but accepts no message. R18, P2
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_takes_no_message_for_hours_loses_none() {
     for error in [
@@ -86,7 +86,7 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
     }
 }
 
-/// A host beside the platform is gone for hours. R18
+/// A host beside the platform is down for hours. R18
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_another_host_delays_no_other_operation() {
     let is_beside = |op: &Op| op.id.ends_with("/aside");
@@ -210,7 +210,7 @@ async fn a_rate_limited_chat_waits_as_long_as_asked_and_delays_no_other() {
     assert_eq!(world.fake.probes.lock().unwrap().len(), 0);
 }
 
-/// R14, R15, P2: neither the post nor the edit is sent again, and what follows goes on.
+/// R14, R15, P2: neither the post nor the edit is sent again, and later operations continue.
 #[tokio::test(start_paused = true)]
 async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
     let lock = Arc::new(Mutex::new(None));
@@ -242,7 +242,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
         ])
         .await;
     world.until(|| world.fake.calls_of("inbox-1/result") == 1).await;
-    // Another program holds the database for longer than two writes wait for it.
+    // Another program locks the database for longer than two writes wait.
     tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(4_600)))
         .await
         .unwrap();
@@ -255,7 +255,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
     assert_eq!(world.letters().await, []);
 }
 
-/// Checks that a post is looked for, without a restart, when whoever had it has ended without a word. P2
+/// Checks that a post is looked up, without a restart, when its delivery ended without an outcome. P2
 #[tokio::test(start_paused = true)]
 async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
     for was_shown in [true, false] {
@@ -266,7 +266,7 @@ async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
         let world = DeliveryFixture::start_after(fake, async |store| {
             let ops = vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")];
             store.enqueue(ops, super::fixture::now()).await.unwrap();
-            // It is handed to somebody who forgets it.
+            // It is leased and then dropped.
             let due = store.lease_due("slack", super::fixture::now(), 1).await.unwrap();
             let forgotten: Vec<String> = due.into_iter().map(|due| due.op.id).collect();
             assert_eq!(forgotten, ["inbox-1/result"]);

@@ -1,4 +1,4 @@
-//! An operation that cannot be delivered: it ends, people hear of it, and nobody else waits for it.
+//! Undeliverable operations. Each is given up, people are notified, and no other operation waits for it.
 
 use super::fixture::{ChannelAction, DeliveryFixture, FakeChannel, elapsed, file, in_two_steps, op, post};
 use crate::channel::SendError;
@@ -27,7 +27,7 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
         world
             .enqueue(vec![post(poison, "C0"), post("inbox-0/second", "C0")])
             .await;
-        // Others are answered all the time.
+        // Other operations are answered all the time.
         let mut others = 0;
         while world.letters().await.is_empty() {
             others += 1;
@@ -46,7 +46,7 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
             (letters.len(), letters[0].op.as_str(), letters[0].attempts),
             (1, poison, 8)
         );
-        // What comes after it goes on, and one line says what is missing.
+        // Later operations continue, and one line reports what is missing.
         let shown = world.fake.shown();
         assert!(shown.contains(&"inbox-0/second".to_owned()), "{shown:?}");
         assert_eq!(shown.iter().filter(|op| *op == "inbox-0/missing").count(), 1);
@@ -71,7 +71,7 @@ async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_se
         .iter()
         .map(|letter| (&*letter.op, &*letter.state, &*letter.why))
         .collect();
-    // The line about it is refused as well, and has none of its own.
+    // The line about it is refused too, and gets no fallback of its own.
     assert_eq!(
         refused,
         [
@@ -126,7 +126,7 @@ async fn an_uncertain_result_leaves_at_most_one_placeholder_line_behind() {
     }));
     world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
     world.until_delivered().await;
-    // The first line, the whole result, and the line that it may be missing: nobody knows better.
+    // The first line, the full result, and the line that it may be missing. The true outcome cannot be found out.
     assert_eq!(
         world.fake.shown(),
         ["inbox-1/result", "inbox-1/result/fill", "inbox-1/missing"]
@@ -158,7 +158,7 @@ async fn a_possibly_missing_answer_is_reported_once_per_message_and_never_for_it
     world.enqueue(ops).await;
     world.until_delivered().await;
     assert_eq!(world.fake.shown(), ["inbox-1/missing", "inbox-2/missing"]);
-    // Even the operator's next look changes nothing about that.
+    // The operator's retry changes nothing here.
     let world = world.restarted().await;
     world.until_delivered().await;
     assert_eq!(world.fake.shown().len(), 2);
@@ -192,7 +192,7 @@ async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
         calls[..3],
         ["inbox-1/result", "inbox-1/CHG-1.patch", "inbox-2/result"]
     );
-    // Text that is taken proves each time that the platform is there.
+    // Each accepted text proves that the platform is reachable.
     let mut others = 2;
     while world.letters().await.is_empty() {
         others += 1;
@@ -212,7 +212,7 @@ async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
     assert!(world.fake.texts().contains("This is what it holds"));
 }
 
-/// A large file, or a platform that does not answer, takes minutes.
+/// A large file or an unresponsive platform takes minutes.
 #[tokio::test(start_paused = true)]
 async fn messages_after_a_file_do_not_wait_for_its_upload() {
     let world = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
