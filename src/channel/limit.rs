@@ -1,12 +1,12 @@
-//! Rate limits of the platforms, and the scope each is counted in. The figures are the published ones; the delivery
-//! is what waits for them.
+//! Rate limits of the platforms, with the scope of each limit. The figures are the published ones; the delivery loop
+//! enforces them.
 
 use std::time::Duration;
 
 /// The scope in which a limit is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// New messages in one chat, and edits where they count like those.
+    /// New messages in one chat, and edits if the platform counts them like messages.
     Chat(String),
     /// Calls of one method.
     Method(&'static str),
@@ -14,19 +14,19 @@ pub enum Scope {
     Account,
 }
 
-/// A limit: some calls at once, and one more each time `every` has passed.
+/// A rate limit: `burst` calls at once, and one more each time `every` has passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The scope it is counted in.
+    /// The scope in which the limit is counted.
     pub scope: Scope,
-    /// Calls at once after a rest.
+    /// The number of calls at once after a pause.
     pub burst: u32,
-    /// Time until one more is allowed.
+    /// The time until one more call is allowed.
     pub every: Duration,
 }
 
 impl Limit {
-    /// A limit of this scope.
+    /// Creates a limit of this scope.
     pub(super) const fn new(scope: Scope, burst: u32, every: Duration) -> Self {
         Self { scope, burst, every }
     }
@@ -37,6 +37,6 @@ impl Limit {
 pub enum CallPurpose {
     /// Delivers an operation: [`super::Channel::deliver`].
     Deliver,
-    /// Looks for one that may have been delivered: [`super::Channel::find`].
+    /// Looks up an operation that may have been delivered: [`super::Channel::find`].
     Find,
 }

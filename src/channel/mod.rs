@@ -1,6 +1,6 @@
-//! Channels: where people are. A channel renders replies for its platform, escapes everything, and
-//! delivers operations. What comes in from a channel arrives through [`crate::webhook`] or, for
-//! platforms that are polled, through [`Channel::poll`].
+//! Channels connect users to Drydock. A channel renders replies for its platform, escapes everything, and delivers
+//! operations. Incoming messages arrive through [`crate::webhook`] or, on polled platforms, through
+//! [`Channel::poll`].
 
 mod limit;
 mod markdown;
@@ -19,77 +19,78 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Characters of text that no platform takes more of in one message; Slack takes the most.
+/// The maximum number of characters in one message of any platform; Slack has the largest limit.
 pub const MESSAGE_CHARS_MAX: usize = slack::MESSAGE_CHARS_MAX;
 
 /// The result of a delivered operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
-    /// The id of the message that was posted, for [`crate::model::Action::Post`] and uploads.
+    /// The id of the posted message, for [`crate::model::Action::Post`] and uploads.
     pub message: Option<MessageRef>,
 }
 
-/// An error of a delivery, by what the caller can do about it. Messages carry no token, no URL and no message text.
+/// An error of a delivery, classified by the caller's options. The texts contain no token, no URL and no message
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Definitely not sent: nobody could be reached, or the platform says that it is out of service. Says nothing
-    /// about the operation.
+    /// Definitely not sent: the platform could not be reached, or it reports that it is out of service. The operation
+    /// itself may be valid.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// Definitely not sent: the platform does not take our token. Says nothing about the operation.
+    /// Definitely not sent: the platform rejects the token. The operation itself may be valid.
     #[error("the token is not taken: {0}")]
     Unauthorised(String),
-    /// Definitely not sent: the platform asks us to call less often.
+    /// Definitely not sent: the platform requires fewer calls.
     #[error("limited: {why}")]
     Limited {
         /// The reason, in a few words.
         why: String,
-        /// The wait that the platform asked for.
+        /// The wait that the platform requires.
         retry_after: Option<Duration>,
     },
-    /// The call brought no answer, and may be done again without being seen twice.
+    /// The call got no answer, and may be repeated: a repetition is invisible to users.
     #[error("not sent: {why}")]
     NotSent {
         /// The reason, in a few words.
         why: String,
-        /// The wait that the platform asked for.
+        /// The wait that the platform requires.
         retry_after: Option<Duration>,
     },
-    /// The platform answered, and another host that it named did not, nor took it. May be done again without being seen
-    /// twice, and says nothing about whether the platform is there.
+    /// The platform answered, but another host that it named failed. The call may be repeated, because a repetition
+    /// is invisible to users. The error does not mean that the platform is unreachable.
     #[error("not sent: {why}")]
     OtherHost {
         /// The reason, in a few words.
         why: String,
-        /// The wait that the other host asked for.
+        /// The wait that the other host requires.
         retry_after: Option<Duration>,
     },
-    /// Definitely not sent, and never will be: any other 4xx, `ok: false`.
+    /// Definitely not sent, and a retry would fail as well: any other 4xx, `ok: false`.
     #[error("refused: {0}")]
     Refused(String),
-    /// The connection broke after the request was written: it may or may not show.
+    /// The connection broke after the request was written, so the message may or may not have been delivered.
     #[error("unknown outcome: {0}")]
     Ambiguous(String),
 }
 
-/// The knowledge of a platform about an operation that may have been delivered.
+/// The result of looking up an operation that may have been delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryLookup {
     /// The operation was delivered, as this message.
     Message(MessageRef),
-    /// The operation shows nowhere.
+    /// The operation was not delivered.
     Nothing,
-    /// The platform cannot be asked that.
+    /// The platform offers no way to find out.
     CannotTell,
 }
 
-/// An inbound of a polled platform, and the way to say that it is durable.
+/// A message from a polled platform, and the sender that confirms its storage.
 #[derive(Debug)]
 pub struct PolledInbound {
-    /// The message that came in.
+    /// The received message.
     pub inbound: Inbound,
-    /// Answered once the gateway has stored or refused it. Until then the platform is not told that
-    /// we have it; dropping it unanswered makes the platform deliver it again.
+    /// Notified once the gateway has stored or refused the message. Until then the platform gets no acknowledgement;
+    /// if this is dropped unused, the platform delivers the message again.
     pub accepted: tokio::sync::oneshot::Sender<()>,
 }
 
@@ -99,32 +100,32 @@ pub trait Channel: Send + Sync {
     /// Returns the installation of this account.
     fn installation(&self) -> &Installation;
 
-    /// Delivers one operation. Safe to repeat for everything but posts and uploads.
+    /// Delivers one operation. All operations except posts and uploads can be repeated safely.
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
 
-    /// Returns true if [`Channel::find`] can tell of every post. Then no post is repeated for want of knowledge, and
-    /// none needs a placeholder.
+    /// Returns true if [`Channel::find`] can find every post. Then an ambiguous post is never repeated blindly, and
+    /// no post needs a placeholder.
     fn can_find(&self) -> bool;
 
-    /// Looks for what [`Channel::deliver`] made of an operation whose outcome is unknown, and which was enqueued
-    /// at `since`. Changes nothing; an error says only that the platform was not asked.
+    /// Looks up the result of an operation whose outcome is unknown and that was enqueued at `since`. Changes
+    /// nothing. An error means only that the lookup failed.
     async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError>;
 
-    /// Asks the platform for nothing but an answer: whether it is there and takes our token. Nobody sees it.
+    /// Checks that the platform answers and accepts the token. The call is invisible to users.
     async fn probe(&self) -> Result<(), SendError>;
 
-    /// The limits a call for an operation counts against. The first is the one that is exhausted when the platform
+    /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
-    /// Receives by polling until `cancel`, for installations without a webhook. Channels that only
-    /// know webhooks return at once.
+    /// Receives messages by polling until `cancel`, for installations without a webhook. Channels that support only
+    /// webhooks return at once.
     async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken);
 }
 
-/// Splits a reply into what fits one message each: at the platform's limits, never inside a code
-/// block (a block too long for one message is continued in a new block), nothing lost. Needs no
-/// connection: answers are written while a platform cannot be reached.
+/// Splits a reply into parts that fit one message each. It respects the platform's limits, loses nothing, and does
+/// not split code blocks; a code block too long for one message is continued in a new block. It needs no connection,
+/// so replies can be prepared while the platform is unreachable.
 pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
     match settings {
         ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts),
@@ -132,7 +133,7 @@ pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply)
     }
 }
 
-/// Returns true if a reply takes at most so many messages.
+/// Returns true if a reply fits into `messages_max` messages.
 pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
     match settings {
         ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts).len() <= messages_max,
@@ -140,8 +141,8 @@ pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, 
     }
 }
 
-/// Connects a configured channel: asks the platform who we are there (Slack `auth.test`, Telegram
-/// `getMe`), and for a Telegram bot in webhook mode registers the webhook below `public_url`.
+/// Connects a configured channel. It requests the bot's own identity from the platform (Slack `auth.test`, Telegram
+/// `getMe`), and registers the webhook of a Telegram bot in webhook mode below `public_url`.
 pub async fn connect(
     name: &str,
     settings: &ChannelSettings,

@@ -1,11 +1,11 @@
-//! Shows characters that would otherwise change what a reader sees: terminal escapes, carriage
-//! returns, and marks that turn the reading direction around. Every channel passes foreign text
-//! through here before it escapes it for its platform.
+//! Escapes characters that would change the text that a reader sees: terminal escapes, carriage returns, and marks
+//! that reverse the reading direction. Every channel passes untrusted text through this module before it escapes it
+//! for its platform.
 
 use crate::model::is_invisible;
 
-/// The text with control and direction characters written out: `\u{1b}` as `␛`, `\u{202e}` as
-/// `<U+202E>`. Line ends become `\n`; tabs stay. Joiners stay, because emoji need them.
+/// Returns the text with control and direction characters made visible: `\u{1b}` as `␛`, `\u{202e}` as `<U+202E>`.
+/// Line ends become `\n`. Tabs are kept, and so are joiners, because emoji need them.
 pub(super) fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -31,19 +31,18 @@ pub(super) fn escape_text(text: &str) -> String {
     shown
 }
 
-/// The text on one line: of a name, a label or a value that somebody else may have chosen. What nobody would see is
-/// written out as well.
+/// Returns an untrusted name, label or value on one line. Invisible characters are made visible as well.
 pub(super) fn escape_line(text: &str) -> String {
     escape_code(text).replace('\n', "␊").replace('\t', "␉")
 }
 
-/// The text of code, which people compare character by character: what nobody would see is written out as well, joiners
-/// of emoji among it.
+/// Returns the text of code, which users compare character by character. Invisible characters are made visible as
+/// well, including the joiners of emoji.
 pub(super) fn escape_code(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
     for character in escape_text(text).chars() {
-        // The one selector that emoji carry does nothing to a letter but hide.
+        // This variation selector of emoji is invisible after an ASCII character.
         let hides = character == '\u{fe0f}' && before.is_ascii();
         match is_invisible(character) || hides {
             true => shown.push_str(&format!("<U+{:04X}>", u32::from(character))),

@@ -1,11 +1,11 @@
-//! Builds the tree from the parser's events with an explicit stack, so that depth is a number we
-//! check and not a recursion.
+//! Builds the Markdown tree from the parser's events with an explicit stack, so that the depth is a checked number
+//! instead of a recursion.
 
 use super::{DEPTH_MAX, Inline, MarkdownBlock, SpanStyle, links};
 use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
 use std::ops::Range;
 
-/// The text nests deeper than is rendered.
+/// The text is nested deeper than the renderer allows.
 pub(super) struct TooDeep;
 
 pub(super) struct Builder<'a> {
@@ -13,14 +13,15 @@ pub(super) struct Builder<'a> {
     link_hosts: &'a [String],
     done: Vec<MarkdownBlock>,
     open: Vec<Open>,
-    /// Links and images whose end has not come yet.
+    /// Links and images that are still open.
     links: Vec<OpenLink>,
-    /// Words of one style that have not become inlines yet, so that an address is seen whole.
+    /// Text of one style that is not converted to inlines yet. It is collected so that an address is complete when it
+    /// is checked.
     run: String,
     bold: usize,
     italic: usize,
     strike: usize,
-    /// Inside a table, whose source was taken as a whole.
+    /// True inside a table, whose source was taken as a whole.
     in_table: bool,
 }
 
@@ -28,7 +29,7 @@ enum Open {
     Lines {
         level: Option<u8>,
         inlines: Vec<Inline>,
-        /// True when the source has no block here: an item of a tight list.
+        /// True if the source has no block here, as in an item of a tight list.
         implied: bool,
     },
     Code {
@@ -80,7 +81,7 @@ impl<'a> Builder<'a> {
                 self.close_implied();
                 self.add(MarkdownBlock::Rule);
             }
-            // Extensions that are not turned on.
+            // Events of extensions that are not enabled.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
                 self.words(&text);
             }
@@ -127,7 +128,7 @@ impl<'a> Builder<'a> {
                 items: Vec::new(),
             }),
             Tag::Item => self.open_block(Open::Item(Vec::new())),
-            // Paragraphs and HTML, and extensions that are not turned on.
+            // Paragraphs, HTML, and extensions that are not enabled.
             _ => self.open_lines(None),
         }
     }
@@ -191,8 +192,8 @@ impl<'a> Builder<'a> {
             return;
         };
         if let Some(outer) = self.links.last_mut() {
-            // An image that is the label of a link. Its address makes the label look like one, so
-            // the link around it is refused too.
+            // An image in the label of a link. The image's address makes the label look like an address, so the link
+            // is refused too.
             outer
                 .label
                 .push_str(&format!("{label} ({})", links::defanged(&address)));
@@ -220,7 +221,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Turns the words gathered so far into inlines.
+    /// Converts the collected text to inlines.
     fn flush(&mut self) {
         if self.run.is_empty() {
             return;
@@ -263,7 +264,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Closes the innermost open block and puts it into the one around it.
+    /// Closes the innermost open block and adds it to its parent.
     fn close(&mut self) {
         if !matches!(self.open.last(), Some(Open::Code { .. })) {
             self.flush();

@@ -1,12 +1,13 @@
-//! The words of a fact. Paths are code, so that a person can copy them as they are: no channel breaks
-//! up code to keep it from becoming a link.
+//! Renders facts. Paths are shown as code, so that users can copy them unchanged: no channel modifies code to keep it
+//! from becoming a link.
 
 use super::{Inline, SpanStyle, backticks};
 
-/// Paths of one fact that are shown as code; a message takes only so many changes of look.
+/// The maximum number of paths in one fact that are shown as code; a message can have only a limited number of style
+/// changes.
 const PATHS_MAX: usize = 20;
 
-/// A fact of ours: backticks mark code, and so do the first 20 paths in it. The rest has `style`.
+/// Renders a fact of Drydock: backticks mark code, and the first 20 paths are code as well. The rest has `style`.
 pub(in crate::channel) fn fact(text: &str, style: SpanStyle) -> Vec<Inline> {
     let mut paths = 0;
     let mut inlines = Vec::new();
@@ -35,7 +36,7 @@ pub(in crate::channel) fn fact(text: &str, style: SpanStyle) -> Vec<Inline> {
     inlines
 }
 
-/// Appends words, to the words before them if there are any.
+/// Appends words, and merges them with the text before them if possible.
 fn push(inlines: &mut Vec<Inline>, words: &str, style: SpanStyle) {
     match inlines.last_mut() {
         Some(Inline::Text { text, .. }) => text.push_str(words),
@@ -47,7 +48,7 @@ fn push(inlines: &mut Vec<Inline>, words: &str, style: SpanStyle) {
     }
 }
 
-/// `environments/dev` and `main.jsonnet`; not `3/4`, `0.25` or an address.
+/// Returns true for `environments/dev` and `main.jsonnet`, and false for `3/4`, `0.25` or a web address.
 fn is_path(word: &str) -> bool {
     let has_letter = word.chars().any(char::is_alphabetic);
     let has_ending = word.rsplit_once('.').is_some_and(|(stem, ending)| {

@@ -1,5 +1,5 @@
-//! The policy for links in Markdown. A chat client fetches or opens what looks like an address, so an address of the
-//! model's choice is a way to carry data out; only hosts the operator lists are clickable.
+//! The link policy for Markdown. Chat clients fetch or open anything that looks like an address, so an address chosen
+//! by the model could leak data. Therefore only links to hosts that the operator lists are clickable.
 
 use super::{Inline, SpanStyle};
 use regex::Regex;
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 static ADDRESS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s<>"`]*"#).ok());
 
-/// The address a link may point to, or `None` if it must not be a link.
+/// Returns the address if a link to it is allowed.
 fn allowed(address: &str, link_hosts: &[String]) -> Option<String> {
     let url = reqwest::Url::parse(address).ok()?;
     let host = url.host_str()?;
@@ -21,7 +21,7 @@ fn allowed(address: &str, link_hosts: &[String]) -> Option<String> {
     (listed && plain).then(|| url.to_string())
 }
 
-/// An address nobody's client opens: `https` becomes `hxxps`.
+/// Returns an address that no client opens: `https` becomes `hxxps`.
 pub(super) fn defanged(address: &str) -> String {
     match address.split_once("://") {
         Some((scheme, rest)) if scheme.to_ascii_lowercase().starts_with("http") => {
@@ -32,7 +32,7 @@ pub(super) fn defanged(address: &str) -> String {
     }
 }
 
-/// A link of the Markdown source: itself if the policy allows it, else its label followed by its
+/// Renders a link of the Markdown source. If the policy does not allow it, the result is its label followed by its
 /// address as code. A label that looks like an address must be the address.
 pub(super) fn link(label: &str, address: &str, style: SpanStyle, link_hosts: &[String]) -> Vec<Inline> {
     match allowed(address, link_hosts) {
@@ -49,7 +49,7 @@ pub(super) fn link(label: &str, address: &str, style: SpanStyle, link_hosts: &[S
     }
 }
 
-/// Returns the text that stands for an image, or for a link that is not allowed.
+/// Returns the text that replaces an image or a link that is not allowed.
 pub(super) fn refused(label: &str, address: &str, style: SpanStyle) -> Vec<Inline> {
     let code = |text: String| Inline::Code { text, style };
     let text = |text: &str| Inline::Text {
@@ -64,7 +64,7 @@ pub(super) fn refused(label: &str, address: &str, style: SpanStyle) -> Vec<Inlin
     inlines
 }
 
-/// Plain text, with the addresses in it under the same policy.
+/// Returns plain text as inlines, with the same policy for the addresses in it.
 pub(super) fn inlines_of(text: &str, style: SpanStyle, link_hosts: &[String]) -> Vec<Inline> {
     let mut inlines = Vec::new();
     let push_text = |inlines: &mut Vec<Inline>, text: &str| {
@@ -80,7 +80,7 @@ pub(super) fn inlines_of(text: &str, style: SpanStyle, link_hosts: &[String]) ->
         let address = found
             .as_str()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'', '*', '_']);
-        // `https://` alone loses nothing by the trimming: the slashes stay.
+        // After the trimming, `https://` alone still has its slashes.
         push_text(&mut inlines, text.get(end..found.start()).unwrap_or_default());
         inlines.push(match allowed(address, link_hosts) {
             Some(url) => Inline::Link {
@@ -110,7 +110,7 @@ fn looks_like_address(label: &str) -> bool {
 
 fn is_domain(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
-    // `main.jsonnet` reads as a file, but nobody can tell it from a domain, so it counts as one.
+    // `main.jsonnet` is a file name, but it could also be a domain, so it counts as one.
     last.chars().count() >= 2 && last.chars().all(char::is_alphabetic)
 }
 

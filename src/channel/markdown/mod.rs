@@ -1,6 +1,6 @@
-//! The model's Markdown as a small neutral tree that every channel renders from. No images, no HTML,
-//! no link that the policy does not allow; what is refused stays as visible text. Nothing here knows
-//! a platform, and nothing here escapes.
+//! Parses the model's Markdown to a small neutral tree that every channel renders. The tree has no images, no HTML
+//! and no links that the policy does not allow; refused parts remain as visible text. This module knows no platform
+//! and escapes nothing.
 
 mod builder;
 mod fact;
@@ -13,9 +13,9 @@ pub(super) use sections::{Section, sections};
 use builder::Builder;
 use pulldown_cmark::{Options, Parser};
 
-/// Nesting that is rendered; deeper text is shown as it was written.
+/// The maximum nesting that is rendered; a deeper text is shown in its source form.
 const DEPTH_MAX: usize = 16;
-/// Bytes that are parsed; longer text is shown as it was written.
+/// The maximum number of bytes that are parsed; a longer text is shown in its source form.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
 
 /// A block of text.
@@ -25,9 +25,9 @@ pub(super) enum MarkdownBlock {
     Paragraph(Vec<Inline>),
     /// A heading of level 1 to 6.
     Heading {
-        /// 1 is the largest.
+        /// The level; 1 is the largest heading.
         level: u8,
-        /// The line.
+        /// The text of the heading.
         inlines: Vec<Inline>,
     },
     /// A preformatted block, without its last line end.
@@ -46,32 +46,32 @@ pub(super) enum MarkdownBlock {
     },
     /// A quotation.
     Quote(Vec<MarkdownBlock>),
-    /// A line across.
+    /// A horizontal rule.
     Rule,
 }
 
-/// A run of text of one style. Line ends are `\n` within the text.
+/// Inline content of one style. Line ends are `\n` within the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Inline {
-    /// Words.
+    /// Plain text.
     Text {
-        /// The words, literally.
+        /// The literal text.
         text: String,
-        /// The style of the words.
+        /// The style of the text.
         style: SpanStyle,
     },
     /// Inline code.
     Code {
-        /// The code, literally.
+        /// The literal code.
         text: String,
-        /// The style beside being code.
+        /// The style in addition to code.
         style: SpanStyle,
     },
     /// A link that the policy allows.
     Link {
         /// The text of the link.
         label: String,
-        /// The address: https, and one of the allowed hosts.
+        /// The address; it uses https and one of the allowed hosts.
         url: String,
         /// The style of the text.
         style: SpanStyle,
@@ -79,7 +79,7 @@ pub(super) enum Inline {
 }
 
 impl Inline {
-    /// Returns the text that a person reads.
+    /// Returns the text that a user reads.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Text { text, .. } | Self::Code { text, .. } => text,
@@ -91,17 +91,17 @@ impl Inline {
 /// The style of a run of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SpanStyle {
-    /// Strong.
+    /// True if the text is bold.
     pub(super) bold: bool,
-    /// Emphasised.
+    /// True if the text is italic.
     pub(super) italic: bool,
-    /// Struck through.
+    /// True if the text is struck through.
     pub(super) strike: bool,
 }
 
-/// Parses Markdown. Links stay links only if they are https and their host is one of `link_hosts`;
-/// all others become code that names the address, as `hxxps://…`. Text nested deeper than 16 levels
-/// is returned as one paragraph, as it was written.
+/// Parses Markdown. A link is kept only if it uses https and its host is one of `link_hosts`; any other link becomes
+/// code with the address as `hxxps://…`. Text nested deeper than 16 levels is returned as one paragraph in its source
+/// form.
 pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
     if text.len() > SOURCE_BYTES_MAX {
         return plain(text, link_hosts);
@@ -115,8 +115,7 @@ pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
     builder.finish()
 }
 
-/// A text of our own words: backticks mark code, nothing else is markup. A backtick without a partner
-/// is a backtick.
+/// Parses a text of Drydock: backticks mark code, and there is no other markup. A single backtick is literal.
 pub(super) fn backticks(text: &str) -> Vec<Inline> {
     let style = SpanStyle::default();
     let mut inlines = Vec::new();

@@ -1,4 +1,4 @@
-//! The places where a long Markdown text may be cut: between its outermost blocks.
+//! The places where a long Markdown text may be split: between its outermost blocks.
 
 use super::{SOURCE_BYTES_MAX, builder, options};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
@@ -6,9 +6,9 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 /// An outermost block of a Markdown text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::channel) enum Section<'a> {
-    /// A block that is no code block: its Markdown source, up to the start of the next section.
+    /// Any block except a code block: its Markdown source, up to the start of the next section.
     Prose(&'a str),
-    /// A code block, free of its fence.
+    /// A code block without its fence.
     Code {
         /// The first word of the fence's info string, often empty.
         language: String,
@@ -17,8 +17,8 @@ pub(in crate::channel) enum Section<'a> {
     },
 }
 
-/// The outermost blocks of a text, in order. Every line of the text is in one of them; of a code
-/// block, every line but its fences.
+/// Returns the outermost blocks of a text, in order. Together they contain every line of the text, except the fences
+/// of code blocks.
 pub(in crate::channel) fn sections(text: &str) -> Vec<Section<'_>> {
     if text.len() > SOURCE_BYTES_MAX {
         return vec![Section::Prose(text)];

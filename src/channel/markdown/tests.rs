@@ -1,4 +1,4 @@
-//! Tests of the neutral tree: what it keeps of a model's Markdown, and what it must not.
+//! Tests of the neutral tree: the parts of a model's Markdown that it keeps, and the parts that it must not keep.
 #![allow(clippy::unwrap_used)]
 
 use super::{Inline, MarkdownBlock, Section, SpanStyle, backticks, parse, sections};

@@ -1,5 +1,5 @@
-//! The Web API: one call, its limits, and what each failure means for a retry. No error carries an
-//! address, a token or a message.
+//! A client for Slack's Web API. It makes one call, respects the limits, and classifies each failure for retries. No
+//! error contains an address, a token or a message.
 
 use crate::channel::SendError;
 use crate::model::{ResponseUrl, Secret};
@@ -11,19 +11,19 @@ use std::time::Duration;
 
 /// Time limit of one request, from connecting to the last byte.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are read.
+/// The maximum number of bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// The longest wait we take from Slack.
+/// The longest wait that is accepted from Slack.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
-/// The host that takes answers to commands. See <https://docs.slack.dev/interactivity/implementing-slash-commands>.
+/// The host that accepts answers to commands. See <https://docs.slack.dev/interactivity/implementing-slash-commands>.
 const RESPONSE_HOST: &str = "hooks.slack.com";
-/// The header that lists what the token may do, comma-separated: in every answer of Slack, but not of everything that
-/// speaks its API.
+/// The header that lists the token's scopes, comma-separated. Slack sends it in every answer, but compatible servers
+/// may not.
 const SCOPES: &str = "x-oauth-scopes";
-/// Characters of an error code that are kept.
+/// The maximum number of characters of an error code that are kept.
 const CODE_CHARS_MAX: usize = 64;
 
-/// The errors with which Slack refuses a token, whatever is asked with it.
+/// The errors with which Slack rejects a token, for any call.
 const TOKEN_REFUSALS: [&str; 5] = [
     "invalid_auth",
     "not_authed",
@@ -32,7 +32,7 @@ const TOKEN_REFUSALS: [&str; 5] = [
     "account_inactive",
 ];
 
-/// Errors of Slack that may pass: it could not do what was asked, and may be able to later.
+/// The temporary errors of Slack: the call failed, but may succeed later.
 const PASSING_REFUSALS: [&str; 4] = [
     "service_unavailable",
     "request_timeout",
@@ -65,7 +65,7 @@ impl SlackClient {
         }
     }
 
-    /// Calls a method with a JSON body. The answer is that of a call that worked.
+    /// Calls a method with a JSON body and returns the answer of a successful call.
     pub(super) async fn call(
         &self,
         method: &str,
@@ -75,7 +75,7 @@ impl SlackClient {
         self.send(self.request(method).json(body), effect).await
     }
 
-    /// Calls a method that takes forms only, and that shows nothing by itself.
+    /// Calls a method that accepts only forms and has no visible effect by itself.
     pub(super) async fn call_form(&self, method: &str, fields: &[(&str, &str)]) -> Result<Value, SendError> {
         let form = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(fields)
@@ -87,7 +87,8 @@ impl SlackClient {
         self.send(request, RepeatEffect::Repeatable).await
     }
 
-    /// Sends a file's bytes to the address Slack gave us. Nothing shows until the upload is completed.
+    /// Uploads a file's bytes to the address that Slack provided. The file is visible only after the upload is
+    /// completed.
     pub(super) async fn put_file(&self, address: &str, content: Bytes) -> Result<(), SendError> {
         if !self.is_slack(address) {
             return Err(SendError::Refused(
@@ -106,7 +107,7 @@ impl SlackClient {
         check_status(&response, RepeatEffect::Repeatable).map_err(other_host_error)
     }
 
-    /// Answers at the address that came with a command, without our token. An answer that shows twice harms nobody.
+    /// Answers a command at its response URL, without the token. A duplicate answer does no harm.
     pub(super) async fn respond(&self, url: &ResponseUrl, body: &Value) -> Result<(), SendError> {
         if !self.takes_responses(url.expose()) {
             return Err(SendError::Refused(
@@ -121,7 +122,7 @@ impl SlackClient {
         let answer = read(&mut response, RepeatEffect::Repeatable)
             .await
             .map_err(other_host_error)?;
-        // It says `ok` and nothing else, or why not as the Web API does.
+        // The answer is `ok`, or an error in the format of the Web API.
         match serde_json::from_slice::<Value>(&answer) {
             Ok(answer) if answer.get("ok").and_then(Value::as_bool) == Some(false) => {
                 Err(SendError::Refused(code(&answer)))
@@ -130,7 +131,7 @@ impl SlackClient {
         }
     }
 
-    /// Asks whose the token is, and what it may do, if Slack tells.
+    /// Returns the identity of the token and, if Slack sends them, its scopes.
     pub(super) async fn identify(&self) -> Result<(Value, Option<Vec<String>>), SendError> {
         let (headers, who) = self
             .exchange(
@@ -183,13 +184,13 @@ impl SlackClient {
                 retry_after,
             },
             code_of_token if TOKEN_REFUSALS.contains(&code_of_token) => SendError::Unauthorised(code),
-            // Slack says of these that part of what was asked may have been done.
+            // Slack documents for these errors that the call may have been partly done.
             "internal_error" | "fatal_error" => lost_answer_error(code, effect),
             _ => SendError::Refused(code),
         })
     }
 
-    /// Returns true for an address that answers to commands may go to.
+    /// Returns true if an answer to a command may be sent to this address.
     fn takes_responses(&self, address: &str) -> bool {
         let (Ok(url), Ok(base)) = (Url::parse(address), Url::parse(&self.base_url)) else {
             return false;
@@ -199,7 +200,7 @@ impl SlackClient {
         of_slack || url.origin() == base.origin()
     }
 
-    /// Returns true for an address that a file may be sent to. The token never goes there.
+    /// Returns true if a file may be sent to this address. The token is never sent there.
     fn is_slack(&self, address: &str) -> bool {
         let (Ok(url), Ok(base)) = (Url::parse(address), Url::parse(&self.base_url)) else {
             return false;
@@ -216,7 +217,7 @@ fn check_status(response: &Response, effect: RepeatEffect) -> Result<(), SendErr
         return Ok(());
     }
     let why = format!("slack answered {}", status.as_u16());
-    // What a server fails at may be half done.
+    // A call that fails with a server error may have been partly done.
     if status.is_server_error() && effect == RepeatEffect::Once {
         return Err(SendError::Ambiguous(why));
     }
@@ -256,7 +257,7 @@ async fn read(response: &mut Response, effect: RepeatEffect) -> Result<Vec<u8>, 
     Ok(answer)
 }
 
-/// Returns the error for a failure of the transport. Its text names the address, so only its kind is told.
+/// Returns the error for a transport failure. The failure's text contains the address, so only its kind is used.
 fn transport_error(error: &reqwest::Error, effect: RepeatEffect) -> SendError {
     if error.is_connect() || error.is_builder() {
         return SendError::Unreachable("slack cannot be reached".to_owned());
@@ -269,8 +270,8 @@ fn transport_error(error: &reqwest::Error, effect: RepeatEffect) -> SendError {
     lost_answer_error(why.to_owned(), effect)
 }
 
-/// Returns what a failure at a host that takes files and answers means: it says nothing about the Web API, which has just
-/// answered, nor about its limits and our token, which was not sent there.
+/// Converts a failure at a host for files or command answers. The Web API itself has just answered, and the host has
+/// neither its limits nor the token, so the error says nothing about them.
 fn other_host_error(error: SendError) -> SendError {
     match error {
         SendError::Unreachable(_) => SendError::OtherHost {

@@ -1,13 +1,13 @@
-//! Rate limits of Slack. A burst and what follows it within a minute stay below what Slack allows in
-//! one. Looking for a message counts as one call, however many pages of its thread are read.
-//! See <https://docs.slack.dev/apis/web-api/rate-limits>.
+//! Rate limits of Slack. A burst and the calls within the minute after it stay below Slack's limit for a minute. A
+//! lookup of a message counts as one call, however many pages of its thread are read. See
+//! <https://docs.slack.dev/apis/web-api/rate-limits>.
 
 use super::is_direct;
 use crate::channel::{CallPurpose, Limit, Scope};
 use crate::model::{Action, Op, Receipt};
 use std::time::Duration;
 
-/// The limits of one call. The first is the one a 429 is about: `chat.postMessage` is limited for each
+/// Returns the limits of one call. The first is the one that a 429 refers to: `chat.postMessage` is limited for each
 /// channel, all other methods for the workspace.
 pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
     if call == CallPurpose::Find {
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Returns what is counted, with the most calls in any minute.
+    /// Returns each limited scope with the highest number of calls in any minute.
     fn most(action: Action, call: CallPurpose) -> Vec<(Scope, u128)> {
         let of_minute = |every: Duration| Duration::from_secs(60).as_nanos() / every.as_nanos();
         let limits = limits(&op(action), call).into_iter();

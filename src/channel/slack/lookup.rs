@@ -1,6 +1,6 @@
-//! Finds the message an operation became, when Slack took it and the answer was lost: every post carries the
-//! id of its operation as metadata, and a file carries the id of the message it answers in its title.
-//! See <https://docs.slack.dev/reference/methods/conversations.replies> and
+//! Finds the message of an operation when Slack accepted it and the answer was lost. Every post carries the id of its
+//! operation as metadata, and the title of a file contains the id of the message that the file answers. See
+//! <https://docs.slack.dev/reference/methods/conversations.replies> and
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
 use super::client::SlackClient;
@@ -9,23 +9,23 @@ use crate::model::{Action, MessageRef, Op};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
 
-/// The scopes a bot needs to read the places it writes to: channels, private ones, conversations.
+/// The scopes that a bot needs to read where it writes: public channels, private channels and direct messages.
 const SCOPES: [&str; 3] = ["channels:history", "groups:history", "im:history"];
-/// The event type of our metadata.
+/// The event type of Drydock's metadata.
 const EVENT_TYPE: &str = "drydock_op";
-/// Messages of one page.
+/// The number of messages of one page.
 const PAGE: &str = "200";
-/// Pages that are read. In a longer thread nobody can tell.
+/// The maximum number of pages that are read. In a longer thread the lookup is inconclusive.
 const PAGES_MAX: usize = 10;
-/// The largest lead of our clock over Slack's when a message was posted.
+/// The largest assumed lead of our clock over Slack's when a message was posted.
 const SKEW_SECONDS: i64 = 3_600;
 
-/// Returns the metadata that a post carries, by which it can be found again.
+/// Returns the metadata of a post, which identifies it in a lookup.
 pub(super) fn metadata(op: &Op) -> Value {
     json!({"event_type": EVENT_TYPE, "event_payload": {"op": op.id}})
 }
 
-/// Says why a bot may be unable to read wherever it writes: it lacks some of the scopes, or Slack told none.
+/// Returns the reason why the bot may be unable to read where it writes: some scopes are missing, or Slack sent none.
 pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     let Some(scopes) = scopes else {
         return Some("slack did not tell which scopes the token has".to_owned());
@@ -35,8 +35,8 @@ pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     (!missing.is_empty()).then(|| format!("slack grants no {}", missing.join(", ")))
 }
 
-/// Looks through what was written where the operation goes: in a thread through all of it, so that no clock matters,
-/// elsewhere since it was tried.
+/// Searches the messages at the operation's place. In a thread it reads all of them, so that clocks do not matter;
+/// elsewhere it reads those since the attempt.
 pub(super) async fn find(
     client: &SlackClient,
     bot: &str,
@@ -69,7 +69,7 @@ pub(super) async fn find(
             page.push(("cursor", &cursor));
         }
         let answer = match client.call_form(method, &page).await {
-            // Without the scope to read, or the thread: nobody here can say.
+            // Without the scope to read, or without the thread, the lookup is inconclusive.
             Err(SendError::Refused(why)) => {
                 tracing::warn!(
                     op.id = op.id,
@@ -101,7 +101,8 @@ pub(super) async fn find(
     Ok(DeliveryLookup::CannotTell)
 }
 
-/// The id of a message, if it is ours and that of this operation: anybody may write such metadata.
+/// Returns the id of a message if the bot posted it for this operation. The bot is checked as well, because other
+/// apps can write such metadata.
 fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
     let is_it = match &op.action {
         Action::Upload { file_name, .. } => shows(message, &file_title(op, file_name)),
@@ -118,7 +119,8 @@ fn is_marked(message: &Value, op: &Op) -> bool {
     metadata["event_type"] == ours["event_type"] && metadata["event_payload"] == ours["event_payload"]
 }
 
-/// The title of a file. Slack keeps no metadata of one, so it names the message that the file answers.
+/// Returns the title of a file. Slack stores no metadata for files, so the title names the message that the file
+/// answers.
 pub(super) fn file_title(op: &Op, file_name: &str) -> String {
     let answered = op.id.split('/').next().unwrap_or_default();
     format!("{file_name} (ref {answered})")
@@ -133,7 +135,7 @@ fn shows(message: &Value, title: &str) -> bool {
 mod tests {
     use super::unreadable;
 
-    /// The header that lists the scopes may be dropped by a proxy between Slack and us.
+    /// A proxy between Slack and Drydock may drop the header that lists the scopes.
     #[test]
     fn an_absent_scope_header_is_not_reported_as_missing_scopes() {
         let told = |scopes: &[&str]| {

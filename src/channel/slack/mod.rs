@@ -1,5 +1,5 @@
-//! Slack: renders replies as Block Kit and delivers operations through the Web API. Receives nothing:
-//! events come in through [`crate::webhook`].
+//! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through
+//! [`crate::webhook`].
 
 mod client;
 mod limits;
@@ -62,7 +62,7 @@ pub(super) async fn connect(
     }))
 }
 
-/// The codes of Slack for a conversation that the bot, or the person, is not in.
+/// Slack's error codes for a conversation that the bot or the user has not joined.
 const NOT_THERE: [&str; 3] = ["channel_not_found", "not_in_channel", "user_not_in_channel"];
 
 struct SlackChannel {
@@ -107,7 +107,7 @@ impl Channel for SlackChannel {
         match &op.action {
             Action::Post { .. } | Action::Upload { .. } => self.look_up(op, since).await,
             Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
-            // What one person sees is in no history, and the rest can be made again.
+            // An ephemeral message is in no history, and the other operations can be repeated.
             Action::Notice { .. }
             | Action::AnswerClick { .. }
             | Action::React { .. }
@@ -200,7 +200,7 @@ impl SlackChannel {
         if let Some(thread) = &op.place.thread {
             body["thread_ts"] = json!(thread);
         }
-        // Shown to one person and gone on reload: seeing it twice beats not seeing it.
+        // An ephemeral message disappears on reload, so a duplicate is better than a lost message.
         match self
             .client
             .call("chat.postEphemeral", &body, RepeatEffect::Repeatable)
@@ -211,8 +211,8 @@ impl SlackChannel {
         }
     }
 
-    /// Answers a command that was typed where the bot is not, and so was refused: commands work everywhere, and the
-    /// address that came with one does as well.
+    /// Answers a command at its response URL if the bot is not in the conversation. Commands work in every
+    /// conversation, and so do their response URLs.
     async fn respond(&self, op: &Op, reply: &Reply, why: String) -> Result<Delivered, SendError> {
         let is_elsewhere = NOT_THERE.contains(&why.as_str());
         let Some(url) = op.response_url.as_ref().filter(|_| is_elsewhere) else {
@@ -262,7 +262,7 @@ impl SlackChannel {
         })
     }
 
-    /// The fields every message of ours has: nothing in it is linked, unfurled or expanded by Slack.
+    /// Returns the common fields of Drydock's messages, which disable links, unfurling and expansion by Slack.
     fn message(&self, reply: &Reply) -> Value {
         let SlackPayload { blocks, text } = render(reply, &self.link_hosts);
         let mut body = json!({
@@ -279,8 +279,8 @@ impl SlackChannel {
     }
 }
 
-/// The caption of a file with what Slack would make a link of broken up by a joiner nobody sees: of all that we write it is
-/// the only text whose links it cannot be told to leave alone.
+/// Returns the caption of a file with invisible joiners in texts that Slack would convert to links. A caption is the
+/// only text for which Slack has no option to disable links.
 fn unlinked(caption: &str) -> String {
     const JOINER: char = '\u{2060}';
     let mut out = String::with_capacity(caption.len());
@@ -301,12 +301,12 @@ fn unlinked(caption: &str) -> String {
     out
 }
 
-/// Returns true if a place is a chat of one person with the bot.
+/// Returns true if a place is a direct chat between one user and the bot.
 fn is_direct(place: &ChatPlace) -> bool {
     place.chat.starts_with('D')
 }
 
-/// Takes the refusal that says "it is so already" for success.
+/// Treats the error "already done" as success.
 fn accept_already_done(result: Result<Value, SendError>, done: &str) -> Result<(), SendError> {
     match result {
         Err(SendError::Refused(reason)) if reason == done => Ok(()),
@@ -324,7 +324,7 @@ fn message_of(answer: &Value, chat: &str) -> Option<MessageRef> {
     })
 }
 
-/// The message a file was shared as. Slack usually shares later than it answers.
+/// Returns the message in which a file was shared. Slack usually shares the file after its answer.
 fn shared_as(answer: &Value, chat: &str) -> Option<MessageRef> {
     let shares = answer.pointer("/files/0/shares")?;
     let id = ["public", "private"]

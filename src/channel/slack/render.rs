@@ -1,5 +1,5 @@
-//! A reply as Block Kit, and as the plain text that notifications show. Our own headings are section
-//! blocks; nothing a model or a repository says ever is, so it cannot pass for a word of ours.
+//! Renders a reply as Block Kit, and as the plain text for notifications. Only Drydock's own headings are section
+//! blocks. Text of a model or a repository is rendered in other blocks, so it cannot imitate a heading.
 
 use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
 use crate::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
@@ -7,24 +7,24 @@ use crate::channel::visible::{escape_line, escape_text};
 use crate::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
 use serde_json::{Value, json};
 
-/// Characters of the text that notifications show.
+/// The maximum number of characters of the notification text.
 pub(super) const FALLBACK_CHARS_MAX: usize = 4_000;
-/// Characters of a section or of a context line; Slack takes 3,000.
+/// The maximum number of characters of a section or of a context line; Slack allows 3,000.
 const LINE_CHARS_MAX: usize = 2_900;
-/// Buttons in a row.
+/// The maximum number of buttons in a row.
 const BUTTONS_MAX: usize = 25;
-/// Characters of a button's label.
+/// The maximum number of characters of a button's label.
 const LABEL_CHARS_MAX: usize = 75;
 
-/// A message in Slack's words.
+/// A message in Slack's format.
 pub(super) struct SlackPayload {
-    /// The blocks from top to bottom. Empty when the reply is.
+    /// The blocks from top to bottom; empty if the reply is empty.
     pub(super) blocks: Vec<Value>,
-    /// The text for notifications: escaped, never empty.
+    /// The text for notifications; escaped, never empty.
     pub(super) text: String,
 }
 
-/// Renders a reply. It is the caller's part to [`super::split`] what is too long for one message.
+/// Renders a reply. The caller must first [`super::split`] a reply that is too long for one message.
 pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> SlackPayload {
     SlackPayload {
         blocks: blocks(&reply.parts, link_hosts),
@@ -32,7 +32,7 @@ pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> SlackPayload {
     }
 }
 
-/// The blocks of these parts alone.
+/// Renders only these parts as blocks.
 pub(super) fn blocks(parts: &[ReplyPart], link_hosts: &[String]) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut buttons = 0;
@@ -58,7 +58,7 @@ pub(super) fn blocks(parts: &[ReplyPart], link_hosts: &[String]) -> Vec<Value> {
     blocks
 }
 
-/// Escapes the three characters Slack's markup is made of.
+/// Escapes the three special characters of Slack's markup.
 pub(super) fn escaped(text: &str) -> String {
     escape_text(text)
         .replace('&', "&amp;")
@@ -75,7 +75,7 @@ fn part_blocks(part: &ReplyPart, to: Option<&Sender>, link_hosts: &[String]) -> 
         ReplyPart::Code { text, .. } => block(vec![preformatted(text)]),
         ReplyPart::Facts { rows } => facts(rows),
         ReplyPart::Footer { text } => footer(text),
-        // Numbered across the whole reply, so [`render`] does it.
+        // Buttons are numbered across the whole reply, so [`render`] renders them.
         ReplyPart::Buttons { .. } => None,
     };
     block.into_iter().collect()
@@ -110,7 +110,7 @@ fn heading(text: &str, to: Option<&Sender>) -> Option<Value> {
             "type": "section",
             "text": {"type": "mrkdwn", "text": format!("{mention}{line}"), "verbatim": true},
         })),
-        // Rich text says what markup cannot.
+        // Rich text can express characters that markup cannot.
         Some(_) | None => words(&emboldened(&inlines), to),
     }
 }
@@ -126,7 +126,7 @@ fn footer(text: &str) -> Option<Value> {
     }
 }
 
-/// A line in Slack's markup, or `None` if it has characters that the markup cannot say literally.
+/// Returns a line in Slack's markup, or `None` if it has characters that the markup cannot express literally.
 fn markup(inlines: &[Inline], around: &str) -> Option<String> {
     let mut line = String::new();
     for inline in inlines {
@@ -138,7 +138,7 @@ fn markup(inlines: &[Inline], around: &str) -> Option<String> {
             Inline::Code { .. } => line.push_str(&format!("`{}`", escaped(text))),
             Inline::Text { .. } | Inline::Link { .. } if text.trim().is_empty() => line.push_str(text),
             Inline::Text { .. } | Inline::Link { .. } => {
-                // Markup opens and closes at words, not at spaces.
+                // Markup must begin and end next to words, not spaces.
                 let words = escaped(text.trim());
                 let before: String = text.chars().take_while(|c| c.is_whitespace()).collect();
                 let after = text.strip_prefix(&before).unwrap_or_default();
@@ -198,7 +198,7 @@ fn element(button: &Button, number: usize) -> Value {
     element
 }
 
-/// Returns the text that a notification shows: the words without their look, cut short.
+/// Returns the text for notifications: the words without styles, truncated.
 fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
     let lines: Vec<String> = reply
         .parts
@@ -246,7 +246,7 @@ fn plain(blocks: &[MarkdownBlock]) -> String {
     lines.join("\n")
 }
 
-/// Escapes as much of a text as fits, so that no escape is cut in two.
+/// Escapes as much of a text as fits; no escape sequence is cut.
 fn cut(text: &str) -> String {
     let mut fitting = String::new();
     let mut count = 0;

@@ -1,24 +1,24 @@
-//! Rich text: the form in which Slack takes words literally. Nothing in a `text` element is ever a
-//! mention, a link or markup, whatever it says.
+//! Rich text, in which Slack takes words literally. A `text` element is never a mention, a link or markup, whatever
+//! its content.
 
 use crate::channel::markdown::{Inline, MarkdownBlock, SpanStyle};
 use crate::channel::visible::{escape_code, escape_text};
 use serde_json::{Value, json};
 
-/// Indents of a list that Slack shows.
+/// The maximum indent of a list that Slack shows.
 const INDENT_MAX: usize = 8;
 
-/// A rich text block around elements; `None` around nothing.
+/// Returns a rich text block with these elements; `None` if there are none.
 pub(super) fn block(elements: Vec<Value>) -> Option<Value> {
     (!elements.is_empty()).then(|| json!({"type": "rich_text", "elements": elements}))
 }
 
-/// Makes a section of one or more lines; `None` if it is empty.
+/// Returns a section of one or more lines; `None` if it is empty.
 pub(super) fn section(spans: Vec<Value>) -> Option<Value> {
     (!spans.is_empty()).then(|| json!({"type": "rich_text_section", "elements": spans}))
 }
 
-/// A preformatted block.
+/// Returns a preformatted block.
 pub(super) fn preformatted(code: &str) -> Value {
     let code = if code.is_empty() {
         " ".to_owned()
@@ -28,7 +28,7 @@ pub(super) fn preformatted(code: &str) -> Value {
     json!({"type": "rich_text_preformatted", "elements": [{"type": "text", "text": code}]})
 }
 
-/// Returns the mention of a user; an id that Slack could not have sent us is shown as text.
+/// Returns the mention of a user; an id that is not valid in Slack is shown as text.
 pub(super) fn user(id: &str) -> Value {
     if is_id(id) {
         return json!({"type": "user", "user_id": id});
@@ -36,7 +36,7 @@ pub(super) fn user(id: &str) -> Value {
     json!({"type": "text", "text": escape_text(&format!("@{id}"))})
 }
 
-/// True for what Slack uses as an id.
+/// Returns true if a text is a valid id in Slack.
 pub(super) fn is_id(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= 32
@@ -45,17 +45,17 @@ pub(super) fn is_id(id: &str) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
-/// Words, literally.
+/// Returns a literal text element.
 pub(super) fn text(words: &str, style: SpanStyle) -> Option<Value> {
     span(words, style, None)
 }
 
-/// The elements of one line.
+/// Returns the elements of one line.
 pub(super) fn spans(inlines: &[Inline]) -> Vec<Value> {
     inlines.iter().filter_map(inline).collect()
 }
 
-/// The elements of the model's text.
+/// Returns the elements of the model's text.
 pub(super) fn elements(blocks: &[MarkdownBlock]) -> Vec<Value> {
     let mut elements = Vec::new();
     for block in blocks {
@@ -85,8 +85,8 @@ fn push_block(block: &MarkdownBlock, indent: usize, elements: &mut Vec<Value>) {
     }
 }
 
-/// Adds a list, whose items hold lines only in Slack. What else an item holds stands behind its line, and the list
-/// goes on after it with the next number.
+/// Adds a list. In Slack, items hold only lines. Other content of an item is placed after its line, and the list
+/// continues behind it with the next number.
 fn push_list(start: Option<u64>, items: &[Vec<MarkdownBlock>], indent: usize, elements: &mut Vec<Value>) {
     let mut lines: Vec<Value> = Vec::new();
     let mut offset = start.unwrap_or(1).saturating_sub(1);
@@ -134,7 +134,7 @@ fn list(start: Option<u64>, offset: u64, indent: usize, lines: Vec<Value>) -> Va
     list
 }
 
-/// Blocks as lines, for quotations, which hold nothing else.
+/// Flattens blocks to lines, because quotations can hold nothing else.
 fn flatten(blocks: &[MarkdownBlock], line: &mut Vec<Inline>) {
     for block in blocks {
         match block {
@@ -169,7 +169,7 @@ fn flatten(blocks: &[MarkdownBlock], line: &mut Vec<Inline>) {
     }
 }
 
-/// Adds an empty line between sections, which stand line to line in Slack, so that they are paragraphs.
+/// Adds an empty line between sections, because Slack shows them without a gap.
 fn separate_paragraphs(elements: &mut [Value]) {
     let is_section = |element: &Value| element["type"] == "rich_text_section";
     for index in 1..elements.len() {

@@ -1,18 +1,18 @@
-//! Cuts a long reply into messages that Slack takes. Cuts between parts first, then between the blocks
-//! of a Markdown text, then between lines, then between words; never within a character people see.
+//! Splits a long reply into messages that Slack accepts: first between parts, then between the blocks of a Markdown
+//! text, then between lines, then between words, but never inside a visible character.
 
 use super::render::blocks;
 use crate::channel::markdown::{Section, sections};
 use crate::channel::visible::escape_line;
 use crate::model::{Reply, ReplyPart};
 
-/// Blocks of one message.
+/// The maximum number of blocks of one message.
 const BLOCKS_MAX: usize = 50;
-/// Characters of one message's blocks as JSON. Slack refuses somewhere above 13,000.
+/// The maximum number of characters of one message's blocks as JSON. Slack's limit is somewhat above 13,000.
 pub(in crate::channel) const MESSAGE_CHARS_MAX: usize = 12_500;
-/// Characters of one part's blocks as JSON; leaves room for a heading beside it.
+/// The maximum number of characters of one part's blocks as JSON; it leaves room for a heading.
 const PART_CHARS_MAX: usize = 9_000;
-/// Halvings of one part: enough for any text that fits in memory.
+/// The maximum number of halvings of one part; enough for any text that fits in memory.
 const HALVINGS_MAX: usize = 48;
 
 /// The size of a reply.
@@ -47,7 +47,8 @@ impl Size {
     }
 }
 
-/// Splits a reply: the mention on the first message, footer and buttons on the last, all else in order.
+/// Splits a reply: the mention is on the first message, footer and buttons are on the last, and all else keeps its
+/// order.
 pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     if Size::measure(&reply.parts, link_hosts).fits() {
         return vec![reply.clone()];
@@ -81,9 +82,9 @@ pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Rep
     messages
 }
 
-/// A part as parts that are each small enough, and what each takes up.
+/// Splits a part into parts that are each small enough, and returns their sizes.
 fn fitting(part: &ReplyPart, link_hosts: &[String], halvings: usize) -> Vec<(ReplyPart, Size)> {
-    // A long source need not be rendered to know that it is too long.
+    // A long source is too long in any case and is not rendered.
     if source_bytes(part) <= 4 * PART_CHARS_MAX || halvings == 0 {
         let size = Size::measure(std::slice::from_ref(part), link_hosts);
         if size.chars <= PART_CHARS_MAX || halvings == 0 {
@@ -96,7 +97,7 @@ fn fitting(part: &ReplyPart, link_hosts: &[String], halvings: usize) -> Vec<(Rep
         .collect()
 }
 
-/// Bytes of a part's text; a character is at most four of them.
+/// Returns the number of bytes of a part's text; a character has at most four.
 fn source_bytes(part: &ReplyPart) -> usize {
     match part {
         ReplyPart::Heading { text }
@@ -163,7 +164,7 @@ fn smaller_markdown(text: &str) -> Vec<ReplyPart> {
         .collect()
 }
 
-/// A text in two, cut near its middle: after a line, else after a space, else between characters.
+/// Splits a text near its middle: after a line if possible, else after a space, else between characters.
 fn halves(text: &str) -> [String; 2] {
     let characters: Vec<char> = text.chars().collect();
     let middle = characters.len() / 2;
@@ -188,7 +189,7 @@ fn halves(text: &str) -> [String; 2] {
     [first, second].map(|half| half.iter().collect())
 }
 
-/// True when the characters before and after the index are shown as one.
+/// Returns true if the characters before and after the index are shown as one.
 fn is_joined(characters: &[char], index: usize) -> bool {
     let (before, after) = (characters[index - 1], characters[index]);
     let extends = matches!(after,

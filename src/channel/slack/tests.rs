@@ -1,4 +1,4 @@
-//! Tests of replies in Block Kit: what each looks like, and where a long one is cut.
+//! Tests of replies in Block Kit: their form, and the splitting of long ones.
 #![allow(clippy::unwrap_used)]
 
 use super::render::{FALLBACK_CHARS_MAX, render};
@@ -225,7 +225,7 @@ fn the_mention_comes_first_and_the_buttons_last() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// T43, T58: facts have as many lines as there are rows, whatever files, checks and environments are called.
+    /// T43, T58: facts have as many lines as there are rows, for any names of files, checks and environments.
     #[test]
     fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
         let parts = vec![ReplyPart::Facts { rows: rows.clone() }];

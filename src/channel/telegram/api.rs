@@ -1,5 +1,5 @@
-//! The Bot API over plain HTTPS. The token is part of every address, so no address, and no error that
-//! could hold one, leaves this file.
+//! The Bot API over plain HTTPS. The token is part of every address, so no address, and no error that could contain
+//! one, is passed on from this file.
 
 use crate::channel::SendError;
 use crate::model::Secret;
@@ -12,12 +12,12 @@ use std::time::Duration;
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 /// Time limit of an upload.
 const UPLOAD_TIME_MAX: Duration = Duration::from_secs(120);
-/// Bytes of an answer that are read: 100 updates of ordinary messages stay far below.
+/// The maximum number of bytes of an answer that are read; 100 updates of ordinary messages are much smaller.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// Characters of a description that are repeated in an error.
+/// The maximum number of characters of a description that are repeated in an error.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// A bot's access to its API.
+/// Access of a bot to its API.
 pub(super) struct BotApi {
     http: reqwest::Client,
     base: String,
@@ -29,18 +29,18 @@ pub(super) struct BotApi {
 pub(super) enum ApiError {
     /// The server could not be reached.
     Unreachable(String),
-    /// Telegram does not take the token.
+    /// Telegram rejects the token.
     Unauthorised(String),
-    /// Telegram asks us to call less often.
+    /// Telegram requires fewer calls.
     Limited(Option<Duration>),
-    /// Telegram said no.
+    /// Telegram refused the call.
     Refused { code: u16, description: String },
-    /// The outcome is unknown: the call may or may not have had its effect.
+    /// The outcome is unknown: the call may or may not have taken effect.
     Ambiguous(String),
 }
 
 impl ApiError {
-    /// Converts the error of a post or an upload, which show twice when they are repeated.
+    /// Converts the error of a post or an upload, whose repetition would be visible.
     pub(super) fn into_post_error(self) -> SendError {
         match self {
             Self::Unreachable(why) => SendError::Unreachable(why),
@@ -54,7 +54,7 @@ impl ApiError {
         }
     }
 
-    /// Converts the error of a call that may be repeated without being seen.
+    /// Converts the error of a call whose repetition is invisible to users.
     pub(super) fn into_repeatable_error(self) -> SendError {
         match self {
             Self::Ambiguous(why) => SendError::NotSent {
@@ -67,7 +67,7 @@ impl ApiError {
         }
     }
 
-    /// True if Telegram said no with these words.
+    /// Returns true if Telegram refused the call with these words.
     pub(super) fn says(&self, words: &str) -> bool {
         match self {
             Self::Refused { description, .. } => description
@@ -109,7 +109,7 @@ impl BotApi {
         self.finish(request).await
     }
 
-    /// Calls a method that waits on purpose, for as long as it waits and a little more.
+    /// Calls a long-polling method, with a time limit slightly above its wait.
     pub(super) async fn wait(
         &self,
         method: &str,
@@ -151,7 +151,7 @@ impl BotApi {
                 }
                 Ok(Some(_)) => return Err(ApiError::Ambiguous("the answer is too long".to_owned())),
                 Ok(None) => break,
-                // The status alone says that a refused call had no effect.
+                // The status alone shows that a refused call had no effect.
                 Err(_) if status >= 400 => break,
                 Err(err) => return Err(failure(&err)),
             }
@@ -173,7 +173,7 @@ impl BotApi {
             }
             _ if code == 429 => Err(ApiError::Limited(None)),
             _ if code == 401 => Err(ApiError::Unauthorised(format!("telegram answered {code}"))),
-            // What a server, or a gateway in front of it, fails at may be done.
+            // After a server error, of Telegram or of a proxy in front of it, the call may have taken effect.
             _ if code >= 500 => Err(ApiError::Ambiguous(format!("telegram answered {code}"))),
             Some(answer) if !answer.ok => Err(ApiError::Refused {
                 code,
@@ -189,7 +189,7 @@ impl BotApi {
         }
     }
 
-    /// Returns a text of the server without our token, for an error: a proxy may quote the address back.
+    /// Removes the token from a text of the server for use in an error: a proxy may quote the address.
     fn shown(&self, description: &str) -> String {
         let token = self.token.expose();
         let secret = token.split_once(':').map_or(token, |(_, secret)| secret);
@@ -207,7 +207,7 @@ impl BotApi {
     }
 }
 
-/// Converts an error of the client into fixed words: it holds the address, and the address holds the token.
+/// Converts an error of the client to a fixed text, because its own text contains the address and so the token.
 fn failure(err: &reqwest::Error) -> ApiError {
     if err.is_connect() {
         return ApiError::Unreachable("telegram could not be reached".to_owned());

@@ -1,14 +1,15 @@
-//! Protection against Telegram's own links: it turns `@names`, `/commands`, `#tags`, addresses and bare domains into
-//! links. Text of a model or a repository must not notify people or carry data out, so each of them is broken by an
-//! invisible word joiner. Code needs none: Telegram leaves it alone.
+//! Protection against Telegram's automatic links. Telegram converts `@names`, `/commands`, `#tags`, addresses and
+//! bare domains to links. Text of a model or a repository must not notify users or leak data, so an invisible word
+//! joiner breaks each of them. Code needs no joiner: Telegram makes no links in code.
 
 use std::ops::Range;
 
-/// The word joiner, which does not show. Telegram ends names and addresses at it, which it does not do at the
-/// zero-width joiner that emoji use.
+/// The word joiner, an invisible character. Telegram ends names and addresses at it, but not at the zero-width joiner
+/// that emoji use.
 pub(super) const JOINER: char = '\u{2060}';
 
-/// The bytes before which a joiner belongs. `protected` are the stretches Telegram leaves alone, in order and apart.
+/// Returns the byte positions before which a joiner is needed. `protected` are the ranges in which Telegram makes no
+/// links, in order and without overlap.
 pub(super) fn joiner_positions(text: &str, protected: &[Range<usize>]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut before = None;
@@ -23,7 +24,8 @@ pub(super) fn joiner_positions(text: &str, protected: &[Range<usize>]) -> Vec<us
     found
 }
 
-/// Returns true if one of the stretches, which are in order, holds the byte. A text may have thousands of them.
+/// Returns true if one of the ordered ranges contains the byte. A text may have thousands of them, so the search is
+/// binary.
 fn is_within(stretches: &[Range<usize>], byte: usize) -> bool {
     let before = stretches.partition_point(|stretch| stretch.end <= byte);
     stretches
@@ -31,7 +33,7 @@ fn is_within(stretches: &[Range<usize>], byte: usize) -> bool {
         .is_some_and(|stretch| stretch.contains(&byte))
 }
 
-/// Returns true if Telegram would see a link around `character`.
+/// Returns true if Telegram would make a link around `character`.
 fn is_linked(character: char, before: Option<char>, after: &str, text: &str, byte: usize) -> bool {
     let next = after.chars().next();
     let starts_name = next.is_some_and(is_name);
@@ -57,12 +59,12 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// Returns true if a character may stand in a domain name, as generously as Telegram reads them.
+/// Returns true if a character may be part of a domain name in Telegram's permissive rules.
 fn is_label(character: char) -> bool {
     is_name(character) || character == '-' || (!character.is_ascii() && !character.is_whitespace())
 }
 
-/// True for a dot of four numbers: versions are left alone, addresses are not.
+/// Returns true for a dot in four numbers: an address is broken, a version is not.
 fn is_address(text: &str, dot: usize) -> bool {
     let is_part = |character: &char| character.is_ascii_digit() || *character == '.';
     let left = text

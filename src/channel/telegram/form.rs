@@ -1,4 +1,4 @@
-//! `multipart/form-data`, as `sendDocument` wants it.
+//! `multipart/form-data` as required by `sendDocument`.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ pub(super) struct MultipartForm {
     pub(super) body: Bytes,
 }
 
-/// Builds the form. The boundary is derived from the content, and is not in it.
+/// Builds the form. The boundary is derived from the content and does not occur in it.
 pub(super) fn form(fields: &[(&str, String)], file_name: &str, content: &[u8]) -> MultipartForm {
     let boundary = boundary(fields, content);
     let mut body = Vec::with_capacity(content.len() + 2048);
@@ -37,7 +37,7 @@ pub(super) fn form(fields: &[(&str, String)], file_name: &str, content: &[u8]) -
 
 fn boundary(fields: &[(&str, String)], content: &[u8]) -> String {
     let mut digest: [u8; 32] = Sha256::digest(content).into();
-    // Ends at once: a digest that is in the very content it was made from is not found in practice.
+    // The first round usually ends the loop: content practically never contains its own digest.
     loop {
         let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let boundary = format!("drydock-{hex}");
@@ -49,7 +49,7 @@ fn boundary(fields: &[(&str, String)], content: &[u8]) -> String {
     }
 }
 
-/// A name that cannot end the header it stands in.
+/// Returns a file name that cannot end its header.
 fn safe_name(name: &str) -> String {
     let is_safe = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
     let safe: String = name

@@ -1,13 +1,12 @@
-//! Rate limits of Telegram. It publishes figures for messages only, and answers 429 for the chat that
-//! has too many. See <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
+//! Rate limits of Telegram. It publishes figures for messages only, and answers 429 for the chat with too many
+//! messages. See <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>.
 
 use super::private_place;
 use crate::channel::{CallPurpose, Limit, Scope};
 use crate::model::{Action, Op};
 use std::time::Duration;
 
-/// The limits of one call. The first is the one a 429 is about. To look for an operation Telegram is not called at
-/// all.
+/// Returns the limits of one call. The first is the one that a 429 refers to. A lookup makes no calls to Telegram.
 pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
     if call == CallPurpose::Find {
         return Vec::new();
@@ -96,7 +95,7 @@ mod tests {
         op(chat, Action::Edit { message, reply })
     }
 
-    /// The most calls in any such time.
+    /// Returns the highest number of calls in any period of this length.
     fn most_in(limits: &[Limit], scope: &Scope, seconds: u64) -> u128 {
         let limit = limits.iter().find(|limit| limit.scope == *scope).unwrap();
         let window = Duration::from_secs(seconds).as_nanos();
@@ -114,7 +113,7 @@ mod tests {
             most_in(&limits(&private, CallPurpose::Deliver), &Scope::Account, 1),
         ];
         assert_eq!(most, [20, 60, 30]);
-        // Edits use up the same.
+        // Edits count against the same limits.
         for (edit, post) in [(edit("-100"), group), (edit("7001"), private)] {
             assert_eq!(
                 limits(&edit, CallPurpose::Deliver),

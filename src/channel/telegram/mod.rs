@@ -1,5 +1,5 @@
-//! Telegram: renders replies and delivers operations. Uses text with entities, never a markup
-//! language, so that no text of a model or a repository can break a message or act in it.
+//! Telegram: renders replies and delivers operations. It uses text with entities instead of a markup language, so
+//! that text of a model or a repository cannot break or change a message.
 
 mod api;
 mod form;
@@ -25,18 +25,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// The updates we ask for. Edits are listed so that they are seen, audited and ignored.
+/// The requested updates. Edits are included so that they are audited and ignored.
 const ALLOWED_UPDATES: [&str; 4] = ["message", "edited_message", "callback_query", "my_chat_member"];
-/// Requests Telegram may have under way to our webhook.
+/// The maximum number of concurrent requests from Telegram to the webhook.
 const CONNECTIONS_MAX: u32 = 40;
-/// Bytes of a file a bot may send.
+/// The maximum number of bytes of a file that a bot may send.
 const FILE_BYTES_MAX: usize = 50 * 1000 * 1000;
-/// UTF-16 units of a caption.
+/// The maximum number of UTF-16 units of a caption.
 const CAPTION_UNITS_MAX: usize = 1024;
-/// UTF-16 units of the answer to a button press.
+/// The maximum number of UTF-16 units of the answer to a button press.
 const ANSWER_UNITS_MAX: usize = 200;
 
-/// The commands Telegram suggests while somebody types.
+/// The commands that Telegram suggests while a user types.
 const COMMANDS: [(&str, &str); 14] = [
     ("help", "what I can do here"),
     ("status", "what is running, waiting and prepared"),
@@ -65,7 +65,7 @@ struct TelegramChannel {
     link_hosts: Vec<String>,
 }
 
-/// Asks who we are, and tells Telegram how updates reach us.
+/// Requests the bot's identity, and configures how Telegram delivers updates.
 pub(super) async fn connect(
     name: &str,
     settings: &TelegramSettings,
@@ -141,7 +141,7 @@ impl Channel for TelegramChannel {
         }
     }
 
-    /// Returns false: Telegram shows a bot no history.
+    /// Returns false: Telegram gives bots no access to the history.
     fn can_find(&self) -> bool {
         false
     }
@@ -173,7 +173,7 @@ impl TelegramChannel {
                 let keep = json!({"drop_pending_updates": false});
                 self.api.call("deleteWebhook", &keep).await?;
             }
-            // Without a public address the operator registers the webhook by hand.
+            // Without a public address, the operator registers the webhook manually.
             TelegramMode::Webhook if server.public_url.is_empty() => {}
             TelegramMode::Webhook => {
                 let Some(secret) = &settings.secret_token else {
@@ -194,7 +194,7 @@ impl TelegramChannel {
         Ok(())
     }
 
-    /// Sets the commands that Telegram suggests. They are a convenience: a bot without them works.
+    /// Sets the commands that Telegram suggests. They are optional: a bot without them works.
     async fn suggest_commands(&self) {
         let commands: Vec<Value> = COMMANDS
             .iter()
@@ -213,8 +213,8 @@ impl TelegramChannel {
         }
     }
 
-    /// Sets a reaction on a message. Bots may only use a fixed set of them. It has no hourglass; the writing hand
-    /// says that a message was noted and is not being worked on yet.
+    /// Sets a reaction on a message. Bots may only use a fixed set of reactions. It has no hourglass, so the writing
+    /// hand means that a message is queued.
     async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
         let emoji = match receipt {
             Receipt::Seen | Receipt::Started => "👀",
@@ -266,8 +266,8 @@ impl TelegramChannel {
         }
     }
 
-    /// Sends text. If Telegram refuses something that only decorates it, it is sent again without:
-    /// an answer that is not seen is the worst of all.
+    /// Sends a text. If Telegram refuses the decorations of the text, it is sent again without them, because a plain
+    /// answer is better than none.
     async fn call_with_fallbacks(
         &self,
         method: &str,
@@ -335,7 +335,7 @@ impl TelegramChannel {
         }
         match self.api.call("answerCallbackQuery", &parameters).await {
             Ok(_) => Ok(Delivered::default()),
-            // Nobody waits for it any more.
+            // The query has expired, so the answer is no longer needed.
             Err(err) if err.says("query is too old") => Ok(Delivered::default()),
             Err(err) => Err(err.into_repeatable_error()),
         }
@@ -374,8 +374,8 @@ fn message_of(sent: &Value) -> Option<MessageRef> {
     })
 }
 
-/// Returns the private chat of a person with the bot, which has their own user id. Telegram has nothing else that
-/// only one person of a group sees, and refuses this one for people who never opened that chat.
+/// Returns the private chat of a user with the bot; its id is the user's id. Telegram has no other ephemeral messages
+/// in groups, and refuses this one if the user has never opened the private chat.
 fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
     if place.chat == user {
         return place.clone();

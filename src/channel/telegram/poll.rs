@@ -1,5 +1,5 @@
-//! Long polling. Telegram forgets an update once we ask for the next one, so the next one is asked for
-//! only when the gateway says that it has this one.
+//! Long polling. A request for the next update confirms the previous one, so Telegram deletes it. Therefore the next
+//! update is requested only after the gateway has accepted the current one.
 
 use super::ALLOWED_UPDATES;
 use super::api::{ApiError, BotApi};
@@ -14,25 +14,25 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Time for which Telegram holds a request while nothing happens.
+/// The time for which Telegram holds a request without updates.
 const WAIT: Duration = Duration::from_secs(30);
-/// The shortest time from one request to the next that follows an answer with nothing new. Telegram holds a request
-/// until there is something; what stands in between may not.
+/// The shortest time between two requests after an answer without news. Telegram itself holds a request until there
+/// is an update, but a proxy may not.
 const IDLE_EVERY: Duration = Duration::from_secs(1);
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// Updates of one answer; Telegram's own bound.
+/// The maximum number of updates in one answer; Telegram's own limit.
 const BATCH_MAX: usize = 100;
 
 /// The reason why a round ends early.
 enum Interruption {
-    /// The poller was cancelled, or nobody listens any more.
+    /// The poller was cancelled, or the receiver is gone.
     Ended,
     /// An update was not stored: Telegram must deliver it again.
     Unaccepted,
 }
 
-/// Polls until `cancel`, or until nobody takes what comes in.
+/// Polls until `cancel`, or until the receiver is gone.
 pub(super) async fn poll(
     name: &str,
     installation: &Installation,
@@ -73,17 +73,17 @@ pub(super) async fn poll(
     cancel.run_until_cancelled(polling).await;
 }
 
-/// The news of a round: something that was not there before.
+/// The result of a round: whether it had new updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoundNews {
     NewUpdates,
     NoUpdates,
 }
 
-/// The step that follows a round that did not go well.
+/// The step that follows a failed round.
 enum Pause {
     Stop,
-    /// Wait, as long as Telegram asked for or as the backoff says.
+    /// Wait for the time that Telegram or the backoff requires.
     Retry {
         wait: Option<Duration>,
     },
@@ -94,19 +94,20 @@ struct Poller<'a> {
     installation: &'a Installation,
     decode: Decode,
     inbox: &'a mpsc::Sender<PolledInbound>,
-    /// The first update that is not durable yet; `NoUpdates` when Telegram knows that all are.
+    /// The first update that is not durable yet; `None` when all received updates are confirmed.
     offset: Option<i64>,
-    /// Updates that made the decoder panic.
+    /// The number of updates that made the decoder panic.
     panics: u64,
-    /// True once it was said that answers with nothing new come too early.
+    /// True once the log has a warning about answers without news that come too early.
     is_hasty: bool,
 }
 
-/// Reads an update of the channel of this name.
+/// The function that decodes an update of a channel.
 type Decode = fn(&str, &Value, &Installation) -> Result<Received, Rejected>;
 
 impl Poller<'_> {
-    /// Waits until the next request is due after a round without news, which Telegram itself ends late enough.
+    /// After a round without news, waits until the next request is due. Usually Telegram itself has waited long
+    /// enough.
     async fn idle(&mut self, began: Instant) {
         let early = IDLE_EVERY.saturating_sub(began.elapsed());
         if early.is_zero() {
@@ -138,14 +139,14 @@ impl Poller<'_> {
         };
         let updates = answer.as_array().map(Vec::as_slice).unwrap_or_default();
         if updates.is_empty() {
-            // All before the offset is forgotten there. Asking without one from now on finds what
-            // comes next even if Telegram starts its update ids anew, below the offset.
+            // Telegram has deleted all updates before the offset. A request without an offset finds the next update
+            // even if Telegram restarts its update ids below the offset.
             self.offset = None;
             return Ok(RoundNews::NoUpdates);
         }
         let before = self.offset;
         match self.process_batch(updates).await {
-            // The same ones again, although they were confirmed.
+            // Telegram sent the same updates again, although they were confirmed.
             Ok(()) if before.is_some() && self.offset == before => Ok(RoundNews::NoUpdates),
             Ok(()) => Ok(RoundNews::NewUpdates),
             Err(Interruption::Ended) => Err(Pause::Stop),
@@ -183,8 +184,8 @@ impl Poller<'_> {
         Pause::Retry { wait }
     }
 
-    /// Hands on a whole batch, then waits for the answers in order, so that the gateway can store
-    /// many updates with one write. The offset moves past each update that is durable.
+    /// Passes on a whole batch and then waits for the confirmations in order, so that the gateway can store many
+    /// updates with one write. The offset moves past each durable update.
     async fn process_batch(&mut self, updates: &[Value]) -> Result<(), Interruption> {
         let mut waiting: Vec<(i64, Option<oneshot::Receiver<()>>)> = Vec::with_capacity(updates.len());
         for update in updates.iter().take(BATCH_MAX) {
@@ -217,7 +218,8 @@ impl Poller<'_> {
         Ok(answer)
     }
 
-    /// Decodes an update. One that cannot be read is skipped: it would come again and again, and hold up all others.
+    /// Decodes an update. An invalid update is skipped: otherwise it would be delivered again and again, and block
+    /// all others.
     fn inbound(&mut self, id: i64, update: &Value) -> Option<Inbound> {
         let decoding = AssertUnwindSafe(|| (self.decode)(self.name, update, self.installation));
         let Ok(decoded) = catch_unwind(decoding) else {
@@ -259,7 +261,7 @@ mod tests {
             "chat": {"id": 7, "type": "private"}, "from": {"id": 7, "is_bot": false, "first_name": "Bob"}}})
     }
 
-    /// R18: an update nobody can read is confirmed like the others, and holds up none of them.
+    /// R18: an invalid update is confirmed like the others and blocks none of them.
     #[tokio::test]
     async fn an_update_that_makes_the_decoder_panic_is_skipped_and_confirmed() {
         let installation = Installation {

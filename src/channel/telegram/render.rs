@@ -1,4 +1,4 @@
-//! A reply as one Telegram message: text with entities, and a keyboard. Never a markup language.
+//! Renders a reply as one Telegram message: text with entities, and a keyboard. No markup language is used.
 
 use super::text::{EntityKind, EntityText, RichText};
 use crate::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
@@ -6,19 +6,20 @@ use crate::channel::visible::{escape_code, escape_line};
 use crate::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
 use serde_json::{Value, json};
 
-/// UTF-16 units of one message.
+/// The maximum number of UTF-16 units of one message.
 pub(super) const UNITS_MAX: usize = 4096;
-/// Entities of one message. Telegram silently drops more, and code it dropped could become a link.
+/// The maximum number of entities of one message. Telegram silently drops further ones, and dropped code could become
+/// a link.
 pub(super) const ENTITIES_MAX: usize = 100;
-/// Columns a table of facts may have on a phone before it is written as plain lines.
+/// The maximum width of a table of facts in columns, so that it fits a phone; wider tables become plain lines.
 const COLUMNS_MAX: usize = 40;
-/// Buttons side by side that can still be read on a phone.
+/// The maximum number of buttons in a row that is still readable on a phone.
 const ROW_MAX: usize = 3;
 
-/// A message as it is sent.
+/// A message in Telegram's format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TelegramPayload {
-    /// Text and entities; never empty.
+    /// The text and its entities; never empty.
     pub(super) body: EntityText,
     /// `reply_markup`, if there are buttons.
     pub(super) keyboard: Option<Value>,
@@ -27,14 +28,14 @@ pub(super) struct TelegramPayload {
 /// Rendering options that are not part of the reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RenderOptions<'a> {
-    /// Hosts whose links stay clickable.
+    /// The hosts whose links stay clickable.
     pub(super) link_hosts: &'a [String],
-    /// The chat it goes to, where known: in a person's own chat a mention says nothing.
+    /// The target chat, if known: in a user's private chat, mentions are left out.
     pub(super) chat: Option<&'a str>,
 }
 
 impl TelegramPayload {
-    /// Returns true if it can be sent as one message.
+    /// Returns true if the message respects Telegram's limits.
     pub(super) fn fits(&self) -> bool {
         self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
     }
@@ -71,7 +72,8 @@ pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPaylo
     }
 }
 
-/// Renders one line of ours with its code marked, of at most `units_max` UTF-16 units; a longer one loses its marks.
+/// Renders one line of Drydock with its code marked, of at most `units_max` UTF-16 units; a longer line loses its
+/// marks.
 pub(super) fn caption(text: &str, units_max: usize) -> EntityText {
     let mut page = MessageBuilder {
         text: RichText::default(),
@@ -91,12 +93,12 @@ pub(super) fn caption(text: &str, units_max: usize) -> EntityText {
     }
 }
 
-/// Returns the words of a caption without marks, for places where Telegram shows none.
+/// Returns the text of a caption without marks, for places where Telegram shows none.
 pub(super) fn unmarked(text: &str, units_max: usize) -> String {
     line(&caption(text, usize::MAX).text, units_max)
 }
 
-/// Returns one line of any text without entities, of at most `units_max` UTF-16 units.
+/// Returns any text as one line without entities, of at most `units_max` UTF-16 units.
 pub(super) fn line(text: &str, units_max: usize) -> String {
     let mut rich = RichText::default();
     rich.push(text);
@@ -111,7 +113,7 @@ pub(super) fn line(text: &str, units_max: usize) -> String {
         .collect()
 }
 
-/// Returns the words of a body with no entities at all, for the case that Telegram refuses them.
+/// Returns the text of a body without entities, used when Telegram refuses them.
 pub(super) fn plain(body: &EntityText) -> String {
     line(&body.text, UNITS_MAX)
 }
@@ -254,7 +256,7 @@ impl MessageBuilder<'_> {
         }
     }
 
-    /// Renders a quote. Telegram has no quotes within quotes: inner ones are part of the outer.
+    /// Renders a quote. Telegram has no nested quotes, so inner ones become part of the outer.
     fn quote(&mut self, blocks: &[MarkdownBlock], nesting: Nesting) {
         let start = self.text.position();
         self.blocks(
@@ -269,7 +271,7 @@ impl MessageBuilder<'_> {
         }
     }
 
-    /// Renders runs of text. Code and links keep their own look: Telegram allows no other entity on code.
+    /// Renders inline content. Code and links keep their own style: Telegram allows no other entity on code.
     fn inlines(&mut self, inlines: &[Inline], look: Option<&EntityKind>) {
         for inline in inlines {
             let start = self.text.position();
@@ -318,8 +320,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// T43, T58: facts have at most as many lines as there are rows, whatever files, checks and environments
-        /// are called; those that end in blanks alone are cut.
+        /// T43, T58: facts have at most as many lines as there are rows, for any names of files, checks and
+        /// environments; trailing blank lines are removed.
         #[test]
         fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
             let setting = RenderOptions { link_hosts: &[], chat: None };

@@ -1,5 +1,5 @@
-//! Cuts a long reply into messages. Blocks stay whole where they can, cuts are at line ends where they
-//! can, and never inside a character people see as one. Nothing is lost.
+//! Splits a long reply into messages. Blocks stay whole and splits are at line ends if possible. A split is never
+//! inside a visible character, and no text is lost.
 
 use super::render::{RenderOptions, UNITS_MAX, render};
 use crate::channel::markdown::{Section, sections};
@@ -7,27 +7,27 @@ use crate::channel::visible::escape_line;
 use crate::model::{Reply, ReplyPart};
 use std::collections::VecDeque;
 
-/// Characters looked at for one message: markup that does not show may make the source longer.
+/// The number of characters that are examined for one message; invisible markup may make the source longer.
 const CHARACTERS_MAX: usize = 4 * UNITS_MAX;
-/// Bytes of a reply that is not even tried as one message: rendering all of a long reply for each of
-/// its messages would take long.
+/// The number of bytes above which a reply is not rendered as one message: rendering a long reply again for each of
+/// its messages would take too long.
 const SOURCE_BYTES_MAX: usize = 16 * UNITS_MAX;
-/// Bytes of a row of facts that fits a message in any case.
+/// The number of bytes of a row of facts that fits a message in any case.
 const ROW_BYTES_FIT: usize = 256;
-/// Characters a cut goes back to keep a joined emoji whole.
+/// The number of characters that a split may move back to keep a joined emoji whole.
 const CLUSTER_MAX: usize = 32;
 
-/// The messages of a reply, in order.
+/// Returns the messages of a reply, in order.
 pub(in crate::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
     pages(reply, &rendered_fits(link_hosts), usize::MAX)
 }
 
-/// Returns true if a reply takes at most so many messages. Looks no further than that.
+/// Returns true if a reply fits into `messages_max` messages. Stops at that number.
 pub(in crate::channel) fn fits(reply: &Reply, link_hosts: &[String], messages_max: usize) -> bool {
     pages(reply, &rendered_fits(link_hosts), messages_max).len() <= messages_max
 }
 
-/// Returns the check if a reply fits one message as it is rendered.
+/// Returns a predicate that renders a reply and is true if it fits one message.
 fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
     let setting = RenderOptions {
         link_hosts,
@@ -36,8 +36,8 @@ fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
     move |reply| source_bytes(reply) <= SOURCE_BYTES_MAX && render(reply, setting).fits()
 }
 
-/// The messages of a reply, in order; of one with more than `pages_max` the first ones, which are more than that.
-/// However many parts there are, each is tried with a number of messages that does not grow with them.
+/// Returns the messages of a reply, in order, and stops after `pages_max` + 1 messages. The number of attempts for
+/// each part does not depend on the number of parts.
 fn pages(reply: &Reply, fits: &dyn Fn(&Reply) -> bool, pages_max: usize) -> Vec<Reply> {
     if fits(reply) {
         return vec![reply.clone()];
@@ -64,7 +64,7 @@ fn pages(reply: &Reply, fits: &dyn Fn(&Reply) -> bool, pages_max: usize) -> Vec<
                     page.parts.push(head);
                     waiting.push_front(tail);
                 }
-                // What neither fits nor can be cut.
+                // The part neither fits nor can be split.
                 None if page.parts.is_empty() => page = alone,
                 None => waiting.push_front(next),
             }
@@ -80,7 +80,8 @@ fn pages(reply: &Reply, fits: &dyn Fn(&Reply) -> bool, pages_max: usize) -> Vec<
     pages
 }
 
-/// Takes as many of those that wait as fit one message whole. It tries one, two, four and so on, then what lies between.
+/// Takes as many of the remaining parts as fit one message whole. It tries one, two, four and so on, and then
+/// searches in between.
 fn whole_that_fit(waiting: &mut VecDeque<RemainingPart<'_>>, fits: &dyn Fn(&Reply) -> bool) -> Reply {
     let page = |count: usize| Reply {
         parts: waiting.iter().take(count).map(|rest| rest.part()).collect(),
@@ -102,7 +103,7 @@ fn whole_that_fit(waiting: &mut VecDeque<RemainingPart<'_>>, fits: &dyn Fn(&Repl
     page
 }
 
-/// A part that waits for a message, or the rest of one.
+/// A part that is not assigned to a message yet, or the rest of one.
 #[derive(Clone, Copy)]
 enum RemainingPart<'a> {
     Whole(&'a ReplyPart),
@@ -131,7 +132,7 @@ fn text_of(part: &ReplyPart) -> Option<&str> {
     }
 }
 
-/// A part of the same kind with another text.
+/// Returns a part of the same kind with another text.
 fn with_text(part: &ReplyPart, text: String) -> ReplyPart {
     match part {
         ReplyPart::Heading { .. } => ReplyPart::Heading { text },
@@ -160,7 +161,7 @@ fn row_bytes((label, value): &(String, String)) -> usize {
     label.len() + value.len()
 }
 
-/// True for what is left of a long stretch of blank lines.
+/// Returns true for a page with only blank lines.
 fn is_blank(page: &Reply) -> bool {
     page.parts
         .iter()
@@ -173,8 +174,8 @@ fn is_buttons(page: &Reply) -> bool {
         .all(|part| matches!(part, ReplyPart::Buttons { .. }))
 }
 
-/// The parts of a part that may stand in different messages: the code blocks of Markdown are taken
-/// out of it, so that they are continued as code, and so is a row of facts that is longer than a message.
+/// Divides a part into parts that may be in different messages. Code blocks of Markdown become separate parts so that
+/// their continuation is code again, and so does a row of facts that is longer than a message.
 fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> {
     match part {
         ReplyPart::Markdown { text } => {
@@ -206,7 +207,7 @@ fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> 
     }
 }
 
-/// The most of a part that fits, and the rest. `None` if nothing of it does.
+/// Splits a part into the largest head that fits, and the rest. Returns `None` if no head fits.
 fn cut<'a>(
     rest: RemainingPart<'a>,
     fits: &dyn Fn(ReplyPart) -> bool,
@@ -226,7 +227,7 @@ fn cut_rows<'a>(
     rows: &'a [(String, String)],
     fits: &dyn Fn(ReplyPart) -> bool,
 ) -> Option<(ReplyPart, RemainingPart<'a>)> {
-    // A row takes a unit at least.
+    // A row has at least one UTF-16 unit.
     let (mut count, mut too_many) = (0, rows.len().min(UNITS_MAX + 1));
     while count + 1 < too_many {
         let middle = usize::midpoint(count, too_many);
@@ -244,7 +245,8 @@ fn cut_rows<'a>(
     Some((RemainingPart::Rows(head).part(), RemainingPart::Rows(tail)))
 }
 
-/// Returns the place to cut: after the last line end that fits, else after the last blank, else between characters.
+/// Returns the position to split at: after the last line end that fits, else after the last space, else between
+/// characters.
 fn cut_at(text: &str, fits: &dyn Fn(&str) -> bool) -> Option<usize> {
     let ends: Vec<usize> = text
         .char_indices()
@@ -265,8 +267,8 @@ fn cut_at(text: &str, fits: &dyn Fn(&str) -> bool) -> Option<usize> {
     nice.or_else(|| between_clusters(text, end))
 }
 
-/// The last place at or before `end` where no emoji or accented letter is torn apart; `end` itself if
-/// there is none nearby, since a cut has to be somewhere.
+/// Returns the last position at or before `end` that splits no emoji or accented letter; `end` itself if there is
+/// none nearby, so that a split is always possible.
 fn between_clusters(text: &str, end: usize) -> Option<usize> {
     let window = text.get(..end)?;
     let places = window
@@ -300,8 +302,8 @@ fn is_inside_cluster(text: &str, at: usize) -> bool {
         || (is_flag(after) && flags % 2 == 1)
 }
 
-/// Returns true for a character that belongs to the one before it: joiners, accents, variation, skin tone and tag
-/// marks.
+/// Returns true if a character belongs to the one before it: joiners, accents, variation selectors, skin tones and
+/// tags.
 fn is_attached(character: char) -> bool {
     matches!(character,
         '\u{200d}'

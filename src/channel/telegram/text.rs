@@ -1,12 +1,12 @@
-//! Text with entities, as Telegram wants it: offsets in UTF-16 units, no markup language that foreign
-//! text could break out of. What Telegram would turn into links by itself is broken up first.
+//! Text with entities, as Telegram requires it: offsets in UTF-16 units, and no markup language that untrusted text
+//! could break. Texts that Telegram would convert to links are broken up first.
 
 use super::auto_links::joiner_positions;
 use crate::channel::visible::escape_text;
 use serde_json::{Value, json};
 use std::ops::Range;
 
-/// Text being written, with marks on stretches of it.
+/// A text under construction, with marks on parts of it.
 #[derive(Debug, Default)]
 pub(super) struct RichText {
     text: String,
@@ -19,7 +19,7 @@ struct Mark {
     kind: EntityKind,
 }
 
-/// The look or the function of a stretch of text.
+/// The style or the function of a part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EntityKind {
     Bold,
@@ -37,7 +37,7 @@ impl EntityKind {
         matches!(self, Self::Code | Self::Pre { .. })
     }
 
-    /// True where Telegram does not look for addresses and names.
+    /// Returns true if Telegram makes no links within this entity.
     fn is_protected(&self) -> bool {
         self.is_preformatted() || matches!(self, Self::Person { .. })
     }
@@ -69,7 +69,7 @@ impl EntityKind {
     }
 }
 
-/// Text as it is sent.
+/// A finished text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EntityText {
     /// The text.
@@ -81,29 +81,29 @@ pub(super) struct EntityText {
 }
 
 impl RichText {
-    /// True while nothing that can be seen was written.
+    /// Returns true if the text has no visible character yet.
     pub(super) fn is_blank(&self) -> bool {
         self.text.chars().all(is_invisible)
     }
 
-    /// Returns the position at which the next text will stand; for [`RichText::mark_from`].
+    /// Returns the position of the next text, for [`RichText::mark_from`].
     pub(super) fn position(&self) -> usize {
         self.text.len()
     }
 
-    /// Writes text, with control and direction characters made visible.
+    /// Appends text, with control and direction characters made visible.
     pub(super) fn push(&mut self, text: &str) {
         self.text.push_str(&escape_text(text));
     }
 
-    /// Writes marked text.
+    /// Appends marked text.
     pub(super) fn push_as(&mut self, text: &str, look: EntityKind) {
         let start = self.position();
         self.push(text);
         self.mark_from(start, look);
     }
 
-    /// Marks everything since `start`.
+    /// Marks all text since `start`.
     pub(super) fn mark_from(&mut self, start: usize, look: EntityKind) {
         let end = self.text.len();
         if start == end {
@@ -123,7 +123,7 @@ impl RichText {
         });
     }
 
-    /// Starts a new line, after `lines` line ends in all; does nothing at the very start.
+    /// Starts a new line, so that there are `lines` line ends in total; does nothing at the very start.
     pub(super) fn separate(&mut self, lines: usize) {
         if self.text.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl RichText {
         self.text.extend(std::iter::repeat_n('\n', lines - there));
     }
 
-    /// Breaks up what would become links, and counts in UTF-16.
+    /// Breaks up texts that would become links, and converts positions to UTF-16 units.
     pub(super) fn finish(self) -> EntityText {
         let protected: Vec<Range<usize>> = self
             .marks
@@ -159,7 +159,7 @@ impl RichText {
                 (from < to).then_some((from, to - from, &mark.kind))
             })
             .collect();
-        // Outer entities first, as Telegram sorts them.
+        // Outer entities come first, as Telegram sorts them.
         entities.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         EntityText {
             units: text.encode_utf16().count(),
@@ -172,7 +172,7 @@ impl RichText {
     }
 }
 
-/// Returns true for an invisible character. Telegram calls a text of such characters empty, and refuses it.
+/// Returns true for an invisible character. Telegram treats a text of such characters as empty and refuses it.
 fn is_invisible(character: char) -> bool {
     character.is_whitespace()
         || matches!(character,
@@ -192,8 +192,8 @@ fn is_invisible(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with a word joiner at each of `joiner_positions`, and for each byte of the text before the number
-/// of UTF-16 units it now comes after.
+/// Returns the text with a word joiner at each of `joiner_positions`, and for each byte of the original text the
+/// number of UTF-16 units before it in the new text.
 fn joined(text: &str, breaks: &[usize]) -> (String, Vec<usize>) {
     let mut breaks = breaks.iter().copied().peekable();
     let mut out = String::with_capacity(text.len() + 64);

@@ -1,12 +1,12 @@
-//! Tests of splitting: the messages that a reply becomes in Telegram, their bounds, their order, and nothing that is
-//! lost.
+//! Tests of splitting: the messages of a reply in Telegram, their limits and order, and that no text is lost.
 
 use super::{pages, rendered_fits, source_bytes, split};
 use crate::channel::telegram::render::UNITS_MAX;
 use crate::model::{Reply, ReplyPart};
 use std::cell::Cell;
 
-/// Splits what is tried with a rule as simple as that, and counts the parts and bytes that were looked at for it.
+/// Splits a reply with a simple rule for its size. Returns the number of messages, and the number of parts and bytes
+/// that were examined.
 fn work(reply: &Reply) -> (usize, usize) {
     let looked_at = Cell::new(0);
     let fits = |tried: &Reply| {
@@ -61,7 +61,7 @@ fn nothing_of_many_short_paragraphs_is_lost() {
     assert!(pages.iter().all(fits));
     let letters = |page: &Reply| page.parts.len();
     assert_eq!(pages.iter().map(letters).sum::<usize>(), 3_000);
-    // All but the last are full: an entry takes its letter and two line ends.
+    // All messages but the last are full: an entry takes its letter and two line ends.
     let full = pages.len() - 1;
     assert!(
         pages[..full]
