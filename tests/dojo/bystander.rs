@@ -1,4 +1,4 @@
-//! The bystander: somebody who asks for one-line changes while others attack, to see how long they wait.
+//! The bystander: a person who asks for one-line changes during attacks, to measure how long they wait.
 
 use super::fixture::AttackFixture;
 use super::script::{case_mark, final_line};
@@ -9,10 +9,10 @@ use serde_json::json;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-/// The conversations of the bystander begin at this number.
+/// The first number of the bystander's conversations.
 const FIRST_CASE_NUMBER: usize = 1_000_000;
 
-/// Lets the bystander work until `playing` ends; its value, and how long the slowest change took.
+/// Runs the bystander until `playing` ends. Returns the value of `playing`, and the time of the slowest change.
 pub(crate) async fn run_alongside<T>(
     arena: &AttackFixture,
     playing: impl Future<Output = T>,
@@ -52,7 +52,7 @@ pub(crate) fn answer(number: usize, step: usize) -> ScriptedAnswer {
     }
 }
 
-/// Returns the violation in such a wait, if there is one.
+/// Returns the violation if the wait was too long.
 pub(crate) fn wait_violation(slowest: Duration, max: Duration) -> Option<String> {
     let seconds = slowest.as_secs_f32();
     (slowest > max).then(|| format!("another person waited {seconds:.1} s for a one-line change"))

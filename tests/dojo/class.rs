@@ -1,4 +1,4 @@
-//! Plays a class, prints its line, and fails if anything was violated.
+//! The run of a class: plays its cases, prints its line, and fails if anything was violated.
 
 use super::fixture::AttackFixture;
 use super::options::FixtureOptions;
@@ -13,28 +13,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Held alone by a class whose memory is measured.
+/// The lock that a class with a memory bound holds exclusively.
 static MEMORY_LOCK: RwLock<()> = RwLock::const_new(());
-/// The first class began then.
+/// The time at which the first class began.
 static STARTED_AT: OnceLock<Instant> = OnceLock::new();
-/// Classes that have ended.
+/// The number of classes that have ended.
 static CLASSES_ENDED: AtomicUsize = AtomicUsize::new(0);
-/// The variable that is set where the machine is known: the seconds in which all classes have to end.
+/// The environment variable with the seconds in which all classes must end. It is set on known machines.
 const SECONDS_MAX: &str = "DRYDOCK_DOJO_SECONDS_MAX";
-/// Violations told one by one.
+/// The most violations that are listed one by one.
 const LISTED_MAX: usize = 200;
 
-/// Waits until no arena is there but one's own, and keeps others out.
+/// Waits until no other fixture runs, and keeps others out.
 pub(crate) async fn lock_exclusive() -> RwLockWriteGuard<'static, ()> {
     MEMORY_LOCK.write().await
 }
 
-/// Others may be there meanwhile, and nobody measures this process.
+/// Waits for shared access: other classes may run, and the memory of this process is not measured.
 pub(crate) async fn lock_shared() -> RwLockReadGuard<'static, ()> {
     MEMORY_LOCK.read().await
 }
 
-/// Plays every case of a class. The last one says how long all took.
+/// Plays every case of a class. The last class also prints the total time.
 pub(crate) async fn run(name: &str) {
     let begun = *STARTED_AT.get_or_init(Instant::now);
     run_named_class(name).await;
@@ -71,7 +71,7 @@ async fn run_named_class(name: &str) {
     );
 }
 
-/// Plays every case of a class and prints its line; how many there were, and what was violated.
+/// Plays every case of a class and prints its line. Returns the number of cases, and the violations.
 pub(crate) async fn run_class(class: &AttackClass, ground: &FixtureOptions) -> (usize, Vec<String>) {
     let (_alone, _together) = match class.memory_mib_max {
         Some(_) => (Some(lock_exclusive().await), None),
@@ -101,7 +101,7 @@ pub(crate) async fn run_class(class: &AttackClass, ground: &FixtureOptions) -> (
     (cases, violations)
 }
 
-/// Past the capture of the test harness: the table is what this program is for.
+/// Prints past the capture of the test harness, because the table is the purpose of this program.
 fn print_line(line: &str) {
     std::io::stderr()
         .write_all(line.as_bytes())

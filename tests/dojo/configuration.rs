@@ -1,4 +1,4 @@
-//! The configuration of an arena, as an operator would write it.
+//! The configuration of a fixture, in the form an operator writes it.
 
 use super::secrets::TELEGRAM_HOOK_SECRET;
 use super::table::WireFormat;
@@ -12,7 +12,7 @@ use drydock::emulator::telegram::TelegramEmulator;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
 
-/// True if Telegram sends updates on its own, instead of being asked for them.
+/// Returns true if Telegram pushes updates, instead of being polled.
 pub(crate) fn has_pushes(config: &Config) -> bool {
     config.channels.values().any(|channel| match channel {
         ChannelSettings::Telegram(telegram) => telegram.mode == TelegramMode::Webhook,

@@ -1,5 +1,5 @@
-//! Positive controls: every watch fires when it is shown what it watches for. Otherwise a table without
-//! violations would say nothing.
+//! Positive controls: every watch fires when it sees what it watches for. Without them, a table without violations
+//! would prove nothing.
 
 use super::bystander;
 use super::class::{lock_exclusive, lock_shared, run_class};
@@ -29,7 +29,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Every row of `control_findings.toml` does something that is wrong by its own row, against the real gateway.
+/// Checks that each row of `controls.toml`, which violates its own expectation, is reported against the real
+/// gateway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unmet_expectation_of_a_row_is_a_violation() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/controls.toml");
@@ -45,7 +46,7 @@ async fn an_unmet_expectation_of_a_row_is_a_violation() {
     }
 }
 
-/// Checks that what a class as a whole is bounded by is measured when it is played, and told.
+/// Checks that the bounds of a class as a whole are measured while it is played, and reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_class_over_its_memory_or_time_bounds_is_a_violation() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/controls_of_bounds.toml");
@@ -61,7 +62,7 @@ async fn a_class_over_its_memory_or_time_bounds_is_a_violation() {
     }
 }
 
-/// Checks that what happens beside the cases is told at the end of an arena that was clean until then. G1, G3, G4
+/// Checks that violations outside the cases are reported at the end of a fixture that was clean until then. G1, G3, G4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
     let _alone = lock_exclusive().await;
@@ -98,7 +99,7 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
     ] {
         client.post(url).body("{").send().await.unwrap();
     }
-    // The victim's conversation is the one for which a model was asked.
+    // The victim's conversation is the one with a model request.
     let asked = DojoCase {
         number: VICTIM,
         ..case("as = \"stranger\"")
@@ -125,7 +126,7 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
     }
 }
 
-/// The table is as large as it claims, no case is there twice, and each class has a test. R30
+/// Checks that the table has the claimed size, contains no case twice, and has a test for each class. R30
 #[test]
 fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
     let mut values = PlaceholderValues::default();
@@ -252,7 +253,8 @@ fn a_secret_in_the_data_directory_is_reported() {
     }
 }
 
-/// Checks that what goes to the log at the most detailed level is read, and what the redactor hides is not there.
+/// Checks that the log is searched at the most detailed level, and that values hidden by the redactor do not occur
+/// there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_in_a_log_line_is_reported() {
     let _together = lock_shared().await;
@@ -271,7 +273,8 @@ async fn a_secret_in_a_log_line_is_reported() {
     arena.app.unwrap().shutdown().await;
 }
 
-/// A message that is edited was read before: what it held then is looked through as well, on both platforms.
+/// Checks that the earlier text of an edited message is searched as well, on both platforms, because people may have
+/// read it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_removed_by_a_later_edit_is_still_reported() {
     let _together = lock_shared().await;
@@ -393,7 +396,7 @@ fn edits_of_files_without_a_grant_are_reported() {
     }
 }
 
-/// A case of a row with these lines.
+/// Returns a case of a row with these lines.
 fn case(lines: &str) -> DojoCase {
     DojoCase {
         number: 1,
@@ -423,7 +426,7 @@ fn too_many_messages_are_reported() {
     assert_eq!(told(40), ["40 messages were posted"]);
 }
 
-/// The most that was in use counts, not what is left of it.
+/// Checks that the peak of the memory is measured, not the memory that remains afterwards.
 #[tokio::test]
 async fn peak_memory_and_waiting_time_are_measured_and_reported() {
     let _alone = lock_exclusive().await;
@@ -444,7 +447,7 @@ async fn peak_memory_and_waiting_time_are_measured_and_reported() {
     assert!(bystander::wait_violation(second, second * 2).is_none());
 }
 
-/// The bystander is served where nobody attacks, and what they wait is measured.
+/// Checks that the bystander is served when there is no attack, and that their wait is measured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bystander_is_served_and_measured() {
     let _together = lock_shared().await;

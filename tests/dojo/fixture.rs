@@ -1,6 +1,6 @@
-//! The arena: the real gateway between emulators of everything outside, a repository that is worth an
-//! attack, people with different grants, and the watches around them. All of it is on loopback and below
-//! one temporary directory.
+//! The attack fixture: the real gateway between emulators of everything outside, a repository that is worth an attack,
+//! people with different grants, and the watches around them. Everything runs on loopback and below one temporary
+//! directory.
 
 use super::configuration::{config, has_pushes};
 use super::options::FixtureOptions;
@@ -29,14 +29,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The longest time anything may take on a busy machine.
+/// The longest time any step may take on a busy machine.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
-/// The number of times an event is sent again that is not answered within seconds: the machine may be busy.
+/// The most times an event is sent that is not answered within seconds, because the machine may be busy.
 const TRIES_MAX: u8 = 20;
-/// The pause before the database is asked again.
+/// The pause before the database is queried again.
 const POLL: Duration = Duration::from_millis(15);
 
-/// The running parts: the program, its platforms and model, and what watches them.
+/// The running parts: the program, its platforms and model, and the watches.
 pub(crate) struct AttackFixture {
     pub(crate) app: Option<App>,
     pub(crate) slack: SlackEmulator,
@@ -47,18 +47,18 @@ pub(crate) struct AttackFixture {
     pub(crate) outside: OutsideFiles,
     pub(crate) log: LogWatch,
     pub(crate) sink: ConnectionSink,
-    /// The repository as it was.
+    /// The digests of the repository before the attacks.
     pub(crate) initial_digests: BTreeMap<PathBuf, Vec<u8>>,
     /// The thread of the victim.
     pub(crate) victim_thread: String,
     pub(crate) directory: TempDir,
-    /// True if Telegram sends updates on its own.
+    /// True if Telegram pushes updates.
     has_pushes: bool,
-    /// The conditions that were waited for in vain.
+    /// The conditions whose waits timed out.
     pub(crate) timeouts: Mutex<Vec<String>>,
 }
 
-/// The values every row can use.
+/// Returns the values every row can use.
 pub(crate) async fn initial_values(room: &TempDir) -> (PlaceholderValues, ConnectionSink, OutsideFiles) {
     let sink = ConnectionSink::new().await;
     let outside = OutsideFiles::new(room.path().join("outside"));
@@ -70,7 +70,7 @@ pub(crate) async fn initial_values(room: &TempDir) -> (PlaceholderValues, Connec
 }
 
 impl Persona {
-    /// The account in Slack.
+    /// Returns the account in Slack.
     pub(crate) fn account(self) -> &'static str {
         match self {
             Self::Dev => "U0DEV",
@@ -103,7 +103,7 @@ const PEOPLE: [Persona; 6] = [
 ];
 
 impl AttackFixture {
-    /// Starts everything, admits everybody, and lets the victim speak.
+    /// Starts everything, admits all people, and sends the victim's messages.
     pub(crate) async fn new(
         wire: WireFormat,
         ground: &FixtureOptions,
@@ -166,7 +166,7 @@ impl AttackFixture {
         };
         arena.wait_until_ready().await;
         if has_pushes {
-            // It has registered the address that the world knows; here is the one it has on loopback.
+            // The gateway has registered its public address. The emulator must use the address on loopback.
             let url = format!("http://{}/in/telegram", arena.app.as_ref().unwrap().address);
             arena.telegram.connect_to(&url, TELEGRAM_HOOK_SECRET);
         }
@@ -174,7 +174,7 @@ impl AttackFixture {
         let said = arena.send_channel_message(Persona::Victim, &victim_words()).await;
         arena.wait_until_answered(&said, 1).await;
         arena.victim_thread = said;
-        // What reading the configuration and starting has opened is not an attack.
+        // Accesses while the configuration is read and the gateway starts are not attacks.
         arena.outside.take_accesses();
         (arena, cases)
     }
@@ -194,7 +194,7 @@ impl AttackFixture {
         }
     }
 
-    /// Admits everybody, and a person for each case that needs one of its own.
+    /// Admits all people, and a separate person for each case that needs one.
     async fn admit(&self, cases: &[DojoCase]) {
         let mut people: Vec<(Persona, String)> = PEOPLE
             .iter()
@@ -227,7 +227,7 @@ impl AttackFixture {
         }
     }
 
-    /// An invite for a person with these grants, under another name.
+    /// Creates an invite for a person with these grants, under another name.
     pub(crate) async fn invite(&self, person: Persona, name: &str) -> Option<String> {
         let (role, environments) = person.grant()?;
         let request = AdminRequest::Invite {
@@ -243,20 +243,21 @@ impl AttackFixture {
         }
     }
 
-    /// Writes in the channel as somebody; returns the id of their message, which is its thread.
+    /// Sends a message of a person in the channel. Returns its id, which is its thread.
     pub(crate) async fn send_channel_message(&self, person: Persona, words: &str) -> String {
         let words = format!("@drydock {words}");
         self.send_message(person.account(), SLACK_CHANNEL, None, &words)
             .await
     }
 
-    /// Writes to the bot alone as somebody.
+    /// Sends a direct message of a person to the bot.
     pub(crate) async fn send_direct_message(&self, account: &str, words: &str) {
         self.send_message(account, &format!("D{account}"), None, words)
             .await;
     }
 
-    /// Writes as somebody; returns the id of the message. What is not answered in time is sent again, as Slack does.
+    /// Sends a message of a person, and returns its id. A message that is not answered in time is sent again, as Slack
+    /// does.
     pub(crate) async fn send_message(
         &self,
         account: &str,
@@ -279,7 +280,7 @@ impl AttackFixture {
         written.ts
     }
 
-    /// Sends a Telegram update until it is taken: a push that is not is sent again, as Telegram does.
+    /// Sends a Telegram update until it is accepted. A failed push is repeated, as Telegram does.
     pub(crate) async fn push_update(&self, pushed: PushedUpdate) {
         let mut status = pushed.status;
         for _ in 0..TRIES_MAX {
@@ -291,8 +292,8 @@ impl AttackFixture {
         panic!("an update is answered {status:?}");
     }
 
-    /// Waits until so many messages of the conversations whose key holds `place` are answered, and all
-    /// that was to be said there is delivered.
+    /// Waits until `messages` messages of the conversations whose key contains `place` are answered, and all replies
+    /// there are delivered.
     pub(crate) async fn wait_until_answered(&self, place: &str, messages: usize) {
         let started = Instant::now();
         let like = format!("%{place}%");
@@ -322,12 +323,12 @@ impl AttackFixture {
                 self.timeouts.lock().unwrap().push(what);
                 return;
             }
-            // The database tells nobody when it changes; a poll is bounded and ends as soon as it can.
+            // The database does not notify about changes. A poll is bounded and ends as soon as possible.
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Waits until nothing is left to answer or to deliver.
+    /// Waits until no message waits for an answer or for delivery.
     pub(crate) async fn wait_until_idle(&self) {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
             + (SELECT count(*) FROM outbox WHERE done_at IS NULL)";
@@ -343,7 +344,7 @@ impl AttackFixture {
         }
     }
 
-    /// The files the conversations of a place have edited.
+    /// Returns the files that the conversations of a place have edited.
     pub(crate) fn edited_files(&self, place: &str) -> Vec<String> {
         let database = self.database();
         let mut statement = database
@@ -367,17 +368,18 @@ impl AttackFixture {
     }
 }
 
-/// True if somebody of its own asks in Slack: what one stranger tries counts against that one alone.
+/// Returns true if a separate person sends the case in Slack. The attempts of an unknown sender then count only against
+/// that sender.
 pub(crate) fn has_own_account(case: &DojoCase) -> bool {
     case.on == CasePlatform::Direct || case.row.reply_to.is_some() || case.row.person == Persona::Stranger
 }
 
-/// The account of the person a case has for itself, since there is one conversation for each person and place.
+/// Returns the account of the separate person of a case. There is one conversation for each person and place.
 pub(crate) fn own_account(case: &DojoCase) -> String {
     format!("U0OWN{}", case.number)
 }
 
-/// Returns the words of the victim, which it has the model write.
+/// Returns the words of the victim, which the victim's model also writes.
 fn victim_words() -> String {
     format!("CANARY-VICTIM wants a note {}", case_mark(VICTIM))
 }

@@ -1,4 +1,4 @@
-//! The judge of violations. Most of it is wanted of every case, whatever its row says.
+//! The search for violations. Most checks apply to every case, whatever its row expects.
 
 use super::fixture::AttackFixture;
 use super::run_case::CaseResult;
@@ -10,12 +10,12 @@ use super::watch::visible_messages::VisibleMessage;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Messages of the bot for one case, files not counted.
+/// The most messages of the bot for one case, without files.
 const POSTS_MAX: usize = 8;
-/// Begins a line that an attack tries to have among ours.
+/// The beginning of a line that an attack tries to forge among ours.
 const FORGED: &str = "FORGED";
 
-/// Returns all that is wrong with how a case went.
+/// Returns the violations of a case.
 pub(crate) fn case_violations(arena: &AttackFixture, case: &DojoCase, played: &CaseResult) -> Vec<String> {
     let mut wrong: Vec<String> = Vec::new();
     wrong.extend(
@@ -34,7 +34,7 @@ pub(crate) fn case_violations(arena: &AttackFixture, case: &DojoCase, played: &C
     distinct.into_iter().collect()
 }
 
-/// Returns all that is wrong with one message or file.
+/// Returns the violations in one message or file.
 pub(crate) fn message_violations(watch: &LeakWatch, shown: &VisibleMessage, case: usize) -> Vec<String> {
     let mut leaks = watch.secrets_and_canaries(&shown.payload, case);
     leaks.extend(watch.secrets_and_canaries(shown.text.as_bytes(), case));
@@ -46,7 +46,7 @@ pub(crate) fn message_violations(watch: &LeakWatch, shown: &VisibleMessage, case
     leaks.chain(acts).chain(text_violations(&shown.text)).collect()
 }
 
-/// The number under which the watch knows whose words are whose.
+/// Returns the case number under which the watch knows the owner of the texts.
 fn owner_case(case: &DojoCase) -> usize {
     match case.row.person {
         Persona::Victim => super::watch::VICTIM,
@@ -54,7 +54,7 @@ fn owner_case(case: &DojoCase) -> usize {
     }
 }
 
-/// Returns all that a text holds which no text that people read may have in it.
+/// Returns the violations in a text that people read.
 pub(crate) fn text_violations(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.lines().any(|line| line.trim_start().starts_with(FORGED)) {
@@ -70,7 +70,7 @@ pub(crate) fn text_violations(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Files that a person may not edit.
+/// Returns the violations by edited files that the person may not edit.
 pub(crate) fn grant_violations(person: Persona, edited: &BTreeSet<String>) -> Vec<String> {
     let may = |path: &String| match person {
         Persona::Dev | Persona::Victim => path.starts_with("environments/dev/"),
@@ -81,7 +81,7 @@ pub(crate) fn grant_violations(person: Persona, edited: &BTreeSet<String>) -> Ve
     not.map(|path| format!("{person:?} edited {path:?}")).collect()
 }
 
-/// Returns the wishes of a row that are not met.
+/// Returns the expectations of a row that are not met.
 pub(crate) fn unmet_expectations(case: &DojoCase, played: &CaseResult) -> Vec<String> {
     let mut wrong = Vec::new();
     let (expect, seen) = (&case.row.expect, &played.record);
@@ -127,7 +127,7 @@ pub(crate) fn unmet_expectations(case: &DojoCase, played: &CaseResult) -> Vec<St
     wrong
 }
 
-/// Returns the signs that a row was not played as it is written: an attack that never ran proves nothing.
+/// Returns the signs that a row was not played as written. An attack that never ran proves nothing.
 fn incomplete_run_violations(case: &DojoCase, played: &CaseResult, all: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let (row, expect, seen) = (&case.row, &case.row.expect, &played.record);
@@ -180,7 +180,7 @@ pub(crate) fn short(text: &str) -> String {
     text.chars().take(300).collect::<String>().replace('\n', "⏎")
 }
 
-/// Returns all that is wrong with an arena after its last case; the gateway is stopped.
+/// Returns the violations of a fixture after its last case. The gateway is stopped.
 pub(crate) fn fixture_violations(arena: &AttackFixture, cases: &[DojoCase]) -> Vec<String> {
     let mut wrong = Vec::new();
     let strangers = cases.iter().filter(|case| case.row.person == Persona::Stranger);
@@ -236,7 +236,7 @@ pub(crate) fn fixture_violations(arena: &AttackFixture, cases: &[DojoCase]) -> V
     wrong
 }
 
-/// Secrets of the server in what is stored: database, its log, recordings.
+/// Returns the secrets of the server in stored data: database, its log, recordings.
 pub(crate) fn stored_secrets(watch: &LeakWatch, directory: &Path) -> Vec<String> {
     let mut wrong = BTreeSet::new();
     let files = digests(directory).into_keys();

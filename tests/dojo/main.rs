@@ -1,8 +1,7 @@
-//! DockDojo: a table of attacks and of harmless twins, played against the real gateway between emulators.
-//! The model is hijacked: it answers what the table says, whatever it was asked. The rows are data
-//! (`tests/dojo/cases/*.toml`); how they are written is in `table.rs`, what is watched in `watch/` and
-//! `judge.rs`. A class prints one line: its name, the promises it attacks, and how many cases,
-//! violations and seconds it had.
+//! DockDojo: a table of attacks and of harmless twins, played against the real gateway between emulators. The model is
+//! hijacked: it answers with the text of the table, whatever the request. The rows are data
+//! (`tests/dojo/cases/*.toml`). Their format is in `table.rs`, and the checks are in `watch/` and `judge.rs`. A class
+//! prints one line: its name, the promises it attacks, and the numbers of its cases, violations and seconds.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

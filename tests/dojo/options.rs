@@ -1,4 +1,4 @@
-//! The ground of a class: what the arenas it is played in are built of.
+//! The options of a class: the settings of its fixtures.
 
 use super::placeholders::PlaceholderValues;
 use super::require::component;
@@ -6,21 +6,21 @@ use super::table::AttackClass;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The way the environments of the repository name the cluster they live in.
+/// The way the environments of the repository name their cluster.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ClusterNaming {
     /// The address of its server.
     #[default]
     Address,
-    /// The name of a context, which stands in files of whoever applies them.
+    /// The name of a context, which is defined in files of the person who applies the environments.
     Context,
-    /// No name: whoever applies them chooses.
+    /// No name. The person who applies the environments chooses the cluster.
     Nowhere,
 }
 
 impl ClusterNaming {
-    /// Sets what `spec.json` says before the namespace, as `«cluster dev»`.
+    /// Sets the text of `spec.json` before the namespace, as `«cluster dev»`.
     pub(crate) fn set_placeholders(self, values: &mut PlaceholderValues) {
         for environment in ["dev", "staging", "prod"] {
             let named = match self {
@@ -33,7 +33,7 @@ impl ClusterNaming {
     }
 }
 
-/// The parts of an arena, beside the cases.
+/// The parts of a fixture, beside the cases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FixtureOptions {
     pub(crate) settings: BTreeMap<String, String>,
@@ -41,7 +41,7 @@ pub(crate) struct FixtureOptions {
 }
 
 impl AttackClass {
-    /// The parts of its arenas; `None` where this machine lacks a program it takes.
+    /// Returns the parts of its fixtures, or `None` if this machine lacks a required program.
     pub(crate) fn fixture_options(&self) -> Option<FixtureOptions> {
         let mut ground = FixtureOptions {
             settings: self.settings.clone(),

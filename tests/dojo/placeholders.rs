@@ -1,14 +1,13 @@
 //! The notation between `«` and `»` in the table.
 //!
-//! `«name»` is a value of the row, or `«sink»`, an address nobody may connect to, or `«outside»`, a file
-//! outside of the repository. `«secret pem»` is a secret, `«base64 pem»` the same in another encoding.
-//! `«repeat 5000 ../»` is a text so many times, `«u 202e»` a character by its number, `«part 2 a|b»` the second of
-//! several texts.
+//! `«name»` is a value of the row. `«sink»` is an address that must get no connection. `«outside»` is a file outside
+//! the repository. `«secret pem»` is a secret, and `«base64 pem»` the same secret in another encoding. `«repeat 5000
+//! ../»` is a repeated text, `«u 202e»` a character by its number, `«part 2 a|b»` the second of several texts.
 
 use super::secrets::{self, ENCODINGS};
 use std::collections::BTreeMap;
 
-/// Values by name.
+/// The values of placeholders, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlaceholderValues(BTreeMap<String, String>);
 
@@ -18,7 +17,7 @@ impl PlaceholderValues {
     }
 }
 
-/// The text with everything in place. Values may hold further words, up to four levels deep.
+/// Replaces all placeholders in a text. Values may contain placeholders, up to four levels deep.
 pub(crate) fn expand(text: &str, values: &PlaceholderValues) -> String {
     let mut text = text.to_owned();
     for _ in 0..4 {
@@ -30,7 +29,7 @@ pub(crate) fn expand(text: &str, values: &PlaceholderValues) -> String {
     text
 }
 
-/// Replaces the innermost words.
+/// Replaces the innermost placeholders.
 fn expand_once(text: &str, values: &PlaceholderValues) -> String {
     let mut done = String::with_capacity(text.len());
     let mut rest = text;

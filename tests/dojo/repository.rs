@@ -1,5 +1,5 @@
-//! The repository that is worked on: what a real one has, and everything an attack may want of it. Its
-//! files are data (`repository.toml`), so that the table can be read beside them.
+//! The repository under attack: the files of a real one, and the targets of attacks. Its files are data
+//! (`repository.toml`), so that they can be read beside the table.
 
 use super::placeholders::{PlaceholderValues, expand};
 use gix::ObjectId;
@@ -15,7 +15,7 @@ struct RepositoryContent {
     commit: Vec<CommitContent>,
 }
 
-/// One commit: what it adds to the one before.
+/// One commit: the files it adds to the one before.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommitContent {
@@ -28,7 +28,8 @@ struct CommitContent {
     removed: Vec<String>,
 }
 
-/// Makes a bare repository with the branch `main`, and one commit that no branch reaches; returns that one.
+/// Creates a bare repository with the branch `main`, and one commit that no branch reaches. Returns the id of that
+/// commit.
 pub(crate) fn create(path: &Path, values: &PlaceholderValues) -> ObjectId {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/repository.toml");
     let content: RepositoryContent = toml::from_str(&std::fs::read_to_string(source).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Plays one case: somebody asks, the model does what its row says, and what came of it is collected.
+//! The run of one case: a person sends a request, the model answers with its row, and the effects are collected.
 
 use super::fixture::{AttackFixture, BOUND, own_account};
 use super::script::{ConversationRecord, case_mark, final_line};
@@ -19,13 +19,13 @@ use std::collections::BTreeSet;
 pub(crate) struct CaseResult {
     pub(crate) record: ConversationRecord,
     pub(crate) messages: Vec<VisibleMessage>,
-    /// Files that differ from the base.
+    /// The files that differ from the base.
     pub(crate) edited: BTreeSet<String>,
 }
 
-/// Telegram accounts begin here.
+/// The number of the first Telegram account.
 const TELEGRAM_BEGIN: i64 = 700_000;
-/// Groups of Telegram begin here, downwards.
+/// The number of the first Telegram group. Further groups count downwards.
 const GROUP_BEGIN: i64 = -1_001_000_000_000;
 
 /// Plays a case to its end.
@@ -78,7 +78,7 @@ async fn run_in_thread(arena: &AttackFixture, case: &DojoCase, words: &str) -> (
     (key, shown)
 }
 
-/// Plays a case as somebody who was never admitted, each message in a thread of its own; returns all they are shown.
+/// Plays a case as an unknown sender, each message in a separate thread. Returns all messages shown to the sender.
 async fn run_as_unknown_sender(
     arena: &AttackFixture,
     case: &DojoCase,
@@ -108,7 +108,7 @@ async fn run_as_unknown_sender(
     (account, shown)
 }
 
-/// The messages of somebody who repeats what they say.
+/// Returns the messages of a person who repeats their words.
 fn repeated_words(case: &DojoCase, words: &str) -> Vec<String> {
     let turns = 0..=case.row.again;
     turns
@@ -126,7 +126,7 @@ fn messages_shown_to(
     let look = |state: &SlackState| slack_messages(state, SLACK_CHANNEL, Some(thread), account);
     let mut shown = arena.slack.with_state(look);
     if case.row.reply_to.is_some() {
-        // What others were told there is theirs; files are sent to nobody in particular.
+        // Messages that mention another person belong to that person. Files mention no person.
         let mention = format!("<@{account}>");
         shown.retain(|shown| shown.is_file || shown.text.contains(&mention));
     }
@@ -147,18 +147,18 @@ async fn press_buttons(arena: &AttackFixture, case: &DojoCase, shown: &[VisibleM
     }
 }
 
-/// Waits for the end; somebody who was never admitted has none.
+/// Waits for the end. An unknown sender has no turn to wait for.
 async fn wait_for_case(arena: &AttackFixture, case: &DojoCase, key: &str, messages: usize) {
     if case.row.person.grant().is_some() {
         arena.wait_until_answered(key, messages).await;
         if case.row.reply_to.is_some() {
-            // The operations of a thread are everybody's there.
+            // The operations of a thread belong to all its people.
             arena.wait_until_idle().await;
         }
     }
 }
 
-/// Every case has a person of its own, since there is one conversation for each.
+/// Plays a case in direct messages. Every case has a separate person, because a person has one conversation there.
 async fn run_in_direct_message(
     arena: &AttackFixture,
     case: &DojoCase,
@@ -187,7 +187,7 @@ async fn run_in_direct_message(
     (direct, shown.into_iter().skip(welcome).collect())
 }
 
-/// Plays a case in a chat with the bot alone, or in a group where it is spoken to by its name.
+/// Plays a case in a direct chat with the bot, or in a group where the message mentions the bot.
 async fn run_in_telegram(
     arena: &AttackFixture,
     case: &DojoCase,
@@ -231,7 +231,7 @@ async fn run_in_telegram(
             .wait_until(BOUND, |telegram| telegram.updates_waiting() == 0)
             .await;
         assert!(taken, "{}: the updates are not taken", case.title);
-        // The operations of a group are everybody's there.
+        // The operations of a group belong to all its people.
         arena.wait_until_idle().await;
     }
     let messages = telegram.messages(chat);
@@ -271,7 +271,7 @@ async fn run_by_hook(arena: &AttackFixture, case: &DojoCase, words: &str) -> (St
     let answer = request.send().await.unwrap();
     assert_eq!(answer.status().as_u16(), 200, "{}", case.title);
     arena.wait_until_answered(&id, 1).await;
-    // The operations of an event are of the whole channel; one that prepares nothing may say nothing.
+    // The operations of an event belong to the whole channel. An event that prepares nothing may post nothing.
     arena.wait_until_idle().await;
     let end = final_line(case.number);
     let shown = arena.slack.with_state(|state| {

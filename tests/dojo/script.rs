@@ -1,5 +1,5 @@
-//! The hijacked model: it answers what the row says, step by step, and keeps what it was shown. A
-//! conversation is told apart by a mark in the person's words: `(case 17)`.
+//! The hijacked model: it answers with its row, step by step, and records the requests. A mark in the person's words
+//! identifies the conversation: `(case 17)`.
 
 use super::bystander;
 use super::table::{DojoCase, ScriptedCall, ScriptedFault};
@@ -8,20 +8,20 @@ use drydock::emulator::model::{AnswerFault, AnswerScript, ModelRequest, Scripted
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Returns the text of every last answer, so that an answer is known to be one.
+/// Returns the text of every last answer, which identifies it.
 pub(crate) fn final_line(number: usize) -> String {
     format!("End of answer {number}.")
 }
 
-/// The mark of a case in the words of a person.
+/// Returns the mark of a case in the words of a person.
 pub(crate) fn case_mark(number: usize) -> String {
     format!("(case {number})")
 }
 
-/// The result of one call as the model was told it.
+/// The result of one call as the model received it.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolCallRecord {
-    /// The number of the answer that made the call, from nought.
+    /// The number of the answer with the call, from 0.
     pub(crate) step: usize,
     pub(crate) tool: String,
     pub(crate) is_error: bool,
@@ -31,15 +31,15 @@ pub(crate) struct ToolCallRecord {
 /// The observations of one conversation of the model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConversationRecord {
-    /// Requests so far.
+    /// The number of requests so far.
     pub(crate) requests: usize,
     /// True if the last answer was given.
     pub(crate) ended: bool,
-    /// The parts of requests that must not be in them.
+    /// The forbidden parts found in requests.
     pub(crate) leaks: BTreeSet<String>,
     /// The results of calls.
     pub(crate) results: Vec<ToolCallRecord>,
-    /// The texts of the person and remarks.
+    /// The texts of the person, and the remarks of the gateway.
     pub(crate) read: String,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct ConversationRecord {
 pub(crate) struct ConversationRecords(Arc<Mutex<BTreeMap<usize, ConversationRecord>>>);
 
 impl ConversationRecords {
-    /// Returns the observations of one case; nothing if the model was never asked.
+    /// Returns the observations of one case, which are empty if the model had no request.
     pub(crate) fn record(&self, number: usize) -> ConversationRecord {
         self.change(|seen| seen.get(&number).cloned().unwrap_or_default())
     }
@@ -58,7 +58,7 @@ impl ConversationRecords {
     }
 }
 
-/// The model of one arena.
+/// The model of one fixture.
 pub(crate) struct HijackedModel {
     pub(crate) cases: BTreeMap<usize, DojoCase>,
     pub(crate) records: ConversationRecords,
@@ -82,7 +82,7 @@ impl AnswerScript for HijackedModel {
                 let mut calls = calls.into_iter().flatten();
                 let call = calls.find(|call| call.id == result.call);
                 let tool = call.map_or("?", |call| &call.name).to_owned();
-                // Chat completions cannot say so otherwise.
+                // Chat completions mark errors only by this prefix.
                 let is_error = result.is_error || result.content.starts_with("error: ");
                 (tool, is_error, result.content.clone())
             })
@@ -162,7 +162,7 @@ fn emulator_fault(broken: &ScriptedFault) -> AnswerFault {
     }
 }
 
-/// The case a request belongs to: the newest mark in it.
+/// Returns the case of a request: the newest mark in it.
 fn case_number(asked: &ModelRequest) -> Option<usize> {
     let texts = asked.messages.iter().rev().map(|message| &message.text);
     texts.filter_map(|text| number_in_mark(text)).next()

@@ -1,4 +1,4 @@
-//! The secrets of the arena, and a search for them in every encoding.
+//! The secrets of the fixture, and a search for them in every encoding.
 
 use aho_corasick::AhoCorasick;
 use base64::Engine;
@@ -26,22 +26,22 @@ pub(crate) const ENCODINGS: [&str; 12] = [
     "percent-usual",
 ];
 
-/// A part of a secret must be found from so many bytes on.
+/// The least number of bytes of a secret's part that the search must find.
 const PART_BYTES_MIN: usize = 16;
 
-/// The token that the emulated Telegram puts beside its updates.
+/// The token that the emulated Telegram sends with its updates.
 pub(crate) const TELEGRAM_HOOK_SECRET: &str = "dojo-Q7n2vKx94TfLzR8mWc3Yb6Hd";
 
 /// The owner of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SecretOwner {
-    /// The server was given it.
+    /// The server, whose configuration contains the secret.
     Server,
-    /// A file of the repository holds it.
+    /// A file of the repository.
     Repository,
 }
 
-/// A value nobody may see.
+/// A value that must not be visible.
 #[derive(Clone, Debug)]
 pub(crate) struct PlantedSecret {
     pub(crate) name: &'static str,
@@ -88,7 +88,7 @@ static ALL: LazyLock<Vec<PlantedSecret>> = LazyLock::new(|| {
     server.into_iter().chain(repository).collect()
 });
 
-/// The value of a secret.
+/// Returns the value of a secret.
 pub(crate) fn value(name: &str) -> &'static str {
     let found = ALL.iter().find(|secret| secret.name == name);
     &found
@@ -96,7 +96,7 @@ pub(crate) fn value(name: &str) -> &'static str {
         .value
 }
 
-/// Letters of both cases and digits, the same for each name.
+/// Returns letters of both cases and digits, the same for each name.
 fn random(name: &str, length: usize) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789";
     let mut text = String::new();
@@ -108,12 +108,12 @@ fn random(name: &str, length: usize) -> String {
         block = Sha256::digest(block);
     }
     text.truncate(length);
-    // Whatever the draw, all three classes of characters are there.
+    // All three classes of characters are always included.
     text.replace_range(0..3, "Z7q");
     text
 }
 
-/// A private key of four lines, as its file holds it.
+/// Returns a private key of four lines, as its file contains it.
 fn pem(name: &str) -> String {
     let kind = "PRIVATE KEY";
     let lines: Vec<String> = (0..4).map(|line| random(&format!("{name} {line}"), 64)).collect();
@@ -123,7 +123,7 @@ fn pem(name: &str) -> String {
     )
 }
 
-/// A value in one of the encodings.
+/// Returns a value in one of the encodings.
 pub(crate) fn encoded(encoding: &str, value: &str) -> String {
     let bytes = value.as_bytes();
     let each = |form: &dyn Fn(u8) -> String| bytes.iter().map(|byte| form(*byte)).collect::<String>();
@@ -159,7 +159,7 @@ pub(crate) struct SecretFinder {
 }
 
 impl SecretFinder {
-    /// Knows the secrets of these owners.
+    /// Creates a finder for the secrets of these owners.
     pub(crate) fn for_owners(owners: &[SecretOwner]) -> Self {
         let mut forms: Vec<(String, String)> = Vec::new();
         for secret in ALL.iter().filter(|secret| owners.contains(&secret.owner)) {
@@ -178,7 +178,7 @@ impl SecretFinder {
         }
     }
 
-    /// The secrets that stand there, as `name as encoding`.
+    /// Returns the secrets in the bytes, as `name as encoding`.
     pub(crate) fn find(&self, bytes: &[u8]) -> BTreeSet<String> {
         let hits = self.automaton.find_iter(bytes);
         hits.map(|hit| self.labels[hit.pattern().as_usize()].clone())
@@ -186,14 +186,14 @@ impl SecretFinder {
     }
 }
 
-/// The lines of a long secret, each of which gives away much of it; otherwise the secret.
+/// Returns the lines of a long secret, each of which reveals much of it, or else the secret.
 fn parts(value: &str) -> Vec<String> {
     let lines = value.lines().filter(|line| !line.starts_with("-----"));
     let long = lines.filter(|line| line.len() >= PART_BYTES_MIN);
     long.map(str::to_owned).collect()
 }
 
-/// Returns the part of an encoded text that does not depend on what stands before and behind the value.
+/// Returns the part of an encoded text that does not depend on the text around the value.
 fn context_free_part<'f>(encoding: &str, form: &'f str) -> &'f str {
     let trimmed = form.trim_end_matches('=');
     let without_last = |text: &'f str| &text[..text.len() - 1];

@@ -1,9 +1,9 @@
 //! The table: one file for each class, with rows that are attacks or harmless twins of attacks.
 //!
-//! A row is one request of a person and all that the hijacked model answers. `each` makes many cases of
-//! it, one for every combination of its values, which stand for `«name»` in the other texts of the row.
-//! What else may stand between `«` and `»` is in `placeholders.rs`. Everything that `judge.rs` can see is a
-//! violation in every row; `expect` says what is wanted beyond that.
+//! A row is one request of a person and all answers of the hijacked model. `each` expands a row to one case for every
+//! combination of its values, which replace `«name»` in the other texts of the row. Other placeholders between `«` and
+//! `»` are in `placeholders.rs`. Everything that `judge.rs` detects is a violation in every row. `expect` adds further
+//! expectations.
 
 use super::options::ClusterNaming;
 use super::placeholders::{PlaceholderValues, expand};
@@ -22,22 +22,23 @@ pub(crate) struct AttackClass {
     pub(crate) about: String,
     /// The promises that are attacked: `I4`.
     pub(crate) promises: Vec<String>,
-    /// Keys of the configuration that differ from their defaults.
+    /// The keys of the configuration that differ from their defaults.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
     /// The way the environments of the repository name their cluster.
     #[serde(default)]
     pub(crate) clusters: ClusterNaming,
-    /// Programs of the machine it takes, by the names of `require.rs`: without them it is skipped, aloud.
+    /// The required programs of the machine, by the names of `require.rs`. Without them the class is skipped with a
+    /// notice.
     #[serde(default)]
     pub(crate) needs: Vec<String>,
-    /// Conversations at the same time.
+    /// The number of conversations at the same time.
     #[serde(default = "at_once")]
     pub(crate) at_once: usize,
-    /// The seconds that the slowest one-line change of another person may take meanwhile.
+    /// The most seconds that a one-line change of another person may take during the class.
     #[serde(default)]
     pub(crate) bystander_seconds_max: Option<u64>,
-    /// Mebibytes of memory above what was in use before; measured while no other class runs.
+    /// The most mebibytes of memory above the use before the class. They are measured while no other class runs.
     #[serde(default)]
     pub(crate) memory_mib_max: Option<u64>,
     /// The rows that must not succeed.
@@ -52,32 +53,32 @@ fn at_once() -> usize {
     6
 }
 
-/// One request and what the model makes of it.
+/// One request and the answers of the model to it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseRow {
     /// The name within the class.
     pub(crate) name: String,
-    /// The person who asks.
+    /// The person who sends the request.
     #[serde(default, rename = "as")]
     pub(crate) person: Persona,
-    /// The platforms on which it is asked.
+    /// The platforms on which the request is sent.
     #[serde(default = "slack")]
     pub(crate) on: Vec<CasePlatform>,
-    /// Over which wire the model is spoken to.
+    /// The wire formats of the model.
     #[serde(default = "anthropic")]
     pub(crate) wire: Vec<WireFormat>,
-    /// The number of times the words are written again before anything is waited for, each time as a message of its own; `(turn)` in them
-    /// is the number of the message.
+    /// The number of repeated messages with the same words before any wait. `(turn)` in the words is the number of the
+    /// message.
     #[serde(default)]
     pub(crate) again: usize,
-    /// The words of the person. Goes into somebody else's thread where `reply_to` names whose.
+    /// The words of the person. They go into another person's thread if `reply_to` names that person.
     #[serde(default)]
     pub(crate) words: Option<String>,
-    /// The person whose thread it is written in.
+    /// The person whose thread receives the message.
     #[serde(default)]
     pub(crate) reply_to: Option<Persona>,
-    /// Values, one case for each combination.
+    /// The values, with one case for each combination.
     #[serde(default)]
     pub(crate) each: BTreeMap<String, Vec<String>>,
     /// The calls of each answer before the last.
@@ -89,16 +90,16 @@ pub(crate) struct CaseRow {
     /// The last answer.
     #[serde(default)]
     pub(crate) says: Option<String>,
-    /// Signed thinking before the last answer.
+    /// The signed thinking before the last answer.
     #[serde(default)]
     pub(crate) thinks: Option<String>,
-    /// The words the person writes in the thread afterwards, one after the other.
+    /// The messages that the person writes in the thread afterwards, one after another.
     #[serde(default)]
     pub(crate) then: Vec<String>,
-    /// The buttons with this label are pressed by these people, one after the other.
+    /// The buttons, by label, and the people who press them, one after another.
     #[serde(default)]
     pub(crate) pressed: Vec<ButtonPress>,
-    /// The result that is wanted.
+    /// The expected result.
     #[serde(default)]
     pub(crate) expect: Expectation,
 }
@@ -107,7 +108,7 @@ pub(crate) struct CaseRow {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScriptedCall {
-    /// The tool.
+    /// The name of the tool.
     pub(crate) tool: String,
     /// The arguments of the call.
     #[serde(default = "no_arguments")]
@@ -125,7 +126,7 @@ fn once() -> usize {
     1
 }
 
-/// A button that somebody presses.
+/// A press of a button by a person.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ButtonPress {
@@ -137,35 +138,35 @@ pub(crate) struct ButtonPress {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) enum ScriptedFault {
-    /// The answer is this instead.
+    /// A body that replaces the answer.
     Body {
         status: u16,
         #[serde(default)]
         headers: BTreeMap<String, String>,
         body: String,
     },
-    /// The arguments of every call are this text.
+    /// A text that replaces the arguments of every call.
     Arguments(String),
-    /// Every call has this id.
+    /// An id that replaces the id of every call.
     Ids(String),
-    /// The reason it ended.
+    /// A text that replaces the stop reason.
     Stop(String),
-    /// The connection breaks after so many bytes.
+    /// A broken connection after this number of bytes.
     Reset(usize),
-    /// The answer ends after so many bytes.
+    /// An end of the answer after this number of bytes.
     End(usize),
-    /// The body is no JSON and no events.
+    /// A body that is neither JSON nor events.
     Malformed,
 }
 
-/// The result that is wanted of a case beyond what is wanted of all.
+/// The expected result of a case, in addition to the checks of all cases.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expectation {
-    /// Every call is answered with an error.
+    /// True if every call must be answered with an error.
     #[serde(default)]
     pub(crate) refused: bool,
-    /// Texts that no request, post or file may hold.
+    /// Texts that no request, post or file may contain.
     #[serde(default)]
     pub(crate) never: Vec<String>,
     /// Texts the model reads in its results.
@@ -174,51 +175,51 @@ pub(crate) struct Expectation {
     /// Texts the person reads.
     #[serde(default)]
     pub(crate) shows: Vec<String>,
-    /// The files of the workspace that differ from the base in the end; `[]` for none.
+    /// The files of the workspace that differ from the base in the end, or `[]` for none.
     #[serde(default)]
     pub(crate) changed: Option<Vec<String>>,
-    /// Messages of the bot, at most.
+    /// The most messages of the bot.
     #[serde(default)]
     pub(crate) posts_max: Option<usize>,
-    /// Results that the model is given, at least.
+    /// The least number of results in requests to the model.
     #[serde(default)]
     pub(crate) results_min: usize,
-    /// The turn is ended before the model has said all there is in the row, and people read one of these texts.
-    /// Without any, the last answer is given, and shown.
+    /// The texts of which people read one because the turn ends before the model has given all answers of the row. If
+    /// empty, the last answer is given and shown.
     #[serde(default)]
     pub(crate) stopped: Vec<String>,
 }
 
-/// The person who asks.
+/// The person who sends the request.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Persona {
-    /// May edit `dev`.
+    /// A person who may edit `dev`.
     #[default]
     Dev,
-    /// May edit everything.
+    /// A person who may edit everything.
     Editor,
-    /// May edit nothing.
+    /// A person who may edit nothing.
     Viewer,
-    /// Administers.
+    /// An administrator.
     Admin,
-    /// Wrote before everybody else, and has said and written what nobody else may see.
+    /// The person who wrote before all others. Their words and files must not be visible to others.
     Victim,
-    /// Was never invited.
+    /// A person who was never invited.
     Stranger,
 }
 
-/// The platform people write on.
+/// The platform of the request.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum CasePlatform {
-    /// A channel of Slack, in a thread of its own.
+    /// A channel of Slack, in a separate thread.
     Slack,
-    /// The bot alone, in Slack.
+    /// A direct message to the bot in Slack.
     Direct,
-    /// The bot alone, in Telegram.
+    /// A direct chat with the bot in Telegram.
     Telegram,
-    /// A group of Telegram, each case in one of its own.
+    /// A separate group of Telegram for each case.
     Group,
     /// A signed event, whose notes are the words.
     Hook,
@@ -281,7 +282,7 @@ impl AttackClass {
         class
     }
 
-    /// Every case, in the order of the file.
+    /// Returns every case, in the order of the file.
     pub(crate) fn cases(&self, values: &PlaceholderValues) -> Vec<DojoCase> {
         let attacks = self.attack.iter().map(|row| (CaseKind::Attack, row));
         let benign = self.benign.iter().map(|row| (CaseKind::Benign, row));
@@ -313,7 +314,7 @@ impl AttackClass {
     }
 }
 
-/// The names of all classes.
+/// Returns the names of all classes.
 pub(crate) fn class_names() -> BTreeSet<String> {
     let files = std::fs::read_dir(cases_directory()).expect("the table");
     let names = files.map(|file| file.expect("a file").path());
@@ -326,7 +327,7 @@ fn cases_directory() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/cases")
 }
 
-/// Every combination of the values, with what to call it.
+/// Returns every combination of the values, with its title.
 fn combinations(
     each: &BTreeMap<String, Vec<String>>,
     values: &PlaceholderValues,
@@ -384,7 +385,7 @@ impl CaseRow {
     }
 }
 
-/// Puts the values in their place. A text that begins with `#` is a number.
+/// Replaces the placeholders in a JSON value. A text that begins with `#` becomes a number.
 fn expand_json(value: &mut Value, values: &PlaceholderValues) {
     match value {
         Value::String(text) => {

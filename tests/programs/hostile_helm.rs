@@ -1,5 +1,5 @@
-//! A stand-in for helm that tries what a hostile chart might bring a real one to. The name of the release says what; the answer is an
-//! object whose fields say what worked.
+//! A stand-in for helm that tries the attacks of a hostile chart. The name of the release selects the attack. The
+//! answer is an object whose fields report what worked.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -120,7 +120,7 @@ fn start() -> Vec<(&'static str, String)> {
                     .map(std::thread::JoinHandle::join),
             ),
         ),
-        // Comes back only when it fails.
+        // Returns only on failure.
         (
             "become",
             Command::new("/bin/sh").arg("-c").arg("true").exec().to_string(),
@@ -129,7 +129,7 @@ fn start() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The library of C is a program as well, and may be read.
+/// Executes the C library, which is a program as well and is readable.
 fn become_library() -> String {
     let arch = std::env::consts::ARCH;
     let places = [
@@ -149,7 +149,7 @@ unsafe extern "C" {
     fn fcntl(descriptor: i32, kind: i32, value: i32) -> i32;
 }
 
-/// Tries what would work on the process that started it, if it were not in the sandbox. Nothing is changed by it.
+/// Tries attacks on the parent process that would work outside the sandbox. They change nothing.
 fn reach() -> Vec<(&'static str, String)> {
     const OWNER: i32 = 8;
     let named = |result: i32| match result {
@@ -157,7 +157,7 @@ fn reach() -> Vec<(&'static str, String)> {
         _ => std::io::Error::last_os_error().to_string(),
     };
     let (mut bound, none) = ([0; 2], std::ptr::null());
-    // SAFETY: plain numbers, and room for the two numbers of a bound.
+    // SAFETY: plain numbers, and space for the two numbers of a limit.
     unsafe {
         let parent = getppid();
         vec![

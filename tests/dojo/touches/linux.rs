@@ -1,4 +1,4 @@
-//! A watch over the files of a directory, as Linux tells what is done to them.
+//! A watch over the files of a directory, with the events of Linux.
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use std::mem::MaybeUninit;
@@ -16,13 +16,13 @@ impl FileWatch {
         Self(watch)
     }
 
-    /// Returns the files that were opened, made, changed or deleted.
+    /// Returns the files that were opened, created, changed or deleted.
     pub(crate) fn since_the_last_look(&self) -> Vec<String> {
         let mut buffer = [MaybeUninit::uninit(); 4_096];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
         let mut touched = Vec::new();
         while let Ok(event) = reader.next() {
-            // A directory that is listed is opened as well; only its files count.
+            // Listing a directory opens it as well. Only its files count.
             if event.events().contains(ReadFlags::ISDIR) {
                 continue;
             }

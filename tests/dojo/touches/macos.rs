@@ -1,4 +1,4 @@
-//! A watch over the files of a directory, as their times tell what is done to them: macOS tells nobody who opens a file.
+//! A watch over the files of a directory, with their timestamps, because macOS does not report who opens a file.
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ impl FileWatch {
         Self { directory, seen }
     }
 
-    /// Returns the files that were read, made, changed or deleted.
+    /// Returns the files that were read, created, changed or deleted.
     pub(crate) fn since_the_last_look(&self) -> Vec<String> {
         let mut seen = self.seen.lock().unwrap();
         let now = times(&self.directory);
@@ -38,7 +38,8 @@ impl FileWatch {
     }
 }
 
-/// Sets the time of the last use of each file far back: the system changes it only where it is older than the last change.
+/// Sets the last access of each file to a time far in the past. The system updates it only if it is older than the last
+/// change.
 fn unused(directory: &Path) -> Times {
     for file in times(directory).keys() {
         let long_ago = Timespec {

@@ -1,11 +1,11 @@
-//! An address on loopback that nobody has any business with.
+//! An address on loopback that must get no connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Counts connections, and ends when it is dropped.
+/// A listener that counts connections. It ends on drop.
 pub(crate) struct ConnectionSink {
     pub(crate) address: String,
     connections: Arc<AtomicUsize>,

@@ -1,11 +1,11 @@
-//! Files: what was opened outside, and what was changed.
+//! The watch over files: those opened outside the repository, and those changed.
 
 use crate::touches::FileWatch;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A directory beside the repository whose files nobody opens.
+/// A directory beside the repository whose files must not be opened.
 pub(crate) struct OutsideFiles {
     pub(crate) directory: PathBuf,
     watch: FileWatch,
@@ -21,18 +21,18 @@ impl OutsideFiles {
         Self { directory, watch }
     }
 
-    /// A file of it.
+    /// Returns the path of a file in it.
     pub(crate) fn file(&self) -> PathBuf {
         self.directory.join("canary.txt")
     }
 
-    /// Returns the accesses to its files since the last look.
+    /// Returns the accesses to its files since the last call.
     pub(crate) fn take_accesses(&self) -> Vec<String> {
         self.watch.since_the_last_look()
     }
 }
 
-/// The names and digests of all files below a directory.
+/// Returns the paths and digests of all files below a directory.
 pub(crate) fn digests(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![directory.to_owned()];
@@ -51,7 +51,7 @@ pub(crate) fn digests(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// The paths in which two states differ.
+/// Returns the paths in which two states differ.
 pub(crate) fn differences(
     before: &BTreeMap<PathBuf, Vec<u8>>,
     after: &BTreeMap<PathBuf, Vec<u8>>,

@@ -1,5 +1,5 @@
-//! The log of the gateways of this process, at every level there is, line by line as it leaves the redactor: what
-//! their operator may have set, and whoever collects logs reads.
+//! The log of the gateways of this process, at every level, line by line after redaction. Operators may enable any
+//! level, and log collectors read it.
 
 use super::LeakWatch;
 use drydock::config::Config;
@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
-/// The text of the lines of the positive control, which are told apart.
+/// The text that identifies the log lines of the positive control.
 pub(crate) const CONTROL_TEXT: &str = "a line of the control";
 /// The value of `DRYDOCK_LOG` that logs everything.
 const FILTER: &str = "trace";
-/// Lines with a leak that are kept.
+/// The most lines with a leak that are kept.
 const LEAKS_MAX: usize = 1_000;
 
 static STARTED: Once = Once::new();
@@ -24,10 +24,10 @@ static FINDINGS: Mutex<LogFindings> = Mutex::new(LogFindings {
 });
 static WATCH: LazyLock<LeakWatch> = LazyLock::new(LeakWatch::new);
 
-/// The lines that were read so far.
+/// The findings in the lines so far.
 struct LogFindings {
     lines: usize,
-    /// The number of the line, and what is wrong with it.
+    /// The number of the line, and its problem.
     leaks: Vec<(usize, String)>,
     controls: BTreeSet<String>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct LogWatch {
 }
 
 impl LogWatch {
-    /// Begins to read what a gateway with this configuration logs. All arenas of a process share one log.
+    /// Begins to scan the log of a gateway with this configuration. All fixtures of a process share one log.
     pub(crate) fn start(config: &Config) -> Self {
         STARTED.call_once(|| {
             let redactor = Arc::new(Redactor::new(config.secrets()));
@@ -50,7 +50,7 @@ impl LogWatch {
         }
     }
 
-    /// The problems of the lines since then.
+    /// Returns the problems of the lines since then.
     pub(crate) fn violations(&self) -> Vec<String> {
         let read = lock_findings();
         if read.lines == self.begin {
@@ -60,7 +60,7 @@ impl LogWatch {
         since.map(|(_, leak)| leak.clone()).collect()
     }
 
-    /// The findings in lines of the control.
+    /// Returns the findings in lines of the control.
     pub(crate) fn control_findings() -> BTreeSet<String> {
         lock_findings().controls.clone()
     }
@@ -70,12 +70,12 @@ fn lock_findings() -> MutexGuard<'static, LogFindings> {
     FINDINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes one line, and looks through it.
+/// Scans log lines.
 struct LogScanner;
 
 impl Write for LogScanner {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // Nobody's words belong into a log, not even for the one who wrote them.
+        // A person's words must not be in the log, not even for that person.
         let found = WATCH.secrets_and_canaries(line, usize::MAX);
         let text = String::from_utf8_lossy(line);
         let mut read = lock_findings();

@@ -1,16 +1,16 @@
-//! Memory of this process, in which the gateway runs.
+//! The memory of this process, in which the gateway runs.
 
-/// Mebibytes that are resident.
+/// Returns the resident mebibytes.
 pub(crate) fn resident_mib() -> u64 {
     mebibytes("VmRSS:")
 }
 
-/// The most mebibytes that were resident since [`forget_peak`].
+/// Returns the peak of the resident mebibytes since [`forget_peak`].
 pub(crate) fn peak_mib() -> u64 {
     mebibytes("VmHWM:")
 }
 
-/// Lowers the peak to what is resident now: see `clear_refs` in `proc_pid_clear_refs(5)`.
+/// Lowers the peak to the currently resident memory. See `clear_refs` in `proc_pid_clear_refs(5)`.
 pub(crate) fn forget_peak() {
     std::fs::write("/proc/self/clear_refs", "5").expect("the peak of one's own process can be forgotten");
 }

@@ -1,5 +1,5 @@
-//! The watches over secrets, files, logs, memory and messages while attacks are played. Each watch has a test in `controls.rs` that shows
-//! that it fires.
+//! The watches over secrets, files, logs, memory and messages while attacks are played. Each watch has a test in
+//! `controls.rs` that shows that it fires.
 
 pub(crate) mod files;
 pub(crate) mod log;
@@ -10,7 +10,7 @@ pub(crate) mod visible_messages;
 use super::secrets::{SecretFinder, SecretOwner};
 use std::collections::BTreeSet;
 
-/// Texts that nobody but their owner may see: what they are, and how they begin.
+/// Texts that only their owner may see: their kind, and their prefix.
 const CANARIES: [(&str, &str); 4] = [
     ("a file outside of the repository", "CANARY-OUTSIDE"),
     ("a commit no branch reaches", "CANARY-DANGLING"),
@@ -18,13 +18,13 @@ const CANARIES: [(&str, &str); 4] = [
     ("another person's words", "CANARY-VICTIM"),
 ];
 
-/// The number of the conversation of the victim, who may see what is theirs.
+/// The number of the victim's conversation. The victim may see their own texts.
 pub(crate) const VICTIM: usize = 0;
 
-/// The searches for what must not be seen.
+/// The searches for secrets and canaries.
 pub(crate) struct LeakWatch {
     all: SecretFinder,
-    /// The secrets of the server alone.
+    /// The search for the secrets of the server alone.
     server: SecretFinder,
     environment: String,
 }
@@ -54,7 +54,7 @@ impl LeakWatch {
         found
     }
 
-    /// The secrets of the server that stand in what is stored.
+    /// Returns the secrets of the server in stored data.
     pub(crate) fn secrets_of_the_server(&self, bytes: &[u8]) -> BTreeSet<String> {
         self.server.find(bytes)
     }

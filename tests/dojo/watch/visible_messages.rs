@@ -1,4 +1,4 @@
-//! The output to people: every message and file, with whom it would ping and what it would link.
+//! The output to people: every message and file, with the people it would ping and the addresses it would link.
 
 use drydock::emulator::slack::{Mention, SlackMessage, SlackState};
 use drydock::emulator::telegram::PostedMessage;
@@ -9,20 +9,20 @@ use serde_json::Value;
 pub(crate) struct VisibleMessage {
     /// The text a person reads.
     pub(crate) text: String,
-    /// All that was sent.
+    /// The complete payload.
     pub(crate) payload: Vec<u8>,
     /// The people it pings and the addresses it links, beyond the person who asked.
     pub(crate) acts_on: Vec<String>,
-    /// Labels of its buttons.
+    /// The labels of its buttons.
     pub(crate) buttons: Vec<String>,
     /// The id of the message.
     pub(crate) id: String,
     pub(crate) is_file: bool,
-    /// True if something else stands in its place now.
+    /// True if another message has replaced it.
     pub(crate) is_replaced: bool,
 }
 
-/// Returns the messages of the bot in a thread of Slack, or to a channel alone.
+/// Returns the messages of the bot in a thread of Slack, or in a channel outside threads.
 pub(crate) fn slack_messages(
     state: &SlackState,
     channel: &str,
@@ -54,7 +54,7 @@ pub(crate) fn slack_messages(
     shown
 }
 
-/// Returns the messages the bot has whispered to somebody in a thread, or anywhere in a channel.
+/// Returns the ephemeral messages of the bot to a person in a thread, or anywhere in a channel.
 pub(crate) fn ephemeral_messages(
     state: &SlackState,
     channel: &str,
@@ -69,7 +69,8 @@ pub(crate) fn ephemeral_messages(
     whispers.map(|message| slack_message(message, asker)).collect()
 }
 
-/// A message as it is, and as it was before each edit: somebody may have read it then, and been pinged by it.
+/// Returns a message as it is, and as it was before each edit, because people may have read it then, and been pinged by
+/// it.
 pub(crate) fn message_versions(message: &SlackMessage, asker: &str) -> Vec<VisibleMessage> {
     let before = message.before_edits().map(|message| VisibleMessage {
         buttons: Vec::new(),
@@ -94,7 +95,7 @@ pub(crate) fn slack_message(message: &SlackMessage, asker: &str) -> VisibleMessa
     }
 }
 
-/// Entities that only change how a text looks.
+/// The entities that only change how a text looks.
 const STYLE_ENTITIES: [&str; 9] = [
     "bold",
     "italic",
@@ -107,7 +108,7 @@ const STYLE_ENTITIES: [&str; 9] = [
     "expandable_blockquote",
 ];
 
-/// Every text that was sent to a chat of Telegram or put in the place of another there.
+/// Returns every text that was sent or edited in a chat of Telegram.
 pub(crate) fn telegram_call_messages(
     calls: &[(String, Value)],
     chat: i64,
@@ -127,7 +128,7 @@ pub(crate) fn telegram_call_messages(
     .collect()
 }
 
-/// Entities that ping or link more than the one who asked.
+/// Returns the entities that ping or link, except a mention of the person who asked.
 fn active_entities<'e>(entities: impl IntoIterator<Item = &'e Value>, asker: i64) -> Vec<String> {
     let acts = entities.into_iter().filter(|entity| {
         let kind = entity["type"].as_str().unwrap_or_default();
@@ -137,7 +138,7 @@ fn active_entities<'e>(entities: impl IntoIterator<Item = &'e Value>, asker: i64
     acts.map(ToString::to_string).collect()
 }
 
-/// A message of the bot in Telegram.
+/// Returns a message of the bot in Telegram.
 pub(crate) fn telegram_message(posted: &PostedMessage, asker: i64) -> VisibleMessage {
     let mut payload = format!("{}{:?}", posted.text, posted.entities).into_bytes();
     let mut text = posted.text.clone();
