@@ -1,46 +1,47 @@
-//! Names of clusters, and which of them may mean the same one. Each name is read as a pattern once, however many environments have it.
+//! Names of clusters, and the pairs of names that may mean the same cluster. Each name is compiled as a pattern
+//! once, even if many environments use it.
 
 use super::destination::Cluster;
 use regex::RegexBuilder;
 use std::collections::HashMap;
 
-/// Bytes that a regular expression for a cluster may take when it is compiled.
+/// Memory limit of the compiled regular expression for a cluster, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 18;
-/// Names of clusters that are compared with each other.
+/// Maximum number of cluster names that are compared with each other.
 const NAMES_MAX: usize = 1_000;
-/// Bytes of a name that is compared; a longer one may mean any cluster.
+/// Maximum length of a name that is compared, in bytes. A longer name may mean any cluster.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
-/// The relation of two places by their clusters.
+/// The relation of two destinations by their clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClusterRelation {
-    /// The two clusters are, or may be, the same.
+    /// The two clusters are or may be the same.
     Same,
-    /// At least one of the two names no cluster: whoever applies it chooses.
+    /// At least one of the two names no cluster. The person who applies it chooses one.
     Unset,
     /// The two clusters are different.
     Other,
 }
 
-/// The reason names were not compared.
+/// The reason why names were not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotCompared {
-    /// The names are too many.
+    /// There are too many names.
     TooMany,
     /// The comparison was stopped.
     Stopped,
 }
 
-/// The names of clusters, and which of them may mean the same.
+/// The names of clusters, and which of them may mean the same cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterNames {
     indices: HashMap<String, usize>,
-    /// The likeness of each name to each other one.
+    /// The result of each comparison of two names.
     may_match: Vec<bool>,
 }
 
 impl ClusterNames {
-    /// Compares the names of these clusters, which are different ones.
+    /// Compares the names of these clusters. The clusters must be distinct.
     pub(super) fn compare<'a>(
         clusters: impl Iterator<Item = &'a Cluster>,
         stopped: &dyn Fn() -> bool,
@@ -60,7 +61,7 @@ impl ClusterNames {
         })
     }
 
-    /// Tells if two of the clusters may be one.
+    /// Returns the relation of two clusters.
     pub(super) fn relation(&self, one: &Cluster, other: &Cluster) -> ClusterRelation {
         if one.is_unset() || other.is_unset() {
             return ClusterRelation::Unset;
@@ -69,7 +70,7 @@ impl ClusterNames {
             one.iter()
                 .any(|one| other.iter().any(|other| self.may_be_one(one, other)))
         };
-        // A server and a context may be the same cluster: only who has the contexts can tell.
+        // A server and a context may be the same cluster. Only a kubeconfig with that context can tell.
         let named_differently =
             |one: &Cluster, other: &Cluster| !one.servers.is_empty() && !other.contexts.is_empty();
         match meet(&one.servers, &other.servers)
@@ -82,7 +83,7 @@ impl ClusterNames {
         }
     }
 
-    /// Tells if two names may be of one cluster. Those that were not compared may.
+    /// True if two names may mean the same cluster. Names that were not compared may.
     fn may_be_one(&self, one: &str, other: &str) -> bool {
         let place = self.indices.get(one).zip(self.indices.get(other));
         let found = place.and_then(|(one, other)| self.may_match.get(one * self.indices.len() + other));
@@ -90,8 +91,8 @@ impl ClusterNames {
     }
 }
 
-/// Compares each with each; `None` when that was stopped. Tanka reads them as regular expressions: it is enough that
-/// one may mean the other.
+/// Compares each name with each other name. Returns `None` if the comparison was stopped. Tanka reads names as
+/// regular expressions, so two names may mean the same cluster if one of them matches the other.
 fn compare_all(names: &[&str], stopped: &dyn Fn() -> bool) -> Option<Vec<bool>> {
     let count = names.len();
     let normal: Vec<String> = names.iter().map(|name| normalize(name)).collect();

@@ -1,33 +1,33 @@
-//! Places where environments live: the cluster and the namespace their settings name. Made of settings as they are written,
-//! never of text that was redacted.
+//! Destinations of environments: the cluster and the namespace in their settings. A destination is built from the
+//! original settings, never from redacted text.
 
 use super::environment::Environment;
 
-/// A cluster, and the namespace of objects that name none.
+/// A cluster, and the namespace of objects without a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     pub(super) cluster: Cluster,
     pub(super) namespace: String,
 }
 
-/// A cluster, in the words of the settings.
+/// A cluster as the settings name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Cluster {
     pub(super) servers: Vec<String>,
     pub(super) contexts: Vec<String>,
 }
 
-/// An environment that is there before a change.
+/// An environment that exists before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingEnvironment {
-    /// The directory that a grant for it names; `None` for the root, which all share.
+    /// The directory that a grant for the environment names; `None` for the root, which all environments share.
     pub owner: Option<String>,
-    /// The place where it lives; `None` where that could not be found out.
+    /// The destination of the environment; `None` if it is unknown.
     pub destination: Option<Destination>,
 }
 
 impl Destination {
-    /// Returns the place that the settings of an environment name.
+    /// Returns the destination from the settings of an environment.
     pub fn from_settings(environment: &Environment) -> Self {
         let spec = &environment.spec;
         let server = Some(spec.api_server.clone()).filter(|server| !server.is_empty());
@@ -46,7 +46,7 @@ impl Destination {
 }
 
 impl Cluster {
-    /// Tells if whoever applies it chooses the cluster.
+    /// True if the settings name no cluster, so that the person who applies them chooses it.
     pub(super) fn is_unset(&self) -> bool {
         self.servers.is_empty() && self.contexts.is_empty()
     }

@@ -1,39 +1,41 @@
-//! Environments by where they live before a change, so that it costs little to ask whom very many others reach.
+//! Existing environments indexed by destination, so that the environments that many moved environments reach can be
+//! found cheaply.
 
 use super::cluster::{ClusterNames, ClusterRelation, NotCompared};
 use super::destination::{Cluster, Destination, ExistingEnvironment};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Environments that one reaches before it counts as reaching all.
+/// Maximum number of reached environments. With more, an environment counts as reaching all of them.
 const REACHED_MAX: usize = 200;
 
-/// The directory that a grant for an environment names; `None` for the root, which all share.
+/// The directory that a grant for an environment names; `None` for the root, which all environments share.
 type Owner = Option<String>;
 
-/// All environments by where they live.
+/// All existing environments, indexed by destination.
 #[derive(Debug)]
 pub struct DestinationIndex<'a> {
-    /// `None` where there are too many clusters to compare them.
+    /// `None` if there are too many clusters to compare.
     names: Option<ClusterNames>,
-    /// Owners of those in a cluster, by namespace.
+    /// The owners of the environments in a cluster, by namespace.
     clusters: HashMap<&'a Cluster, BTreeMap<&'a str, BTreeSet<&'a Owner>>>,
-    /// Owners whose place is not known.
+    /// The owners of environments with an unknown destination.
     unknown_destination: BTreeSet<&'a Owner>,
-    /// The places of each.
+    /// The destinations of each owner.
     by_owner: HashMap<&'a Owner, HashMap<&'a Cluster, HashSet<&'a str>>>,
 }
 
-/// Environments that one reaches.
+/// The environments that one environment reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReachedOwners<'a> {
     /// The owners that are reached.
     Owners(BTreeSet<&'a Owner>),
-    /// Very many, or nobody knows.
+    /// Too many owners, or an unknown set.
     All,
 }
 
 impl<'a> DestinationIndex<'a> {
-    /// The neighbourhood of the residents, for environments that go to these places; `None` when it was stopped.
+    /// Builds the index of the existing environments for environments that move to the destinations in `going`.
+    /// Returns `None` if `stopped` returned true.
     pub fn new<'p>(
         residents: &'a [ExistingEnvironment],
         going: impl IntoIterator<Item = &'p Destination>,
@@ -72,9 +74,9 @@ impl<'a> DestinationIndex<'a> {
         Some(found)
     }
 
-    /// Returns those whose objects an environment of `owner` may write once it lives at `to`, and for whom it is not certain
-    /// that it could before: who may be in the same namespace of that cluster, and everybody in a cluster that may be
-    /// new to it. Whoever cannot be placed counts.
+    /// Returns the owners whose objects an environment of `owner` may newly write once its destination is `to`.
+    /// These are the owners that may be in the same namespace of that cluster, and all owners in the cluster if it
+    /// may be new to the environment. Owners with an unknown destination always count.
     pub fn owners_reached(&self, owner: &Owner, to: &Destination) -> ReachedOwners<'a> {
         let was_in = |cluster: &Cluster| self.by_owner.get(owner)?.get(cluster);
         let namespace = to.namespace.as_str();
@@ -88,7 +90,8 @@ impl<'a> DestinationIndex<'a> {
         let mut reached = OwnerSet::default();
         reached.add(&self.unknown_destination, owner);
         for (cluster, namespaces) in &self.clusters {
-            // Only the same words prove that it was there; other words that may mean the same prove nothing.
+            // Only an identical name proves that the environment was in this cluster before. A different name that
+            // may mean the same cluster proves nothing.
             let shared = was_in(cluster).filter(|_| !cluster.is_unset());
             match names.relation(&to.cluster, cluster) {
                 ClusterRelation::Same if stays.is_none() && shared.is_none() => {
@@ -113,7 +116,7 @@ impl<'a> DestinationIndex<'a> {
     }
 }
 
-/// Owners that were found, one more than counts at most.
+/// A set of reached owners. It holds at most one more than the maximum, which marks the overflow.
 #[derive(Default)]
 struct OwnerSet<'a>(BTreeSet<&'a Owner>);
 
@@ -183,7 +186,7 @@ mod tests {
     fn environments_at_the_destination_of_a_move_are_reached() {
         let (prod, dev) = (at("https://prod", "shop"), at("https://dev", "shop"));
         assert!(reaches(std::slice::from_ref(&dev), &prod, prod.clone()));
-        // A namespace of the same cluster is a place of its own, and a cluster that is new is one place.
+        // In a known cluster, only the same namespace is reached. In a new cluster, all namespaces are.
         let one = |namespace: &str| at("https://one", namespace);
         assert!(reaches(&[one("dev")], &one("prod"), one("prod")));
         assert!(!reaches(&[one("dev")], &one("qa"), one("prod")));
@@ -192,7 +195,7 @@ mod tests {
             &at("https://prod", "free"),
             prod.clone()
         ));
-        // Who was met before is not reached by the change.
+        // The change does not reach an owner that was reached before.
         assert!(!reaches(&[one("dev")], &one("prod"), one("dev")));
         assert!(!reaches(&[dev], &at("https://nobody", "shop"), prod));
         let unknown = [ExistingEnvironment {
@@ -237,19 +240,20 @@ mod tests {
         let (server, free) = (at("https://prod", "shop"), at("https://prod", "free"));
         let context = in_context("prod-eu", "shop");
         for (from, to, lives) in [
-            // A server and a context: which cluster the context is, only who has it can tell.
+            // A server and a context: only a kubeconfig with that context can tell whether they are the same
+            // cluster.
             (in_context("kind-dev", "shop"), &server, &server),
             (in_context("kind-dev", "shop"), &free, &server),
             (at("https://dev", "shop"), &context, &context),
             (at("https://dev", "shop"), &server, &context),
             (in_context("kind-dev", "shop"), &context, &server),
-            // None is named: whoever applies it chose.
+            // No cluster is named: the person who applied it chose one.
             (anywhere("shop"), &server, &server),
             (anywhere("shop"), &free, &server),
             (anywhere("shop"), &context, &context),
             (at("https://dev", "shop"), &anywhere("shop"), &server),
             (anywhere("shop"), &server, &anywhere("shop")),
-            // A name within another, and a pattern.
+            // A name that contains another name, and a pattern.
             (in_context("eu", "shop"), &context, &context),
             (in_context("eu", "shop"), &in_context("prod-eu", "free"), &context),
             (
@@ -270,7 +274,7 @@ mod tests {
                 "{from:?} {to:?}"
             );
         }
-        // Whoever keeps the cluster, however it is named, is new in no cluster.
+        // A cluster whose name stays the same is not new, whatever the name is.
         for cluster in ["kind-dev", ".*"] {
             let (dev, more) = (in_context(cluster, "dev"), in_context(cluster, "more"));
             assert!(
@@ -284,7 +288,7 @@ mod tests {
         }
         assert!(!reaches(&[anywhere("dev")], &anywhere("more"), server.clone()));
         assert!(reaches(&[anywhere("dev")], &anywhere("shop"), server.clone()));
-        // Who was in the very place, or is in the cluster all the same, reaches nobody new.
+        // An environment that was in the same namespace, or stays in the cluster, reaches no new owner.
         assert!(!reaches(std::slice::from_ref(&server), &context, server.clone()));
         assert!(!reaches(&[free], &in_context("kind", "more"), server));
     }
@@ -306,7 +310,7 @@ mod tests {
         let in_prod = |_: usize| "https://prod".to_owned();
         assert_eq!(reached(&all(REACHED_MAX, &in_prod)), Some(REACHED_MAX));
         assert_eq!(reached(&all(REACHED_MAX + 1, &in_prod)), None);
-        // Wherever they live, few clusters are looked at one by one.
+        // A few clusters are compared one by one, wherever they are.
         let apart = |number: usize| format!("https://{number:04}.example.com");
         assert_eq!(reached(&all(100, &apart)), Some(0));
         assert_eq!(reached(&all(2_000, &apart)), None);

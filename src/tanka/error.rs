@@ -1,5 +1,5 @@
-//! The errors of finding, loading and rendering an environment. Messages that Tanka has are worded as there, because people search for
-//! them.
+//! The errors of finding, loading and rendering an environment. Messages that also exist in Tanka keep its wording,
+//! because people search for them.
 
 use crate::jsonnet::EvalError;
 use crate::jsonnet::yaml::{GoYamlVersion, document};
@@ -8,108 +8,108 @@ use crate::workspace::TreeError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The reason an environment cannot be found, loaded or rendered.
+/// A reason why an environment cannot be found, loaded or rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum TankaError {
-    /// No directory above has a marker of a project.
+    /// No parent directory contains a project marker.
     #[error(
         "unable to identify the project root.\nTried to find 'tkrc.yaml' or 'jsonnetfile.json' in the parent directories.\nPlease refer to https://tanka.dev/directory-structure for more information"
     )]
     NoRoot,
-    /// No directory above has the file an environment starts with.
+    /// No parent directory contains the entry point of an environment.
     #[error(
         "Unable to identify the environments base directory.\nTried to find '{file}' in the parent directories.\nPlease refer to https://tanka.dev/directory-structure for more information"
     )]
     NoBase {
-        /// The file that was looked for.
+        /// The name of the missing file.
         file: String,
     },
-    /// The path is not one inside the repository.
+    /// The path is outside the repository.
     #[error(transparent)]
     Path(#[from] PathError),
     /// The tree could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// An environment's settings are malformed.
+    /// The settings of an environment are malformed.
     #[error("parsing {}: {why}", quoted(.path))]
     Spec {
-        /// The file, or the environment that is written inline.
+        /// The file, or the name of the inline environment.
         path: String,
         /// The reason.
         why: String,
     },
-    /// The Jsonnet program has no value.
+    /// The evaluation of the Jsonnet program failed.
     #[error("evaluating jsonnet: {0}")]
     Evaluation(#[from] EvalError),
-    /// The value is no JSON that can be worked on: it nests too deeply.
+    /// The value is nested too deeply to process.
     #[error("the value of the program cannot be used: {0}")]
     Value(String),
-    /// A value that is no Kubernetes object, where one was expected.
+    /// A value is not a Kubernetes object where one was expected.
     #[error(
         "{}found invalid Kubernetes object (at {at}): {reason}\n\n{}",
         extracting(.environment.as_deref()), containing(.object.as_deref())
     )]
     Primitive {
-        /// The environment, once it is known.
+        /// The environment, if it is known.
         environment: Option<String>,
-        /// The path of the value: `.a.[0].b`.
+        /// The path of the value, such as `.a.[0].b`.
         at: String,
-        /// The attribute the nearest object lacks.
+        /// The attribute that the nearest object lacks.
         reason: PrimitiveReason,
-        /// The nearest object; `None` when the whole value is none.
+        /// The nearest object; `None` if the whole value contains none.
         object: Option<Box<Value>>,
     },
-    /// A Kubernetes object without what every object needs.
+    /// A Kubernetes object lacks required fields.
     #[error(
         "{}{at} has missing or invalid fields:\n{}\nPlease check below object:\n{}",
         extracting(.environment.as_deref()), listed(.fields), indented(.object)
     )]
     Schema {
-        /// The environment, once it is known.
+        /// The environment, if it is known.
         environment: Option<String>,
         /// The path of the object.
         at: String,
-        /// The mistakes, by field.
+        /// The errors by field.
         fields: BTreeMap<String, String>,
         /// The object.
         object: Box<Value>,
     },
-    /// Both ways of writing an environment are used for one.
+    /// An environment has both a `spec.json` and an inline definition.
     #[error(
         "found a tanka Environment resource. Check that you aren't using a spec.json and inline environments simultaneously"
     )]
     BothKinds,
-    /// A file has several environments, and none was named.
+    /// A file defines several environments, and no name was given.
     #[error(
         "found multiple Environments in {path:?}. Use `--name` to select a single one: \n - {}",
         one_each(.names)
     )]
     Ambiguous {
-        /// The path that was searched.
+        /// The searched path.
         path: String,
-        /// The names of all, sorted.
+        /// The names of all environments, sorted.
         names: Vec<String>,
     },
-    /// Several environments of a file have the name in theirs.
+    /// Several environments of a file have names that contain the given name.
     #[error(
         "found multiple Environments in {path:?} matching {name:?}. Provide a more specific name that matches a single one: \n - {}",
         one_each(.names)
     )]
     AmbiguousName {
-        /// The path that was searched.
+        /// The searched path.
         path: String,
-        /// The name that was asked for.
+        /// The given name.
         name: String,
-        /// The names of all that match, sorted.
+        /// The names of all matches, sorted.
         names: Vec<String>,
     },
-    /// No environment, or none of that name.
+    /// A file defines no environment, or none with the given name.
     #[error("found no matching environments; run 'drydock tanka env list {path}' to view available options")]
     NoMatch {
-        /// The path that was searched.
+        /// The searched path.
         path: String,
     },
-    /// The given text is neither a path of the tree nor the name of an environment.
+    /// The given text is neither a path in the tree nor the name of an environment.
     #[error(
         "found no matching environments; run 'drydock tanka env list .' to view available options.\n{}",
         not_found_message(.path)
@@ -118,23 +118,23 @@ pub enum TankaError {
         /// The given path or name.
         path: String,
     },
-    /// The environment asks for another version of Tanka than the one that is followed here.
+    /// The environment requires another version of Tanka than the one implemented here.
     #[error(
         "current version '{current}' does not satisfy the version required by the environment: '{expected}'. You likely need to use another version of Tanka"
     )]
     Version {
-        /// The version whose behaviour this is.
+        /// The Tanka version implemented here.
         current: &'static str,
-        /// The version the environment expects.
+        /// The version that the environment expects.
         expected: String,
     },
-    /// The expected version is no constraint.
+    /// The expected version is not a valid constraint.
     #[error("parsing version constraint: '{0}' is not a constraint such as `>=0.20.0`")]
     VersionConstraint(String),
-    /// The label that marks an environment's objects needs a field that is not there.
+    /// The environment label needs a field that does not exist.
     #[error("`spec.tankaEnvLabelFromFields`: the environment has no text at `{0}`")]
     LabelField(String),
-    /// A target is no regular expression.
+    /// A target is not a valid regular expression.
     #[error(
         "`{target}` is not a regular expression: {why}.\nSee https://tanka.dev/output-filtering/#regular-expressions for details on regular expressions."
     )]
@@ -152,38 +152,38 @@ pub enum TankaError {
         /// The reason.
         why: String,
     },
-    /// A name that cannot be passed to a Jsonnet function.
+    /// A name cannot be passed to a Jsonnet function.
     #[error("`{0}` is not the name of a top-level argument")]
     ArgumentName(String),
-    /// A failure of Drydock itself.
+    /// An internal failure of Drydock.
     #[error("rendering broke down: {0}")]
     Internal(String),
 }
 
-/// The reason a value is not taken for a Kubernetes object.
+/// The reason why a value is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrimitiveReason {
-    /// One of `apiVersion` and `kind` is missing.
+    /// `apiVersion` or `kind` is missing.
     #[error("missing attribute {0:?}")]
     Missing(&'static str),
-    /// One of the two attributes is no text.
+    /// `apiVersion` or `kind` is not a string.
     #[error("attribute {attribute:?} is not a string, it is a {kind}")]
     NotText {
         /// The attribute.
         attribute: &'static str,
-        /// The type it has instead, as Go calls it.
+        /// The Go name of its actual type.
         kind: &'static str,
     },
-    /// One of the two attributes is empty.
+    /// `apiVersion` or `kind` is empty.
     #[error("attribute {0:?} is empty")]
     Empty(&'static str),
-    /// No object at all.
+    /// The value is not an object.
     #[error("%!s(<nil>)")]
     NoObject,
 }
 
 impl TankaError {
-    /// An error of one environment, when the same was found elsewhere under no name.
+    /// Adds the name of the environment to an error without one.
     pub(super) fn in_environment(self, name: &str) -> Self {
         match self {
             Self::Primitive {
@@ -207,7 +207,7 @@ impl TankaError {
     }
 }
 
-/// Says of a path or name that nothing is there.
+/// Returns the message that nothing exists at a path or under a name.
 pub(crate) fn not_found_message(path: &str) -> String {
     format!(
         "{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
@@ -215,7 +215,7 @@ pub(crate) fn not_found_message(path: &str) -> String {
     )
 }
 
-/// Names below each other, a line each.
+/// Formats names as a list with one name per line.
 fn one_each(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| one_line(name)).collect();
     names.join("\n - ")

@@ -1,4 +1,4 @@
-//! Finds the Kubernetes objects in a value of any shape, and opens lists of them.
+//! Finds the Kubernetes objects in a value of any structure, and expands lists of objects.
 
 use super::error::{PrimitiveReason, TankaError};
 use super::object::Object;
@@ -6,11 +6,10 @@ use super::verify;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A field of older libraries that is not part of any object.
+/// A field of older libraries that belongs to no object.
 const HIDDEN_FIELD: &str = "__ksonnet";
 
-/// The objects in a value, in the order of their paths. `null` stands for nothing where it is a member
-/// of an object.
+/// Returns the objects in a value in the order of their paths. A `null` member of an object is ignored.
 pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
     let mut paths = Vec::new();
     match find_objects(&value, &mut Vec::new(), &mut paths) {
@@ -31,7 +30,7 @@ pub(super) fn extract(value: Value) -> Result<Vec<Object>, TankaError> {
     Ok(found.map(|(path, value)| Object { path, value }).collect())
 }
 
-/// Replaces lists by their items, also lists in lists.
+/// Replaces lists by their items, including nested lists.
 pub(super) fn open_lists(objects: Vec<Object>) -> Result<Vec<Object>, TankaError> {
     let mut opened = Vec::with_capacity(objects.len());
     let mut pending: Vec<Object> = objects.into_iter().rev().collect();
@@ -73,12 +72,13 @@ fn incomplete(at: String, fields: BTreeMap<String, String>, members: Map<String,
 }
 
 enum ExtractError {
-    /// A scalar, in no object so far; where its parent is.
+    /// A scalar outside any object, with the path of its parent.
     Primitive(String),
     Error(TankaError),
 }
 
-/// Finds the objects, or says why what is there is none. Nesting is bounded by the reader of the value.
+/// Finds the objects, or returns the reason why a value is not one. The parser has already limited the nesting
+/// depth.
 fn find_objects(value: &Value, trace: &mut Vec<String>, paths: &mut Vec<String>) -> Result<(), ExtractError> {
     match value {
         Value::Object(members) => find_in_members(members, trace, paths),
@@ -142,7 +142,7 @@ fn find_in_members(
     Ok(())
 }
 
-/// Takes the objects that were found, in the same order.
+/// Moves the objects that were found out of the value, in the same order.
 fn take_objects(value: Value, found: &mut Vec<Value>) {
     match value {
         Value::Object(mut members) if verify::check_type_meta(&members).is_ok() => {

@@ -1,13 +1,13 @@
-//! Filters for objects: regular expressions over `Kind/name`.
+//! Filters for objects: regular expressions that match `Kind/name`.
 
 use super::TankaError;
 use super::object::Object;
 use regex::{Regex, RegexBuilder};
 
-/// Bytes of memory one expression may take when it is compiled.
+/// Memory limit of one compiled expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// A filter for objects. Without any expression, it selects all.
+/// A filter for objects. Without expressions it selects all objects.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     includes: Vec<Regex>,
@@ -15,8 +15,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The meaning people expect: objects that match one of `includes` (all, if there are none) and
-    /// none of `excludes`. Expressions ignore case and match the whole of `Deployment/web`.
+    /// Builds a filter that selects objects matching one of `includes` (all objects if it is empty) and none of
+    /// `excludes`. Expressions ignore case and must match the whole of `Deployment/web`.
     pub fn new<I, E>(includes: I, excludes: E) -> Result<Self, TankaError>
     where
         I: IntoIterator<Item: AsRef<str>>,
@@ -35,8 +35,8 @@ impl Filter {
         })
     }
 
-    /// The meaning of `tk show -t`: `!` before an expression excludes, and an expression that excludes
-    /// also counts as one that includes everything else, whatever else is given.
+    /// Builds a filter with the semantics of `tk show -t`: `!` before an expression excludes. As in Tanka, such an
+    /// expression also includes every object that it does not exclude, whatever the other expressions are.
     pub fn targets<T: AsRef<str>>(targets: &[T]) -> Result<Self, TankaError> {
         let mut filter = Self::default();
         for target in targets.iter().map(AsRef::as_ref) {
@@ -51,7 +51,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Returns true if an object is wanted.
+    /// True if the filter selects an object.
     pub fn selects(&self, object: &Object) -> bool {
         if self.includes.is_empty() && self.excludes.is_empty() {
             return true;
@@ -76,7 +76,7 @@ fn compile(target: &str, expression: &str) -> Result<Regex, TankaError> {
         })
 }
 
-/// The last line of the message; the ones before draw the expression.
+/// Returns the last line of the message. The lines before it draw the expression.
 fn reason(err: &regex::Error) -> String {
     let text = err.to_string();
     let last = text.lines().last().unwrap_or_default();

@@ -1,18 +1,18 @@
-//! The label that marks an object as one of an environment.
+//! The label that assigns an object to an environment.
 
 use super::TankaError;
 use super::environment::Environment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The label's name.
+/// The name of the label.
 pub(super) const ENVIRONMENT_LABEL: &str = "tanka.dev/environment";
-/// The fields the label's value is made of unless the environment says otherwise.
+/// The default fields from which the value of the label is computed.
 const FIELDS: [&str; 2] = [".metadata.name", ".metadata.namespace"];
-/// Hexadecimal digits of the hash that fit a label.
+/// Number of hex digits of the hash that fit in a label.
 const DIGITS: usize = 48;
 
-/// The label's value: a hash of some of the environment's fields.
+/// Computes the value of the label: a hash of some fields of the environment.
 pub(super) fn value(environment: &Environment) -> Result<String, TankaError> {
     let fields: Vec<&str> = match environment.spec.tanka_env_label_from_fields.as_slice() {
         [] => FIELDS.to_vec(),
@@ -29,7 +29,7 @@ pub(super) fn value(environment: &Environment) -> Result<String, TankaError> {
     Ok(digits.chars().take(DIGITS).collect())
 }
 
-/// The text at a path. A name that contains dots is found as a whole: `metadata.labels.a.b/c`.
+/// Returns the text at a path. A name may itself contain dots: `metadata.labels.a.b/c`.
 fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     if let Some(text) = value.get(path).and_then(Value::as_str) {
         return Some(text);

@@ -1,4 +1,5 @@
-//! The place of an environment: the project it is in, the file it starts with, and the directories its imports are searched in.
+//! The location of an environment: its project, its entry point, and the directories in which its imports are
+//! searched.
 
 use super::TankaError;
 use super::listing::{Listing, TreeLookup, TreeNames, join, parent, relative};
@@ -9,20 +10,20 @@ const ROOT_MARKERS: [&str; 2] = ["tkrc.yaml", "jsonnetfile.json"];
 const MAIN_FILE: &str = "main.jsonnet";
 const SPEC_FILE: &str = "spec.json";
 
-/// The place of one environment. Directories are relative to the repository, whose root is `""`.
+/// The location of one environment. Directories are relative to the repository, whose root is `""`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The project's directory.
+    /// The directory of the project.
     pub root: String,
-    /// The environment's directory.
+    /// The directory of the environment.
     pub base: String,
     /// The file that is evaluated.
     pub entrypoint: RepoPath,
 }
 
 impl Layout {
-    /// Finds the environment a file or directory belongs to: `environments/dev`, anything below it, or
-    /// a Jsonnet file to be evaluated instead of `main.jsonnet`.
+    /// Finds the environment of a file or directory: `environments/dev`, anything below it, or a Jsonnet file that
+    /// is evaluated instead of `main.jsonnet`.
     pub fn find(names: &dyn TreeNames, path: &str) -> Result<Self, TankaError> {
         let path = normalize_path(path)?;
         let (start, file) = if names.is_file(&path) {
@@ -44,7 +45,8 @@ impl Layout {
         })
     }
 
-    /// Returns the directories where imports are searched, from the end, after the directory of the importing file.
+    /// Returns the directories of the library path. They are searched from the end, after the directory of the
+    /// importing file.
     pub fn jpath(&self) -> Vec<String> {
         vec![
             join(&self.root, "vendor"),
@@ -54,12 +56,12 @@ impl Layout {
         ]
     }
 
-    /// True for a static environment of a tree: its settings are in a file of their own.
+    /// True for a static environment, whose settings are in a separate file.
     pub fn is_static(&self, tree: &dyn Tree) -> bool {
         TreeLookup(tree).has_entry(&self.base, SPEC_FILE)
     }
 
-    /// The settings of a static environment; `None` for one that is written inline.
+    /// Returns the settings file of a static environment, or `None` for an inline environment.
     pub fn spec_file(&self, names: &dyn TreeNames) -> Result<Option<RepoPath>, TankaError> {
         if !names.has_entry(&self.base, SPEC_FILE) {
             return Ok(None);
@@ -67,18 +69,18 @@ impl Layout {
         Ok(Some(RepoPath::parse(&join(&self.base, SPEC_FILE))?))
     }
 
-    /// The name of a static environment: its directory, seen from the project.
+    /// Returns the name of a static environment: its directory relative to the project.
     pub fn name(&self) -> &str {
         relative(&self.root, &self.base)
     }
 
-    /// The entry point, seen from the project: the `metadata.namespace` of its environments.
+    /// Returns the entry point relative to the project, which is the `metadata.namespace` of its environments.
     pub fn namespace(&self) -> &str {
         relative(&self.root, self.entrypoint.as_str())
     }
 }
 
-/// The directory that is meant by a path: itself, or that of a file.
+/// Returns the directory at a path: the path itself, or the directory of a file.
 pub(super) fn start_directory(names: &dyn TreeNames, path: &str) -> Result<String, TankaError> {
     let path = normalize_path(path)?;
     match names.is_file(&path) {
@@ -87,7 +89,8 @@ pub(super) fn start_directory(names: &dyn TreeNames, path: &str) -> Result<Strin
     }
 }
 
-/// Returns every entry point below a directory, without those of vendored packages. `listing` has the files below it at least.
+/// Returns every entry point below a directory, except those of vendored packages. `listing` must contain all files
+/// below the directory.
 pub(super) fn entrypoints(
     names: &dyn TreeNames,
     listing: &Listing,
@@ -107,7 +110,7 @@ pub(super) fn entrypoints(
         .collect())
 }
 
-/// A path as people write it, without what stands for nothing. The repository is `""`.
+/// Normalizes a path as people write it by removing redundant components. The repository root is `""`.
 pub(super) fn normalize_path(path: &str) -> Result<String, TankaError> {
     let path = path.trim_end_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
@@ -117,7 +120,7 @@ pub(super) fn normalize_path(path: &str) -> Result<String, TankaError> {
     Ok(RepoPath::parse(path)?.as_str().to_owned())
 }
 
-/// The nearest directory with the first marker, or else with the second.
+/// Returns the nearest directory with the first marker, or else with the second.
 fn root_of<'a>(names: &dyn TreeNames, start: &'a str) -> Option<&'a str> {
     ROOT_MARKERS
         .iter()
@@ -131,7 +134,7 @@ fn has_root_below(listing: &Listing, start: &str) -> bool {
         .any(|name| ROOT_MARKERS.contains(&name))
 }
 
-/// A directory and the ones above it, up to `last`.
+/// Returns a directory and its parents up to `last`.
 fn ancestors<'a>(start: &'a str, last: &'a str) -> impl Iterator<Item = &'a str> {
     std::iter::successors(Some(start), move |directory| {
         if *directory == last {

@@ -1,5 +1,5 @@
-//! The evaluator of a program that may never need one: it is made when the first environment is
-//! rendered.
+//! An evaluator that is created only when the first environment is rendered, because a program run may never need
+//! one.
 
 use super::renderer::Evaluate;
 use crate::config::SandboxSettings;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// An [`Evaluator`] that is made at its first use.
+/// An [`Evaluator`] that is created on first use.
 #[derive(Debug)]
 pub struct LazyEvaluator {
     program: ProgramPath,
@@ -18,7 +18,8 @@ pub struct LazyEvaluator {
 }
 
 impl LazyEvaluator {
-    /// Remembers the settings and starts nothing. `program` is what runs in the sandbox: this one.
+    /// Stores the settings and starts nothing. `program` is the executable to run in the sandbox, which is this
+    /// program.
     pub fn new(program: ProgramPath, settings: SandboxSettings) -> Self {
         Self {
             program,

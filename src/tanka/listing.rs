@@ -1,18 +1,18 @@
-//! The names of a tree's files, as directories are looked up in them: in a list of all, or one by one.
+//! File and directory look-ups in a tree: in a list of all files, or one by one.
 
 use crate::model::RepoPath;
 use crate::workspace::{Tree, TreeEntry, TreeError};
 use std::sync::Arc;
 
-/// Names of files and directories. The root is `""`, and always exists.
+/// Look-ups of files and directories. The root is `""` and always exists.
 pub trait TreeNames: Sync {
-    /// Returns true if there is such a file.
+    /// True if the file exists.
     fn is_file(&self, path: &str) -> bool;
 
-    /// Returns true if there is such a directory.
+    /// True if the directory exists.
     fn is_directory(&self, path: &str) -> bool;
 
-    /// Returns true if a directory has an entry of that name, whatever it is.
+    /// True if a directory has an entry of any kind with this name.
     fn has_entry(&self, directory: &str, name: &str) -> bool {
         let path = join(directory, name);
         self.is_file(&path) || self.is_directory(&path)
@@ -29,14 +29,13 @@ impl TreeNames for Listing {
     }
 }
 
-/// The names of a tree, each looked up when it is asked for: what lies around costs nothing. Files that git ignores
-/// are there as well.
+/// Look-ups in a tree, one name at a time. Other files cost nothing. Files that git ignores are included.
 #[derive(Clone, Copy)]
 pub(super) struct TreeLookup<'a>(pub(super) &'a dyn Tree);
 
 impl TreeLookup<'_> {
     fn entry(&self, path: &str) -> Option<TreeEntry> {
-        // What cannot be looked at is not there, as in a list.
+        // An entry that cannot be examined counts as missing, as in a list.
         self.0.entry(&RepoPath::parse(path).ok()?).ok()?
     }
 }
@@ -51,27 +50,27 @@ impl TreeNames for TreeLookup<'_> {
     }
 }
 
-/// The files of a tree, sorted. Directories exist as far as files lie below them; the root is `""`.
+/// The sorted files of a tree. A directory exists if it contains files. The root is `""`.
 #[derive(Clone, Debug)]
 pub struct Listing(Arc<Vec<RepoPath>>);
 
 impl Listing {
-    /// Takes what [`crate::workspace::Tree::files`] answers.
+    /// Wraps the result of [`crate::workspace::Tree::files`].
     pub fn new(files: Arc<Vec<RepoPath>>) -> Self {
         Self(files)
     }
 
-    /// Lists all files of a tree, also those that git ignores. Reads the tree and may block.
+    /// Lists all files of a tree, including those that git ignores. Reads the tree and may block.
     pub fn read(tree: &dyn Tree) -> Result<Self, TreeError> {
         Ok(Self(tree.all_files()?))
     }
 
-    /// Returns true if there is such a file.
+    /// True if the file exists.
     pub fn is_file(&self, path: &str) -> bool {
         self.0.binary_search_by(|file| file.as_str().cmp(path)).is_ok()
     }
 
-    /// Returns true if there are files below a directory. The root always exists.
+    /// True if there are files below a directory. The root always exists.
     pub fn is_directory(&self, path: &str) -> bool {
         if path.is_empty() {
             return true;
@@ -97,7 +96,8 @@ impl Listing {
     }
 }
 
-/// The names of a tree where the files below one directory are listed: those above it are looked up.
+/// Look-ups in a tree with a list of the files below one directory. Names above that directory are looked up one by
+/// one.
 pub(super) struct PartialListing<'a> {
     pub(super) tree: &'a dyn Tree,
     pub(super) start: &'a str,
@@ -127,7 +127,7 @@ impl TreeNames for PartialListing<'_> {
     }
 }
 
-/// A path below a directory.
+/// Joins a directory and a name.
 pub(super) fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() {
         name.to_owned()
@@ -136,7 +136,7 @@ pub(super) fn join(directory: &str, name: &str) -> String {
     }
 }
 
-/// The directory a directory is in; `None` for the root.
+/// Returns the parent of a directory, or `None` for the root.
 pub(super) fn parent(directory: &str) -> Option<&str> {
     match directory.rsplit_once('/') {
         Some((parent, _)) => Some(parent),
@@ -145,7 +145,7 @@ pub(super) fn parent(directory: &str) -> Option<&str> {
     }
 }
 
-/// `path` as seen from `directory`, which it is in or is.
+/// Returns `path` relative to `directory`, which must contain it or be equal to it.
 pub(super) fn relative<'a>(directory: &str, path: &'a str) -> &'a str {
     if directory.is_empty() {
         return if path.is_empty() { "." } else { path };

@@ -1,20 +1,21 @@
-//! Room in memory for large values. As trees they take many times the bytes of their texts, so what works on
-//! much of that at once takes turns.
+//! Permits that limit the memory for large values. A parsed value takes many times the size of its text, so tasks
+//! with large values run one at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-/// Bytes of texts from which on a work is large.
+/// Size in bytes above which the text of a value is large.
 pub(super) const LARGE_BYTES: usize = 512 << 10;
-/// The room of this process, as its memory is.
+/// The single permit of this process.
 static LARGE: Semaphore = Semaphore::const_new(1);
 
-/// The room of one work, such as to read what was rendered. Large works have it one at a time, until they leave it or
-/// are dropped; small ones never wait. Nothing is evaluated meanwhile, and no other room is entered.
+/// The permit of one task, such as reading a rendered value. Only one task with a large value holds it at a time,
+/// until the task releases or drops it. Tasks with small values never wait. To avoid deadlocks, a task must not
+/// evaluate anything or acquire another permit while it holds this one.
 #[derive(Debug)]
 pub struct MemoryPermit {
     semaphore: &'static Semaphore,
-    // Held across a wait only by those who enter this same room.
+    // Held across an await only by callers that acquire this same permit.
     permit: Mutex<Option<SemaphorePermit<'static>>>,
     is_large: AtomicBool,
 }
@@ -34,7 +35,7 @@ impl MemoryPermit {
         }
     }
 
-    /// Returns when values whose texts have that many bytes may be read.
+    /// Waits until values with texts of this many bytes may be read.
     pub async fn acquire(&self, bytes: usize) {
         if bytes <= LARGE_BYTES {
             return;
@@ -42,17 +43,18 @@ impl MemoryPermit {
         self.is_large.store(true, Ordering::Relaxed);
         let mut permit = self.permit.lock().await;
         if permit.is_none() {
-            // It is never closed.
+            // The semaphore is never closed.
             *permit = self.semaphore.acquire().await.ok();
         }
     }
 
-    /// Gives the room back. Whoever does so has dropped what was large, and enters again for more.
+    /// Releases the permit. The caller must have dropped the large values, and must acquire the permit again for
+    /// more.
     pub async fn release(&self) {
         drop(self.permit.lock().await.take());
     }
 
-    /// True once it was entered for something large.
+    /// True once the permit was acquired for a large value.
     pub fn is_large(&self) -> bool {
         self.is_large.load(Ordering::Relaxed)
     }
@@ -64,7 +66,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use tokio::sync::Semaphore;
 
-    /// The semaphore of this test, so that no other one is in its way.
+    /// A separate semaphore, so that other tests do not interfere.
     static OWN: Semaphore = Semaphore::const_new(1);
 
     #[test]
@@ -75,13 +77,13 @@ mod tests {
             MemoryPermit::with_semaphore(&OWN),
         );
         assert!(one.acquire(LARGE_BYTES + 1).now_or_never().is_some());
-        // Whoever has room has it for all it does.
+        // A task that holds the permit can acquire it again without waiting.
         assert!(one.acquire(LARGE_BYTES + 1).now_or_never().is_some());
         assert!(two.acquire(LARGE_BYTES + 1).now_or_never().is_none());
         assert!(small.acquire(LARGE_BYTES).now_or_never().is_some());
         drop(one);
         assert!(two.acquire(LARGE_BYTES + 1).now_or_never().is_some());
-        // Who leaves may come back, and was large.
+        // After a release, the permit can be acquired again, and the task still counts as large.
         let third = MemoryPermit::with_semaphore(&OWN);
         assert!(two.release().now_or_never().is_some() && two.is_large());
         assert!(third.acquire(LARGE_BYTES + 1).now_or_never().is_some());

@@ -1,6 +1,6 @@
-//! Tanka: which environments a tree has, and which Kubernetes objects each renders to. Everything is
-//! decided from the tree and the value Jsonnet gives; no cluster is asked. Programs of Jsonnet are evaluated in the
-//! sandbox, where a chart or a kustomization may need a program that the operator named.
+//! Tanka: the environments of a tree, and the Kubernetes objects that each one renders to. The result depends only
+//! on the tree and on the value of the Jsonnet program. No cluster is contacted. Jsonnet programs are evaluated in
+//! the sandbox, where a chart or a kustomization may need a program that the operator configured.
 
 mod cluster;
 mod environment;

@@ -1,28 +1,28 @@
-//! One Kubernetes object of an environment, and what identifies it.
+//! A Kubernetes object of an environment, and its identity.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// One Kubernetes object.
+/// A Kubernetes object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// The path in the value of the program: `.grafana.deployment`.
+    /// The path in the value of the program, such as `.grafana.deployment`.
     pub path: String,
     /// The object.
     pub value: Value,
 }
 
-/// The identity of an object in a cluster: its API group without the version, its kind, its namespace (empty when it has none) and its
-/// name, or else the prefix its name is generated from.
+/// The identity of an object in a cluster: its API group without the version, its kind, its namespace (which may be
+/// empty) and its name, or else its `generateName` prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct ObjectIdentity {
-    /// `apps`; empty for the core group.
+    /// The API group, such as `apps`; empty for the core group.
     pub group: String,
-    /// `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: String,
-    /// The namespace; empty when it has none.
+    /// The namespace; empty if there is none.
     pub namespace: String,
-    /// The name, or else the prefix it is generated from.
+    /// The name, or else the `generateName` prefix.
     pub name: String,
 }
 
@@ -42,27 +42,27 @@ impl Object {
         }
     }
 
-    /// `apps/v1`.
+    /// Returns the API version, such as `apps/v1`.
     pub fn api_version(&self) -> &str {
         self.value["apiVersion"].as_str().unwrap_or_default()
     }
 
-    /// `Deployment`.
+    /// Returns the kind, such as `Deployment`.
     pub fn kind(&self) -> &str {
         self.value["kind"].as_str().unwrap_or_default()
     }
 
-    /// Returns the namespace; empty when it has none.
+    /// Returns the namespace, or an empty text if there is none.
     pub fn namespace(&self) -> &str {
         self.metadata("namespace")
     }
 
-    /// Returns the name; empty when it is generated.
+    /// Returns the name, or an empty text if it is generated.
     pub fn name(&self) -> &str {
         self.metadata("name")
     }
 
-    /// Returns the prefix the name is generated from; empty when there is none.
+    /// Returns the `generateName` prefix, or an empty text if there is none.
     pub fn generate_name(&self) -> &str {
         self.metadata("generateName")
     }
@@ -73,7 +73,7 @@ impl Object {
 }
 
 impl std::fmt::Display for ObjectIdentity {
-    /// `apps/Deployment dev/web`, as people read it; the core group and no namespace are left out.
+    /// Writes `apps/Deployment dev/web`. The core group and a missing namespace are left out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.group.is_empty() {
             write!(f, "{}/", self.group)?;

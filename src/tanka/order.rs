@@ -1,4 +1,4 @@
-//! The order in which objects are shown: what others need first, and never left to chance.
+//! The deterministic order in which objects are shown. Objects that others depend on come first.
 
 use super::object::Object;
 
@@ -38,8 +38,8 @@ const KINDS: [&str; 33] = [
     "APIService",
 ];
 
-/// Sorts objects: kinds in a fixed order and the rest by name, then by namespace and name. Objects that
-/// Tanka leaves in any order are sorted by version and by where they were found.
+/// Sorts objects by kind, with some kinds in a fixed order and the rest by name, then by namespace and name. Where
+/// Tanka leaves the order open, objects are sorted by version and by their path in the value.
 pub(super) fn sort(objects: &mut [Object]) {
     objects.sort_by(|left, right| sort_key(left).cmp(&sort_key(right)));
 }

@@ -1,19 +1,21 @@
-//! The environment that a file belongs to.
+//! The environment that owns a file.
 
 use crate::model::{RepoPath, RequiredGrant, quoted};
 use std::collections::BTreeMap;
 
-/// A directory with one of these is an environment.
+/// A directory with one of these files is an environment.
 const ENVIRONMENT_FILES: [&str; 2] = ["main.jsonnet", "spec.json"];
 
-/// The directory of the environment a path belongs to: the nearest with a `main.jsonnet` or `spec.json` among the
-/// sorted `files`. Only files that exist count, so nobody makes a shared directory their own by naming a new file.
+/// Returns the directory of the environment that a path belongs to: the nearest with a `main.jsonnet` or
+/// `spec.json` among the sorted `files`. Only existing files count, so that a new file cannot turn a shared
+/// directory into an environment.
 pub fn environment_of<'a>(path: &'a RepoPath, files: &[RepoPath]) -> Option<&'a str> {
     nearest(path.parent(), files)
 }
 
-/// The grants that a change of these files takes, given the sorted files of its base: one for each environment, and
-/// one for what all environments share. What a package brings into a `vendor/` belongs to whoever that is of.
+/// Returns the grants required to change these files, given the sorted files of the base: one for each environment,
+/// and one for files that all environments share. Files of a package in a `vendor/` directory belong to the owner
+/// of that directory.
 pub fn required_grants<'a>(
     changed: impl Iterator<Item = &'a RepoPath>,
     base: &[RepoPath],
@@ -44,7 +46,7 @@ fn nearest<'a>(mut directory: Option<&'a str>, files: &[RepoPath]) -> Option<&'a
     None
 }
 
-/// The directory of a file, or the one that holds the first `vendor/` it is in.
+/// Returns the directory of a file, or the directory that contains the first `vendor/` on its path.
 fn above_vendor(path: &RepoPath) -> Option<&str> {
     let text = path.as_str();
     if text.starts_with("vendor/") {

@@ -1,5 +1,5 @@
-//! The processing of a program's value into the objects of an environment, in the order of steps that Tanka has: extract, open lists,
-//! namespaces, the environment's label, defaults, targets, order.
+//! Turns the value of a program into the objects of an environment, in the same steps as Tanka: extract, expand
+//! lists, namespaces, the environment label, defaults, targets, order.
 
 use super::environment::{Environment, ResourceDefaults};
 use super::filter::Filter;
@@ -34,10 +34,10 @@ const CLUSTER_WIDE_KINDS: [&str; 23] = [
     "ValidatingWebhookConfiguration",
     "VolumeAttachment",
 ];
-/// `"true"` on an object says that it has a namespace, anything else that it has none.
+/// The annotation `"true"` marks an object as namespaced. Any other value marks it as not namespaced.
 const NAMESPACED_ANNOTATION: &str = "tanka.dev/namespaced";
 
-/// The objects that the value of an environment's program stands for.
+/// Returns the objects in the value of an environment's program.
 pub fn process(data: Value, environment: &Environment, filter: &Filter) -> Result<Vec<Object>, TankaError> {
     let objects = extract::extract(data).map_err(|err| err.in_environment(&environment.metadata.name))?;
     let mut objects = extract::open_lists(objects)?;
@@ -64,7 +64,7 @@ pub fn process(data: Value, environment: &Environment, filter: &Filter) -> Resul
     Ok(objects)
 }
 
-/// Returns true if an object is an environment of Tanka and not one for the cluster.
+/// True if an object is a Tanka environment and not an object for the cluster.
 pub(super) fn is_environment(object: &Object) -> bool {
     object.kind() == "Environment" && object.api_version().starts_with("tanka.dev/")
 }
@@ -118,7 +118,7 @@ fn metadata(object: &mut Object) -> Option<&mut Map<String, Value>> {
     object.value.get_mut("metadata")?.as_object_mut()
 }
 
-/// The labels or annotations of an object, created if there are none.
+/// Returns the labels or annotations of an object, creating them if there are none.
 fn texts<'a>(object: &'a mut Object, field: &str) -> Option<&'a mut Map<String, Value>> {
     let texts = metadata(object)?.entry(field).or_insert(Value::Null);
     if !texts.is_object() {

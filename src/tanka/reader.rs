@@ -1,6 +1,6 @@
-//! The thread on which large values are read, one after another. An allocator keeps some memory for each thread that
-//! ever had much: for one thread that is little, for every thread of a pool it was a gigabyte. It is given back when the
-//! thread ends, which it does once there was nothing to read for a moment.
+//! A single thread that reads large values, one after another. An allocator retains memory for each thread that has
+//! used much of it. For one thread that is little, but for every thread of a pool it was a gigabyte. The memory is
+//! released when the thread ends, which happens after a short idle time.
 
 use super::memory_permit::LARGE_BYTES;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,17 +10,18 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::error;
 
-/// The time the thread waits for something to read before it ends.
+/// Idle time after which the thread ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
 type Work = Box<dyn FnOnce() + Send>;
 
 static READER: ReaderThread = ReaderThread(Mutex::new(None));
 
-/// The way to the thread, while there is one.
+/// The queue of the thread while it runs.
 struct ReaderThread(Mutex<Option<Sender<Work>>>);
 
-/// Runs work on values whose texts have that many bytes where it keeps nobody waiting. The error says what broke down.
+/// Runs work on values with texts of this many bytes, on a thread where it does not block async tasks. The error
+/// describes what failed.
 pub async fn read<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
@@ -51,14 +52,14 @@ impl ReaderThread {
             None => work,
             Some(thread) => match thread.send(work) {
                 Ok(()) => return Ok(()),
-                // It has ended without saying so.
+                // The thread has ended without removing its queue.
                 Err(SendError(work)) => work,
             },
         };
         let (sender, works) = mpsc::channel();
         let thread = std::thread::Builder::new().name("large values".to_owned());
         thread.spawn(move || self.run_until_idle(&works))?;
-        // It listens until this queue is given up.
+        // The new thread receives until this sender is dropped.
         let _ = sender.send(work);
         *queue = Some(sender);
         Ok(())
@@ -70,7 +71,7 @@ impl ReaderThread {
                 Ok(work) => run(work),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
-                    // Nobody adds to the queue while it is held.
+                    // No caller can add to the queue while this lock is held.
                     let mut queue = self.queue();
                     let Ok(work) = works.try_recv() else {
                         *queue = None;
@@ -84,8 +85,8 @@ impl ReaderThread {
     }
 }
 
-/// Runs one work. If it panics, its caller is told so when the answer it was to give is dropped; the works behind it
-/// are read all the same.
+/// Runs one unit of work. If it panics, its answer channel is dropped, which reports the failure to its caller.
+/// Later work still runs.
 fn run(work: Work) {
     if catch_unwind(AssertUnwindSafe(work)).is_err() {
         error!("reading a large value panicked");
@@ -121,7 +122,7 @@ mod tests {
         let broken = read::<()>(LARGE_BYTES + 1, || panic!("on purpose"));
         let behind = (0..20).map(|number| read(LARGE_BYTES + 1, move || number));
         let behind = futures_util::future::join_all(behind);
-        // All of them wait before the first one ends.
+        // All of them are queued before the first one ends.
         let go = async { go_on.send(()).unwrap() };
         let (first, broken, behind, ()) = tokio::join!(first, broken, behind, go);
         assert_eq!(first, Ok(true));

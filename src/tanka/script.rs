@@ -1,5 +1,5 @@
-//! The programs that look at an entry point instead of evaluating all of it. Names reach them as
-//! external variables, never as part of their text.
+//! The programs that examine an entry point without evaluating all of it. Names are passed as external variables
+//! and never as part of the program text.
 
 use super::TankaError;
 use super::layout::Layout;
@@ -11,13 +11,13 @@ use crate::workspace::Tree;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The external variable through which a static environment's program knows its environment.
+/// The external variable that contains the settings of a static environment.
 const ENVIRONMENT_VARIABLE: &str = "tanka.dev/environment";
 const NO_ENVIRONMENT: &str = "error \"Using tk.env and std.extVar('tanka.dev/environment') is only supported for static environments. Directly access this data using standard Jsonnet instead.\"";
 const NAME_VARIABLE: &str = "drydock.dev/name";
 const ARGUMENT_VARIABLE: &str = "drydock.dev/argument/";
 
-/// Finds every environment in a value, without looking into the objects.
+/// Finds every environment in a value without evaluating the objects.
 const ENVIRONMENTS: &str = "
 local environments(value) =
   if std.isObject(value) then
@@ -48,13 +48,13 @@ pub(super) enum EntrypointScript<'a> {
     Whole,
     /// The environments without their objects.
     Environments,
-    /// The one environment of a name, or the names that match it.
+    /// The one environment with a name, or the names that contain it.
     Named(&'a str),
-    /// A path into its value: `a.b` or `[0].c`.
+    /// A path into the value, such as `a.b` or `[0].c`.
     Expression(&'a str),
 }
 
-/// Builds the request that evaluates a script. `environment` is JSON, for static environments.
+/// Builds the evaluation request for a script. `environment` is JSON, for static environments.
 pub(super) fn request(
     tree: Arc<dyn Tree>,
     layout: &Layout,
@@ -100,7 +100,7 @@ pub(super) fn request(
     })
 }
 
-/// The value of the entry point, called with the arguments if it is a function.
+/// Returns an expression for the value of the entry point, called with the arguments if it is a function.
 fn main(
     layout: &Layout,
     target: &Target,

@@ -1,9 +1,9 @@
-//! Label selectors as Kubernetes writes them: `stage=prod,tier in (1,2),!old`.
+//! Label selectors in the syntax of Kubernetes: `stage=prod,tier in (1,2),!old`.
 
 use super::TankaError;
 use std::collections::BTreeMap;
 
-/// A selector of environments by their labels. An empty one selects all. An empty selector wants all.
+/// A selector of environments by their labels. An empty selector selects all environments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector(Vec<Requirement>);
 
@@ -16,7 +16,7 @@ enum Requirement {
 }
 
 impl Selector {
-    /// Reads a selector.
+    /// Parses a selector.
     pub fn parse(text: &str) -> Result<Self, TankaError> {
         let requirements = split(text).into_iter().map(|part| {
             requirement(part.trim()).map_err(|why| TankaError::Selector {
@@ -30,7 +30,7 @@ impl Selector {
         Ok(Self(requirements.collect::<Result<_, _>>()?))
     }
 
-    /// Returns true if an environment with these labels is selected.
+    /// True if the selector selects an environment with these labels.
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| match requirement {
             Requirement::Exists(key) => labels.contains_key(key),
@@ -41,7 +41,7 @@ impl Selector {
     }
 }
 
-/// The parts between commas that are not inside parentheses.
+/// Returns the parts between commas that are outside parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     text.split(move |character| {

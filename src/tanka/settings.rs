@@ -1,5 +1,5 @@
-//! The settings of environments as a change of them is looked at: those of all static ones of a tree, and what differs
-//! between two. What Tanka might read in another way than we do is an error here.
+//! The settings of environments, for the review of a change: those of all static environments of a tree, and the
+//! differences between two. Settings that Tanka might read differently are an error here.
 
 use super::TankaError;
 use super::destination::{Destination, ExistingEnvironment};
@@ -14,13 +14,13 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-/// The file that describes a static environment.
+/// The name of the file that describes a static environment.
 pub const SPEC_FILE: &str = "spec.json";
 
-/// The directory of packages.
+/// The name of the directory of packages.
 const VENDOR: &str = "vendor";
 
-/// The settings in a `spec.json`. The name of a static environment is where it is.
+/// Parses a `spec.json`. The name of a static environment is its location.
 pub fn parse_spec_file(content: &[u8], at: &str) -> Result<Environment, TankaError> {
     check_file(content, at)?;
     let mut environment = spec::parse_file(content, at)?.check_destination(at)?;
@@ -29,7 +29,7 @@ pub fn parse_spec_file(content: &[u8], at: &str) -> Result<Environment, TankaErr
     Ok(environment)
 }
 
-/// Checks that a `spec.json` means one thing.
+/// Checks that a `spec.json` is unambiguous.
 pub(super) fn check_file(content: &[u8], at: &str) -> Result<(), TankaError> {
     let ambiguous = |why: serde_json::Error| TankaError::Spec {
         path: at.to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn check_file(content: &[u8], at: &str) -> Result<(), TankaError> {
     reader.end().map_err(ambiguous)
 }
 
-/// Checks that the settings of an environment that is written in a program mean one thing.
+/// Checks that the settings of an inline environment are unambiguous.
 pub(super) fn check_inline(value: &Value, at: &str) -> Result<(), TankaError> {
     Unambiguous(0).deserialize(value).map_err(|why| TankaError::Spec {
         path: at.to_owned(),
@@ -48,8 +48,8 @@ pub(super) fn check_inline(value: &Value, at: &str) -> Result<(), TankaError> {
     })
 }
 
-/// The directory of a `spec.json`; `None` for any other file, and for one of a package: what is below `vendor/` is no
-/// environment of the repository.
+/// Returns the directory of a `spec.json`, or `None` for any other file and for files below `vendor/`, which belong
+/// to packages and not to the repository.
 pub fn spec_directory(path: &RepoPath) -> Option<&str> {
     let directory = match path.as_str().rsplit_once('/') {
         Some((directory, SPEC_FILE)) => directory,
@@ -60,13 +60,14 @@ pub fn spec_directory(path: &RepoPath) -> Option<&str> {
     (!is_packaged).then_some(directory)
 }
 
-/// Returns true if there is a program beside the `spec.json` of a directory. Without one it describes something else.
+/// True if a directory with a `spec.json` also has a program. Without one, the file describes something else.
 pub fn has_program(listing: &Listing, directory: &str) -> bool {
     let mut below = listing.below(directory).iter();
     below.any(|file| file.parent().unwrap_or("") == directory && file.file_name().ends_with(".jsonnet"))
 }
 
-/// The places of all static environments of a tree but those in one directory. Reads files and may block.
+/// Returns the destinations of all static environments of a tree except those in one directory. Reads files and may
+/// block.
 pub fn existing_environments(
     tree: &dyn Tree,
     but: Option<&str>,
@@ -88,10 +89,10 @@ pub fn existing_environments(
     Ok(residents.collect())
 }
 
-/// A setting by its path: `spec.namespace`.
+/// A setting by its path, such as `spec.namespace`, with its old and new values.
 pub type SettingDifference = (String, Option<Value>, Option<Value>);
 
-/// The settings that differ, by path, with what they were and are.
+/// Returns the settings that differ, by path, with their old and new values.
 pub fn changed_settings(before: Option<&Environment>, after: Option<&Environment>) -> Vec<SettingDifference> {
     let (mut before, after) = (leaves(before), leaves(after));
     let mut found = BTreeMap::new();
@@ -131,11 +132,11 @@ fn leaves(environment: Option<&Environment>) -> BTreeMap<String, Value> {
     found
 }
 
-/// Accepts a value whose fields every reader of JSON takes for the same: Go matches names without regard to case, and
-/// joins an object that is there twice. Labels and annotations are names of their own.
+/// Checks that every JSON parser reads the fields of a value in the same way. Go matches names without regard to
+/// case, and merges an object that occurs twice. Keys of labels and annotations are compared exactly.
 struct Unambiguous(u8);
 
-/// The name as Go compares it.
+/// Returns the name in the form that Go compares.
 fn folded(name: &str) -> String {
     let letters = name.chars().map(|letter| match letter {
         'ſ' => 's',

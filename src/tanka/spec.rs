@@ -1,5 +1,5 @@
-//! Reads an environment's settings: a `spec.json`, or an environment written inline. Fields that are
-//! unknown are let be, as Tanka does; known ones of the wrong type are errors.
+//! Parses the settings of an environment, from a `spec.json` or an inline environment. Unknown fields are ignored,
+//! as in Tanka. Known fields of the wrong type are errors.
 
 use super::TankaError;
 use super::environment::{Environment, Spec};
@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 
 static NULL: Value = Value::Null;
 
-/// Settings that were read.
+/// Parsed settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedEnvironment {
     /// The environment.
     pub environment: Environment,
-    /// Hints at text that should be written differently.
+    /// Warnings about deprecated or questionable text.
     pub warnings: Vec<String>,
-    /// True if it names its place in the first format, of which `tk` forgets a part.
+    /// True if the settings name the destination in the deprecated format, of which `tk` ignores a part.
     pub(super) has_deprecated_destination: bool,
 }
 
 impl ParsedEnvironment {
-    /// The environment, if `tk` takes it to live where we do.
+    /// Returns the environment if `tk` reads the same destination from it.
     pub(super) fn check_destination(self, at: &str) -> Result<Environment, TankaError> {
         match self.has_deprecated_destination {
             true => Err(TankaError::Spec {
@@ -32,10 +32,10 @@ impl ParsedEnvironment {
     }
 }
 
-/// Bytes of a `spec.json`.
+/// Maximum size of a `spec.json` in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Reads an environment from JSON. `at` names it in errors.
+/// Parses an environment from JSON. `at` names it in errors.
 pub fn parse(value: &Value, at: &str) -> Result<ParsedEnvironment, TankaError> {
     let malformed = |why: String| TankaError::Spec {
         path: at.to_owned(),
@@ -45,7 +45,7 @@ pub fn parse(value: &Value, at: &str) -> Result<ParsedEnvironment, TankaError> {
     read(&fields).map_err(malformed)
 }
 
-/// Reads a `spec.json`.
+/// Parses a `spec.json`.
 pub(super) fn parse_file(content: &[u8], at: &str) -> Result<ParsedEnvironment, TankaError> {
     let malformed = |why: String| TankaError::Spec {
         path: at.to_owned(),
@@ -101,8 +101,8 @@ fn read_spec(fields: &Fields<'_>, spec: &mut Spec) -> Result<(), String> {
     )
 }
 
-/// Fields of the first format, which stood at the top. Tanka reads two of them and, once one is there,
-/// forgets the rest of its work; here all three count.
+/// Reads the top-level fields of the deprecated format. Tanka reads two of them and then discards its other
+/// results. Here all three are used.
 fn read_deprecated(
     fields: &Fields<'_>,
     spec: &Fields<'_>,
@@ -131,8 +131,7 @@ fn read_deprecated(
     Ok(warnings)
 }
 
-/// The members of one object. A name matches exactly or, failing that, in any case; `null` is as good
-/// as absent.
+/// The members of one object. A name matches exactly or else without regard to case. `null` counts as absent.
 struct Fields<'a> {
     at: String,
     members: Option<&'a Map<String, Value>>,

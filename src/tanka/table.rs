@@ -1,13 +1,13 @@
-//! Environments as `tk env list` prints them.
+//! Environments in the output format of `tk env list`.
 
 use super::TankaError;
 use super::environment::Environment;
 use crate::model::one_line;
 
-/// Columns between two cells, and behind the last.
+/// Number of spaces between two cells and after the last.
 const PADDING: usize = 4;
 
-/// One line per environment: name, default namespace and cluster.
+/// Formats one line per environment: name, default namespace and cluster.
 pub fn table(environments: &[Environment]) -> String {
     let header = ["NAME", "NAMESPACE", "SERVER"];
     let rows = environments.iter().map(|environment| {
@@ -32,10 +32,10 @@ pub fn table(environments: &[Environment]) -> String {
     out
 }
 
-/// The environments as JSON on one line, fields in Tanka's order, with a line feed.
+/// Formats the environments as JSON on one line with a line feed, with fields in Tanka's order.
 pub fn json(environments: &[Environment]) -> Result<String, TankaError> {
     let text = serde_json::to_string(environments).map_err(|err| TankaError::Internal(err.to_string()))?;
-    // These stand only inside texts, where Go writes them so that no browser takes them for markup.
+    // These characters occur only inside strings. Go escapes them so that browsers do not read them as markup.
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

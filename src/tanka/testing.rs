@@ -21,7 +21,7 @@ pub(super) fn listing(files: &[&str]) -> Listing {
     Listing::new(Arc::new(files))
 }
 
-/// A tree that only lists and reads. A content of `-> target` is a symlink.
+/// A read-only tree. The content `-> target` is a symlink.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadOnlyTree(BTreeMap<RepoPath, String>);
 
@@ -166,8 +166,8 @@ impl Tree for ReadOnlyTree {
     }
 }
 
-/// Takes the `main.jsonnet` of the asked directory for JSON. A script is answered with the file's
-/// environment, if it is one.
+/// Parses the `main.jsonnet` of the requested directory as JSON. Answers a script with the environment in the file,
+/// if it is one.
 #[derive(Debug)]
 pub(crate) struct JsonEvaluator;
 

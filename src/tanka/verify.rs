@@ -1,4 +1,4 @@
-//! The checks that every Kubernetes object must pass.
+//! The checks for every Kubernetes object.
 
 use super::error::PrimitiveReason;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const NO_TEXT: &str = "missing or not of string type";
 const NO_OBJECT: &str = "missing or not an object";
 
-/// Checks that an object says that it is a Kubernetes object.
+/// Checks that an object has the type fields of a Kubernetes object.
 pub(super) fn check_type_meta(members: &Map<String, Value>) -> Result<(), PrimitiveReason> {
     for attribute in ["apiVersion", "kind"] {
         match members.get(attribute) {
@@ -25,7 +25,7 @@ pub(super) fn check_type_meta(members: &Map<String, Value>) -> Result<(), Primit
     Ok(())
 }
 
-/// Checks that an object has everything it needs, and names each wrong field with the reason.
+/// Checks that an object has all required fields. Returns each wrong field with the reason.
 pub(super) fn check_required_fields(members: &Map<String, Value>) -> Result<(), BTreeMap<String, String>> {
     let fields = wrong_fields(members);
     match fields.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn check_required_fields(members: &Map<String, Value>) -> Result<(), 
     }
 }
 
-/// The items of a list, whatever kind it says it is.
+/// Returns the items of a list of any kind.
 fn items(members: &Map<String, Value>) -> Option<&Vec<Value>> {
     members.get("items")?.as_array()
 }
@@ -81,7 +81,7 @@ fn not_texts(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the name Go has for the type of a JSON value.
+/// Returns the Go name for the type of a JSON value.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,13 +1,13 @@
-//! The check that the version of Tanka that is followed here is one an environment expects.
+//! Checks that the implemented Tanka version satisfies the version constraint of an environment.
 
 use super::TankaError;
 
-/// The version whose behaviour this is.
+/// The Tanka version that is implemented here.
 pub(super) const VERSION: &str = "0.38.0";
 
 type Version = [u64; 3];
 
-/// Checks a constraint such as `>=0.20.0 <1.0 || ~0.38`. An empty one is met.
+/// Checks a constraint such as `>=0.20.0 <1.0 || ~0.38`. An empty constraint is always satisfied.
 pub(super) fn check(constraint: &str) -> Result<(), TankaError> {
     if constraint.is_empty() {
         return Ok(());
@@ -22,7 +22,7 @@ pub(super) fn check(constraint: &str) -> Result<(), TankaError> {
     }
 }
 
-/// `None` when it is no constraint.
+/// True if the version satisfies the constraint; `None` for an invalid constraint.
 fn is_met(constraint: &str, version: Version) -> Option<bool> {
     let mut any = false;
     for alternative in constraint.split("||") {
@@ -73,7 +73,7 @@ fn holds(operator: &str, range: &Range, version: Version) -> Option<bool> {
     })
 }
 
-/// The versions a text of one to three numbers stands for: `1.2` is all of 1.2.x.
+/// The versions that one to three numbers stand for: `1.2` is all of 1.2.x.
 struct Range {
     first: Version,
     end: Version,
@@ -126,7 +126,7 @@ impl Range {
     }
 }
 
-/// The first version in which the number at `place` is larger.
+/// Returns the first version in which the number at `place` is larger.
 fn after(version: Version, place: usize) -> Option<Version> {
     let mut next = [0; 3];
     for (position, (target, part)) in next.iter_mut().zip(version).enumerate() {

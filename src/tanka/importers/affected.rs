@@ -1,4 +1,4 @@
-//! The differences of entry points between two trees, reduced to the paths that began them.
+//! The differences between the entry points of two trees, reduced to the paths that caused them.
 
 use super::closure::{Closure, DependencyRole};
 use super::path_probe::PathState;
@@ -11,30 +11,30 @@ use std::sync::Arc;
 pub struct AffectedEntrypoint {
     /// The entry point.
     pub entrypoint: RepoPath,
-    /// The reasons, at least one.
+    /// The reasons. There is at least one.
     pub reasons: Vec<AffectedReason>,
 }
 
-/// The reason the value of an entry point may differ.
+/// The reason why the value of an entry point may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AffectedReason {
     /// The entry point is new.
     New,
-    /// The entry point is gone.
+    /// The entry point was removed.
     Removed,
-    /// The project of the entry point begins in another directory, so that its imports are searched elsewhere.
+    /// The project of the entry point has another root directory, so imports are searched in other places.
     ProjectRoot,
-    /// A path it depends on has changed.
+    /// A path that it depends on has changed.
     Path {
         /// The path, as the imports name it.
         path: RepoPath,
-        /// The path without symlinks.
+        /// The path with symlinks resolved.
         real: RepoPath,
         /// The role of the path for the entry point.
         role: DependencyRole,
         /// The change of the path.
         change: PathChange,
-        /// The files from the entry point to the path, each named by the one before it.
+        /// The import chain from the entry point to the path. Each file names the next one.
         chain: Vec<RepoPath>,
     },
 }
@@ -42,15 +42,15 @@ pub enum AffectedReason {
 /// The kind of a change at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathChange {
-    /// The path is new. What was found elsewhere before may be found here.
+    /// The path is new. An import may now find this file instead of another one.
     Added,
-    /// The path has another content.
+    /// The content of the path has changed.
     Edited,
-    /// The path is gone.
+    /// The path was removed.
     Deleted,
 }
 
-/// The entry points that are `wanted` and differ.
+/// Returns the `wanted` entry points that differ.
 pub(super) fn compare(
     base: &BTreeMap<RepoPath, Arc<Closure>>,
     head: &BTreeMap<RepoPath, Arc<Closure>>,
@@ -74,8 +74,8 @@ pub(super) fn compare(
     affected.collect()
 }
 
-/// Two walks through imports are the same up to the first path both looked at and found different.
-/// Paths only one of them knows are consequences.
+/// Returns the root causes of a difference. Two import searches agree up to the first path that both examined and
+/// found different. Paths that only one of them examined are consequences.
 fn reasons(before: &Closure, after: &Closure) -> Vec<AffectedReason> {
     let mut reasons = Vec::new();
     if before.layout != after.layout {
@@ -87,7 +87,8 @@ fn reasons(before: &Closure, after: &Closure) -> Vec<AffectedReason> {
         };
         let change = match (&was.state, &is.state) {
             (before, now) if before == now => continue,
-            // As a chart it counts with its files, as an import it does not: something else began that.
+            // The content of a directory matters for a chart, but not for an import. Another path caused the change
+            // of role.
             (PathState::Directory { .. }, PathState::Directory { .. }) if was.role != is.role => continue,
             (PathState::Absent, _) => PathChange::Added,
             (_, PathState::Absent) => PathChange::Deleted,

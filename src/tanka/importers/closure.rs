@@ -1,5 +1,5 @@
-//! The closure of an entry point, which is all its value can depend on: the files its imports mean, the paths that were looked at in vain
-//! before them, its settings, its charts, and the lock of its packages.
+//! The closure of an entry point: everything that its value can depend on. That is the imported files, the paths
+//! that were searched without a match before them, its settings, its charts, and the lock file of its packages.
 
 use super::outline::OutlineImport;
 use super::path_probe::{ParsedImports, PathProbe, PathProbes, PathState, hex};
@@ -11,22 +11,22 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-/// Files one entry point may import, as for an evaluation.
+/// Maximum number of files that one entry point may import, the same as for an evaluation.
 const PROGRAMS_MAX: usize = 10_000;
 const LOCK_FILE: &str = "jsonnetfile.lock.json";
-/// The library that is part of Tanka, not of the tree.
+/// The library that is part of Tanka and not of the tree.
 const BUILT_IN: &str = "tk";
 
-/// The role of a path an entry point depends on.
+/// The role of a path that an entry point depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DependencyRole {
-    /// The entry point itself, a file that is imported, or a path where an import was searched.
+    /// The entry point itself, an imported file, or a path where an import was searched.
     Import,
     /// The `spec.json` beside the entry point.
     Settings,
-    /// A directory of a Helm chart or a kustomization.
+    /// The directory of a Helm chart or a kustomization.
     Chart,
-    /// The lock of the packages some imports come from.
+    /// The lock file of the packages that imports come from.
     Lock,
 }
 
@@ -41,54 +41,54 @@ impl DependencyRole {
     }
 }
 
-/// One path an entry point depends on.
+/// A path that an entry point depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathDependency {
     /// The role of the path.
     pub role: DependencyRole,
     /// The state of the path.
     pub state: PathState,
-    /// The file that names it first; `None` for the entry point and what lies beside it.
+    /// The first file that names it; `None` for the entry point and the files beside it.
     pub importer: Option<RepoPath>,
-    /// The symlinks on the way and, last, the path behind them.
+    /// The symlinks on the way, and last the resolved path.
     pub(super) resolved_chain: Vec<RepoPath>,
 }
 
-/// An import that means no file.
+/// An import that resolves to no file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnresolvedImport {
     /// The file with the import.
     pub importer: RepoPath,
-    /// The import as it is written.
+    /// The import as written.
     pub path: String,
     /// The reason.
     pub why: String,
 }
 
-/// Said where nothing was found at any place.
+/// The reason for an import that was found nowhere.
 const NO_MATCH: &str = "no match locally or in the Jsonnet library paths";
 
 impl UnresolvedImport {
-    /// True where nothing was found at any place; otherwise what was found there is not to be used.
+    /// True if nothing was found at any searched path. Otherwise an entry was found but cannot be used.
     pub fn is_absent(&self) -> bool {
         self.why.starts_with(NO_MATCH)
     }
 }
 
-/// The paths that one entry point depends on.
+/// The paths that an entry point depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closure {
-    /// The place of the environment.
+    /// The location of the environment.
     pub layout: Layout,
-    /// Every path, whether there is something or not.
+    /// Every path, whether it exists or not.
     pub dependencies: BTreeMap<RepoPath, PathDependency>,
-    /// Imports that mean no file.
+    /// Imports that resolve to no file.
     pub unresolved: BTreeSet<UnresolvedImport>,
     id: Id,
 }
 
-/// The hash of a closure, made when it is asked for the first time. It follows from the rest, so two are
-/// never different.
+/// The hash of a closure, computed on first use. It is derived from the other fields, so it is ignored in
+/// comparisons.
 #[derive(Clone, Debug, Default)]
 struct Id(OnceLock<String>);
 
@@ -118,7 +118,7 @@ impl Closure {
         building.closure
     }
 
-    /// The files from the entry point to `path`, each imported by the one before it.
+    /// Returns the import chain from the entry point to `path`. Each file imports the next one.
     pub fn chain(&self, path: &RepoPath) -> Vec<RepoPath> {
         let mut chain = vec![path.clone()];
         let mut importer = self
@@ -136,7 +136,7 @@ impl Closure {
         chain
     }
 
-    /// The file that an import means here, as it was searched; `None` where it means no file.
+    /// Returns the file that an import resolves to in this closure, or `None` if it resolves to no file.
     pub fn resolve_import(&self, importer: &RepoPath, import: &str) -> Option<RepoPath> {
         let own = importer.parent().unwrap_or("").to_owned();
         let libraries = self.layout.jpath().into_iter().rev();
@@ -152,8 +152,8 @@ impl Closure {
         None
     }
 
-    /// A hash of everything the value depends on, as 64 hex digits: equal for equal inputs, whatever
-    /// the rest of the tree is.
+    /// Returns a hash of everything that the value depends on, as 64 hex digits. Equal inputs have equal hashes,
+    /// whatever else is in the tree.
     pub fn id(&self) -> &str {
         self.id.0.get_or_init(|| self.digest())
     }
@@ -183,7 +183,7 @@ impl Closure {
 
 struct ClosureBuilder<'a, 'b> {
     closure: Closure,
-    /// The directories where libraries are searched, in the order of the search.
+    /// The directories in which libraries are searched, in search order.
     libraries: Arc<[String]>,
     probes: &'a mut PathProbes<'b>,
     programs: BTreeSet<RepoPath>,
@@ -237,8 +237,8 @@ impl ClosureBuilder<'_, '_> {
         }
     }
 
-    /// The file an import means: searched in the directory of the importer, then along the path of
-    /// libraries from its end. The first path with anything at it ends the search.
+    /// Resolves an import: first in the directory of the importer, then along the library path from its end. The
+    /// first existing path ends the search.
     fn resolve(&mut self, importer: &RepoPath, import: &OutlineImport) -> Result<Option<RepoPath>, String> {
         if import.path == BUILT_IN {
             return Ok(None);
@@ -307,7 +307,7 @@ impl ClosureBuilder<'_, '_> {
         importer: Option<&RepoPath>,
     ) {
         let known = self.closure.dependencies.get(path);
-        // A directory that is both imported and a chart counts with its content.
+        // A directory that is both an import and a chart counts with its content.
         if known.is_none_or(|known| role == DependencyRole::Chart && known.role != DependencyRole::Chart) {
             let dependency = PathDependency {
                 role,
@@ -319,8 +319,8 @@ impl ClosureBuilder<'_, '_> {
         }
     }
 
-    /// Adds the locks of packages: imports that come from packages, or from nowhere while packages are not installed, depend on which
-    /// packages there are.
+    /// Adds the lock files of packages. The set of packages affects imports from packages, and imports that are not
+    /// found while packages are not installed.
     fn add_locks(&mut self) {
         let layout = &self.closure.layout;
         let vendors = [join(&layout.root, "vendor"), join(&layout.base, "vendor")];

@@ -1,4 +1,4 @@
-//! The edges backwards: from a path of the tree to the entry points that depend on it.
+//! The reverse import graph: from a path in the tree to the entry points that depend on it.
 
 use super::closure::Closure;
 use crate::model::RepoPath;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The entry points by the paths they depend on, symlinks on the way included.
+/// The entry points by the paths they depend on, including symlinks on the way.
 #[derive(Debug)]
 pub(super) struct DependentsIndex {
     entrypoints: Vec<RepoPath>,
@@ -14,16 +14,16 @@ pub(super) struct DependentsIndex {
     previous: Option<PreviousIndex>,
 }
 
-/// The dependencies of entry points that were not looked at again.
+/// The dependencies of entry points that were not read again.
 #[derive(Debug)]
 struct PreviousIndex {
     index: Arc<DependentsIndex>,
-    /// The entry points that were looked at again.
+    /// The entry points that were read again.
     stale: BTreeSet<RepoPath>,
 }
 
 impl DependentsIndex {
-    /// Indexes these closures by the paths they depend on.
+    /// Indexes closures by the paths they depend on.
     pub(super) fn new<'a>(closures: impl Iterator<Item = (&'a RepoPath, &'a Closure)>) -> Self {
         let mut entrypoints = Vec::new();
         let mut by_path: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -50,8 +50,8 @@ impl DependentsIndex {
         }
     }
 
-    /// Adds all entry points of a graph that are not `stale`; `None` where what that graph has
-    /// was made so itself: a chain would grow with every edit.
+    /// Adds the entry points of an earlier index that are not `stale`. Returns `None` if the earlier index itself
+    /// has a predecessor, because the chain would otherwise grow with every edit.
     pub(super) fn with_previous(self, watched: &Arc<Self>, stale: &BTreeSet<RepoPath>) -> Option<Self> {
         let before = PreviousIndex {
             index: Arc::clone(watched),
@@ -63,7 +63,7 @@ impl DependentsIndex {
         })
     }
 
-    /// The entry points that one of these paths is of any concern to.
+    /// Returns the entry points that a change of any of these paths may affect.
     pub(super) fn affected_by<'a>(
         &self,
         changed: impl Iterator<Item = &'a RepoPath> + Clone,
@@ -94,7 +94,8 @@ impl DependentsIndex {
     }
 }
 
-/// Returns true if a change of one path can change what is at the other: they are the same, or one is a directory the other lies in.
+/// True if a change of one path can change the content of the other: they are equal, or one is a directory that
+/// contains the other.
 pub(super) fn overlaps(one: &RepoPath, other: &RepoPath) -> bool {
     let is_in = |inner: &RepoPath, outer: &RepoPath| {
         let rest = inner.as_str().strip_prefix(outer.as_str());

@@ -1,18 +1,18 @@
-//! Splits a Jsonnet file into what imports and calls are recognised by: words, texts and signs.
-//! Comments are no tokens, and what looks like an import inside a text is none.
+//! Splits a Jsonnet file into the tokens needed to recognize imports and calls: words, strings and signs. Comments
+//! produce no tokens, and an import inside a string is not recognized.
 
-/// A piece of a program.
+/// A token of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ImportToken<'a> {
-    /// A keyword, a name, or the digits of a number.
+    /// A keyword, an identifier, or the digits of a number.
     Word(&'a str),
-    /// A text of any form, as the program sees it.
+    /// A string literal of any form, with its value.
     Text(String),
     /// Any other character.
     Sign(char),
 }
 
-/// The tokens of a file, from its start. A file that is no Jsonnet has tokens, too.
+/// Iterates over the tokens of a file. A file that is not valid Jsonnet has tokens too.
 pub(super) struct ImportLexer<'a> {
     rest: &'a str,
 }
@@ -38,7 +38,7 @@ impl<'a> ImportLexer<'a> {
         }
     }
 
-    /// Takes the text before `end` and skips `end`; takes all that is left if it does not come.
+    /// Takes the text before `end` and skips `end`. Takes the whole rest if `end` is missing.
     fn take_until(&mut self, end: &str) -> &'a str {
         let (before, after) = self.rest.split_once(end).unwrap_or((self.rest, ""));
         self.rest = after;
@@ -60,7 +60,7 @@ impl<'a> ImportLexer<'a> {
         word
     }
 
-    /// The rest of a text in quotes.
+    /// Reads the rest of a quoted string.
     fn quoted(&mut self, quote: char) -> String {
         let mut text = String::new();
         while let Some(character) = self.next_char() {
@@ -112,7 +112,7 @@ impl<'a> ImportLexer<'a> {
         Some(unit)
     }
 
-    /// The rest of a text in which only a doubled quote means something else.
+    /// Reads the rest of a verbatim string, whose only escape is a doubled quote.
     fn verbatim(&mut self, quote: char) -> String {
         let mut text = String::new();
         while let Some(character) = self.next_char() {
@@ -127,7 +127,7 @@ impl<'a> ImportLexer<'a> {
         text
     }
 
-    /// The rest of a text between `|||`: its lines, without the indentation of the first.
+    /// Reads the rest of a text block between `|||`: its lines without the indentation of the first line.
     fn block(&mut self) -> String {
         let is_chomped = self.rest.starts_with('-');
         self.take_until("\n");
@@ -143,7 +143,7 @@ impl<'a> ImportLexer<'a> {
             {
                 text.push_str(line);
             } else if !line.trim_end_matches('\r').is_empty() {
-                // The end, with the rest of the program behind it.
+                // The end of the block. The program continues on this line.
                 if line.trim_start().starts_with("|||") {
                     self.rest = ahead.split_once("|||").map_or("", |(_, after)| after);
                 }

@@ -1,6 +1,7 @@
-//! The import graph: the entry points a change affects, and the reasons. It is found by reading imports, not by evaluating: every path an
-//! evaluation can look at is followed, those without a file too, because a file that appears there changes the value. An import that is
-//! never evaluated counts as well, so the answer may name too many entry points and never too few.
+//! The import graph: the entry points that a change affects, and the reasons. It is built by reading imports, not
+//! by evaluation. It follows every path that an evaluation can examine, including missing ones, because a file that
+//! appears there changes the value. Imports that are never evaluated also count. The result may contain too many
+//! entry points, but never too few.
 
 mod affected;
 mod closure;
@@ -31,13 +32,13 @@ use path_probe::PathProbes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-/// The closures of all entry points of a tree. All of it reads files and may block.
+/// The closures of all entry points of a tree. All methods read files and may block.
 #[derive(Debug)]
 pub struct ImportGraph {
     outlines: Arc<OutlineCache>,
     listing: Listing,
     closures: BTreeMap<RepoPath, Arc<Closure>>,
-    // Made when it is asked for the first time: most workspaces are never changed again.
+    // Built on first use, because most workspaces are not changed again.
     dependents_index: OnceLock<Arc<DependentsIndex>>,
 }
 
@@ -48,19 +49,18 @@ pub struct Importer {
     pub entrypoint: RepoPath,
     /// The role of the path for the entry point.
     pub role: DependencyRole,
-    /// The files from the entry point to the path, each named by the one before it.
+    /// The import chain from the entry point to the path. Each file names the next one.
     pub chain: Vec<RepoPath>,
 }
 
 impl ImportGraph {
-    /// Reads what the entry points of `tree` depend on. `outlines` is kept and shared, so that a blob is
+    /// Reads the dependencies of the entry points of `tree`. `outlines` is a shared cache, so that each blob is
     /// read once for all trees.
     pub fn build(tree: &dyn Tree, outlines: Arc<OutlineCache>) -> Result<Self, TankaError> {
         Self::build_from(tree, outlines, |_| None)
     }
 
-    /// Returns the graph of a tree that differs at the `changed` paths only. What they do not touch is not read
-    /// again.
+    /// Returns the graph of a tree that differs only at the `changed` paths. Unaffected files are not read again.
     pub fn with_changes(&self, tree: &dyn Tree, changed: &[RepoPath]) -> Result<Self, TankaError> {
         let stale = self.dependents_index().affected_by(changed.iter());
         let listing = Listing::read(tree)?;
@@ -75,7 +75,8 @@ impl ImportGraph {
         })
     }
 
-    /// Returns the graph of a tree with the same files, of other content: all environments are where they were.
+    /// Returns the graph of a tree with the same set of files but other content. All environments keep their
+    /// locations.
     fn with_edits(&self, tree: &dyn Tree, listing: Listing, stale: &BTreeSet<RepoPath>) -> Self {
         let mut closures = self.closures.clone();
         let stale_layouts = stale
@@ -117,18 +118,18 @@ impl ImportGraph {
         })
     }
 
-    /// Returns every entry point with the paths it depends on, by path.
+    /// Returns the closure of every entry point, by path.
     pub fn closures(&self) -> &BTreeMap<RepoPath, Arc<Closure>> {
         &self.closures
     }
 
-    /// True for a file of the tree.
+    /// True if the tree has this file.
     pub fn has_file(&self, path: &str) -> bool {
         self.listing.is_file(path)
     }
 
-    /// Returns the entry points that depend on a file or on anything in a directory, with the reasons. Where nothing is,
-    /// those that would if there were.
+    /// Returns the entry points that depend on a file or on anything in a directory, with the reasons. For a
+    /// missing path, returns those that would depend on it if it existed.
     pub fn importers(&self, path: &RepoPath) -> Vec<Importer> {
         let importer = |(entrypoint, closure, found): (RepoPath, &Closure, &RepoPath)| {
             let dependency = closure.dependencies.get(found)?;
@@ -151,7 +152,8 @@ impl ImportGraph {
         self.dependents(path).next().is_some()
     }
 
-    /// The entry points that depend on a path, each with what it depends on of it: the path itself, if it does.
+    /// Returns the entry points that depend on a path, each with the dependencies at or below it: the path itself,
+    /// if it is one.
     fn dependents<'a>(
         &'a self,
         path: &'a RepoPath,
@@ -178,13 +180,13 @@ impl ImportGraph {
         })
     }
 
-    /// Returns the entry points whose value may differ in `head`, with every reason. What is not among them has
-    /// the same inputs in both.
+    /// Returns the entry points whose value may differ in `head`, with every reason. All other entry points have
+    /// the same inputs in both trees.
     pub fn affected(&self, head: &Self) -> Vec<AffectedEntrypoint> {
         self.affected_among(head, &|_| true)
     }
 
-    /// Returns those of [`Self::affected`] among the entry points that are `wanted`.
+    /// Returns the `wanted` entry points among those of [`Self::affected`].
     pub fn affected_among(&self, head: &Self, wanted: &dyn Fn(&RepoPath) -> bool) -> Vec<AffectedEntrypoint> {
         affected::compare(&self.closures, &head.closures, wanted)
     }
@@ -199,7 +201,8 @@ impl ImportGraph {
     }
 }
 
-/// Returns the closures of the entry points at these places. A thread looks at what several of its own share once.
+/// Returns the closures of the entry points at these locations. Each thread shares the paths it has examined
+/// between its entry points.
 fn build_closures(
     tree: &dyn Tree,
     listing: &Listing,
@@ -213,7 +216,7 @@ fn build_closures(
     })
 }
 
-/// The places of all environments; a repository without a project has none.
+/// Returns the locations of all environments. A repository without a project has none.
 fn layouts(listing: &Listing) -> Result<Vec<Layout>, TankaError> {
     let entrypoints = match layout::entrypoints(listing, listing, "") {
         Err(TankaError::NoRoot) => return Ok(Vec::new()),

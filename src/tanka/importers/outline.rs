@@ -1,31 +1,31 @@
-//! The outline of a Jsonnet file: its imports and the chart directories it renders. It depends on the content alone, so it is made once per
-//! blob, whichever trees have it.
+//! The outline of a Jsonnet file: its imports and the chart directories it renders. It depends only on the content,
+//! so it is built once per blob and shared by all trees.
 
 use super::lexer::{ImportLexer, ImportToken};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Outlines that are kept. They are small; the bound is against a flood of versions.
+/// Maximum number of cached outlines. They are small. The limit protects against a flood of versions.
 const OUTLINES_MAX: usize = 65_536;
-/// Tokens of one call that are looked at.
+/// Maximum number of tokens that are examined in one call.
 const CALL_TOKENS_MAX: usize = 4_096;
 
 /// The other files that a Jsonnet file names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// The imports in order, each once.
+    /// The imports in order, without duplicates.
     pub(super) imports: Vec<OutlineImport>,
-    /// Directories of charts and kustomizations, as written: relative to the file's own directory. A
-    /// call that only looks like such a rendering counts, too.
+    /// Directories of charts and kustomizations as written, relative to the directory of the file. A call that only
+    /// looks like a rendering call also counts.
     pub(super) charts: Vec<String>,
 }
 
-/// An import as it is written.
+/// An import as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OutlineImport {
     pub(super) path: String,
-    /// True if the imported file is a program, whose own imports count, too.
+    /// True if the imported file is a program, whose own imports also count.
     pub(super) is_program: bool,
 }
 
@@ -59,8 +59,8 @@ impl Outline {
     }
 }
 
-/// The directory in `helm.template(name, DIRECTORY, ..)`, `kustomize.build(DIRECTORY, ..)`, or in a call
-/// of the native functions behind them.
+/// Returns the directory in `helm.template(name, DIRECTORY, ..)`, in `kustomize.build(DIRECTORY, ..)`, or in a call
+/// of their native functions.
 fn chart(token: &ImportToken<'_>, after: &[ImportToken<'_>]) -> Option<String> {
     let name = match token {
         ImportToken::Word(name) => name,
@@ -80,7 +80,7 @@ fn chart(token: &ImportToken<'_>, after: &[ImportToken<'_>]) -> Option<String> {
     argument(arguments, position, parameter)
 }
 
-/// The argument of a call, if it is nothing but a text.
+/// Returns an argument of a call if it is a single string literal.
 fn argument(tokens: &[ImportToken<'_>], position: usize, parameter: &str) -> Option<String> {
     let (mut depth, mut index, mut start) = (0_usize, 0, 0);
     for (place, token) in tokens.iter().enumerate().take(CALL_TOKENS_MAX) {
@@ -107,16 +107,16 @@ fn argument(tokens: &[ImportToken<'_>], position: usize, parameter: &str) -> Opt
     None
 }
 
-/// The outlines of blobs, shared by everything that looks at imports.
+/// A shared cache of outlines by blob.
 #[derive(Debug, Default)]
 pub struct OutlineCache {
-    // Held for one look-up; what is missing is made outside of it.
+    // The lock is held for one look-up. Missing outlines are built without it.
     by_blob: Mutex<HashMap<String, Arc<Outline>>>,
 }
 
 impl OutlineCache {
-    /// The outline of the file whose blob id is `blob`; its content is asked for where that is not known. One that cannot
-    /// be read now imports nothing, and is asked for again the next time.
+    /// Returns the outline of the file with the blob id `blob`. Calls `content` only if the outline is not cached.
+    /// A file that cannot be read now gets an empty outline, which is not cached.
     pub(super) fn get_or_parse(&self, blob: &str, content: impl FnOnce() -> Option<Bytes>) -> Arc<Outline> {
         let locked = || self.by_blob.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outline) = locked().get(blob) {

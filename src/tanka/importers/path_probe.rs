@@ -1,5 +1,5 @@
-//! Looks at paths of one tree, each once: what is there, and which names of the tree decide it when
-//! symlinks lie on the way.
+//! Examines paths of one tree, each once: the entry at the path, and the names in the tree that determine it if
+//! there are symlinks on the way.
 
 use super::outline::{Outline, OutlineCache};
 use crate::jsonnet::path::clean;
@@ -10,20 +10,20 @@ use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Symlinks followed for one path, as everywhere in a tree.
+/// Maximum number of symlinks followed for one path, the same as elsewhere in a tree.
 const LINKS_MAX: usize = 8;
 
-/// The state of a path, as far as a program can tell.
+/// The state of a path as a program sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// A file, by git's hash of its content as 40 hex digits.
+    /// A file, identified by the git hash of its content in 40 hex digits.
     File {
         /// The hash.
         blob: String,
     },
-    /// A directory, by a hash of its files. An import of one fails; a chart is one.
+    /// A directory, identified by a hash of its files. Importing a directory fails, but a chart is a directory.
     Directory {
-        /// The hash, empty unless the directory is a chart.
+        /// The hash. Empty unless the directory is a chart.
         digest: String,
     },
     /// Nothing at the path.
@@ -35,22 +35,22 @@ pub enum PathState {
     },
 }
 
-/// A path that was looked at.
+/// The result of examining one path.
 #[derive(Debug)]
 pub(super) struct PathProbe {
     pub(super) state: PathState,
-    /// The symlinks on the way and, last, the path behind them.
+    /// The symlinks on the way, and last the resolved path.
     pub(super) resolved_chain: Vec<RepoPath>,
 }
 
 impl PathProbe {
-    /// The path without symlinks.
+    /// Returns the path with symlinks resolved.
     pub(super) fn real_path(&self) -> Option<&RepoPath> {
         self.resolved_chain.last()
     }
 }
 
-/// The paths of a tree that were looked at.
+/// Cache of the examined paths of a tree.
 pub(super) struct PathProbes<'a> {
     tree: &'a dyn Tree,
     listing: &'a Listing,
@@ -64,7 +64,8 @@ pub(super) struct PathProbes<'a> {
 #[derive(Debug, Default)]
 pub(super) struct ParsedImports {
     pub(super) outline: Arc<Outline>,
-    /// The file that each import means wherever the search would go on, because it lies where the search begins.
+    /// For each import, the file in the directory of the importer, if it exists. The search starts there, so this
+    /// result is independent of the library path.
     pub(super) relative_imports: Vec<Option<(RepoPath, Arc<PathProbe>)>>,
 }
 
@@ -80,7 +81,7 @@ impl<'a> PathProbes<'a> {
         }
     }
 
-    /// Looks at `path`, once per path.
+    /// Examines `path`, once per path.
     pub(super) fn probe(&mut self, path: &RepoPath) -> Arc<PathProbe> {
         if let Some(looked) = self.probed.get(path) {
             return Arc::clone(looked);
@@ -103,7 +104,7 @@ impl<'a> PathProbes<'a> {
         looked
     }
 
-    /// Returns the imports and charts that the file at `path`, which was looked at, names.
+    /// Returns the imports and charts of the file at `path`, which must have been examined.
     pub(super) fn file_imports(&mut self, path: &RepoPath) -> Arc<ParsedImports> {
         if let Some(program) = self.file_imports.get(path) {
             return Arc::clone(program);
@@ -134,7 +135,7 @@ impl<'a> PathProbes<'a> {
         matches!(looked.state, PathState::File { .. }).then_some((path, looked))
     }
 
-    /// Looks at `path` with all the files below it, if it is a directory.
+    /// Examines `path`, including all files below it if it is a directory.
     pub(super) fn probe_chart(&mut self, path: &RepoPath) -> Arc<PathProbe> {
         if let Some(looked) = self.charts.get(path) {
             return Arc::clone(looked);
@@ -159,7 +160,7 @@ impl<'a> PathProbes<'a> {
         match self.tree.read_with_blob(path) {
             Ok((version, blob)) => {
                 if is_program(path) {
-                    // While its content is at hand.
+                    // Parsed now, because the content is already in memory.
                     self.outlines.get_or_parse(&blob, || Some(version.content));
                 }
                 PathState::File { blob }
@@ -169,8 +170,8 @@ impl<'a> PathProbes<'a> {
         }
     }
 
-    /// The files of a directory as one state, and what their symlinks lead over. A symlink to another
-    /// directory counts by where it leads.
+    /// Returns the state of a directory with its files, and the symlinks in it with their targets. A symlink to
+    /// another directory counts by its target.
     fn directory_state(&mut self, directory: &RepoPath) -> (PathState, Vec<RepoPath>) {
         let (mut digest, mut trail) = (Sha256::new(), Vec::new());
         for path in self.listing.below(directory.as_str()) {
@@ -189,14 +190,14 @@ impl<'a> PathProbes<'a> {
         (PathState::Directory { digest }, trail)
     }
 
-    /// Walks to a path component by component, so that every symlink on the way is known.
+    /// Resolves a path component by component and records every symlink on the way.
     fn resolve_links(&self, path: &RepoPath) -> (Vec<RepoPath>, Result<Option<TreeEntry>, String>) {
         let mut trail = Vec::new();
-        // What is still to be walked, next component last.
-        let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+        // Components that remain to be resolved, next component last.
+        let mut remaining: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
         let mut walked = String::new();
         let mut end = Ok(Some(TreeEntry::Directory));
-        while let Some(component) = ahead.pop() {
+        while let Some(component) = remaining.pop() {
             match component.as_str() {
                 "" | "." => continue,
                 ".." => {
@@ -222,16 +223,16 @@ impl<'a> PathProbes<'a> {
                     walked = crate::tanka::listing::parent(&walked)
                         .unwrap_or_default()
                         .to_owned();
-                    ahead.extend(target.rsplit('/').map(str::to_owned));
+                    remaining.extend(target.rsplit('/').map(str::to_owned));
                 }
                 Ok(Some(TreeEntry::Directory)) => end = Ok(Some(TreeEntry::Directory)),
                 Ok(entry) => {
-                    // Below a file, and below nothing, there is nothing.
-                    let is_last = ahead
+                    // Nothing exists below a file or below a missing entry.
+                    let is_last = remaining
                         .iter()
                         .all(|component| matches!(component.as_str(), "" | "."));
                     end = Ok(entry.filter(|_| is_last));
-                    let rest = ahead.iter().rev().map(String::as_str);
+                    let rest = remaining.iter().rev().map(String::as_str);
                     walked = rest.fold(walked, |walked, component| join(&walked, component));
                     break;
                 }
@@ -246,7 +247,7 @@ impl<'a> PathProbes<'a> {
     }
 }
 
-/// True for a file that others import as a program, by its name.
+/// True if the name of a file is that of a program.
 fn is_program(path: &RepoPath) -> bool {
     let name = path.as_str();
     name.ends_with(".jsonnet") || name.ends_with(".libsonnet")

@@ -1,6 +1,6 @@
-//! Importers as `tk tool importers` finds them: by the names in imports, without resolving them. It
-//! names entry points that are not affected and misses some that are; it is here to be compared with.
-//! What Tanka remembers from inside a circle of imports is not copied.
+//! Importers as `tk tool importers` finds them: by the names in imports, without resolving them. The result
+//! contains entry points that are not affected and lacks some that are. It exists for comparison with Tanka.
+//! Tanka's caching inside import cycles is not reproduced.
 
 use crate::jsonnet::path::clean;
 use crate::model::RepoPath;
@@ -17,13 +17,13 @@ static IMPORT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"import(?:str)?\s+['"]([^'"%()]+)['"]"#).expect("a pattern"));
 const MAIN_FILE: &str = "main.jsonnet";
 const DELETED: &str = "deleted:";
-/// Files that import each other in a row.
+/// Maximum depth of an import chain.
 const DEPTH_MAX: usize = 200;
-/// Symlinks followed one after the other.
+/// Maximum number of symlinks followed one after the other.
 const LINKS_MAX: usize = 8;
 
-/// The entry points below `root` that Tanka takes for importers of `files`, sorted. Files are relative
-/// to `here`; `deleted:` before one says that it is gone.
+/// Returns the entry points below `root` that Tanka considers importers of `files`, sorted. Files are relative to
+/// `here`. The prefix `deleted:` marks a removed file.
 pub fn importers(
     tree: &dyn Tree,
     root: &str,
@@ -47,14 +47,14 @@ pub fn importers(
 /// The depth to which files below a directory are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Files in the directory itself.
+    /// Only files in the directory itself.
     Direct,
-    /// Files in its subdirectories, too.
+    /// Also files in its subdirectories.
     Recursive,
 }
 
-/// Counts, for each Jsonnet file in `directory`, the entry points Tanka takes for its importers; most first. Entry points themselves are
-/// not counted.
+/// Counts, for each Jsonnet file in `directory`, the entry points that Tanka considers its importers. Sorted by
+/// count, highest first. Entry points themselves are not counted.
 pub fn importers_count(
     tree: &dyn Tree,
     root: &str,
@@ -78,7 +78,7 @@ pub fn importers_count(
     Ok(counts)
 }
 
-/// The Jsonnet files of a tree, with their imports as the pattern finds them.
+/// The Jsonnet files of a tree with their imports, as found by the pattern.
 struct Search<'a> {
     tree: &'a dyn Tree,
     listing: Listing,
@@ -109,12 +109,13 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The files to look for: each with every name it has through symlinks, deleted ones as they are.
+    /// Returns the files to search for: existing files with all their names through symlinks, deleted files as
+    /// given.
     fn expanded(&self, here: &str, files: &[&str]) -> BTreeSet<String> {
         let mut expanded = BTreeSet::new();
         for file in files {
             if let Some(deleted) = file.strip_prefix(DELETED) {
-                // What is absolute is dropped, as Tanka does.
+                // Absolute paths are dropped, as in Tanka.
                 expanded.extend(clean(here, deleted));
                 expanded.extend(clean(&self.root, deleted));
                 continue;
@@ -160,7 +161,7 @@ impl<'a> Search<'a> {
                     .iter()
                     .any(|import| self.is_import_of(importer, import, file))
             {
-                // By the end of the name only: `xmain.jsonnet` passes, too.
+                // Only the end of the name is compared, so `xmain.jsonnet` matches too.
                 if importer.ends_with(MAIN_FILE) {
                     found.insert(importer.clone());
                 }
@@ -174,7 +175,8 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// Returns the entry point of the environment that a file other than a library lies in, or else all entry points below its directory.
+    /// Returns the entry point of the environment that contains a file outside the libraries, or else all entry
+    /// points below the directory of the file.
     fn entrypoints_around(&self, file: &str) -> Vec<String> {
         let directory = parent(file).unwrap_or("");
         let mut existing = directory;
@@ -199,7 +201,7 @@ impl<'a> Search<'a> {
         let own = parent(importer).unwrap_or("");
         let is_same = |path: Option<String>| path.is_some_and(|path| self.is_same(file, &path));
         if import.starts_with("..") {
-            // An import that climbs one directory too far is found by Jsonnet, too.
+            // Jsonnet also finds an import with one `..` too many.
             return is_same(clean(own, import)) || is_same(clean(own, &import.replacen("../", "", 1)));
         }
         let import = clean("", import).unwrap_or_default();
@@ -213,14 +215,15 @@ impl<'a> Search<'a> {
         one == other || self.real(one).is_some_and(|real| Some(real) == self.real(other))
     }
 
-    /// Returns true if the name begins like that of a library directory: `library/` passes for `lib`.
+    /// True if the path begins with the name of a library directory. `library/` counts as `lib`, as in Tanka.
     fn is_library(&self, file: &str) -> bool {
         ["vendor", "lib"]
             .iter()
             .any(|name| file.starts_with(&join(&self.root, name)))
     }
 
-    /// A package of the project is not what an environment with its own copy imports.
+    /// Removes entry points that have their own copy of a package, because they do not import the copy of the
+    /// project.
     fn drop_shadowed(&self, file: &str, found: &mut BTreeSet<String>) {
         let Some(inner) = file.strip_prefix(&join(&self.root, "vendor")) else {
             return;
@@ -231,7 +234,7 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// The path of a file or directory without symlinks; `None` when there is none.
+    /// Returns the path of a file or directory without symlinks, or `None` if it does not exist.
     fn real(&self, path: &str) -> Option<String> {
         let mut ahead: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let (mut walked, mut links) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! The questions to a renderer, and its answers.
+//! The requests to a renderer, and its results.
 
 use crate::jsonnet::{CrossCheckMode, CrossCheckResult, Import};
 use crate::model::RepoPath;
@@ -10,26 +10,25 @@ use crate::tanka::spec::ParsedEnvironment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An environment to be rendered, and the values its program is given.
+/// An environment to render, and the values passed to its program.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// A directory or file of the environment; `.` is the repository. What is neither is taken for the
-    /// name of an environment.
+    /// A directory or file of the environment. `.` is the repository. Any other text is the name of an environment.
     pub path: String,
-    /// The name, or a part of it, where several environments are written in one file.
+    /// The name or a part of it, for a file with several environments.
     pub name: Option<String>,
     /// External variables as Jsonnet code, by name.
     pub ext_code: BTreeMap<String, String>,
     /// Top-level arguments as Jsonnet code, by name.
     pub tla_code: BTreeMap<String, String>,
-    /// Depth of calls; 0 for the usual one.
+    /// The maximum call depth; 0 for the default.
     pub max_stack: u32,
-    /// The wish for a cross-check by the second engine.
+    /// The mode of the cross-check by the second engine.
     pub cross_check: CrossCheckMode,
 }
 
 impl Target {
-    /// The environment at a path, given nothing.
+    /// Returns a target for the environment at a path, without variables or arguments.
     pub fn from_path(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -41,33 +40,33 @@ impl Target {
 /// A rendered environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderedEnvironment {
-    /// The place of the environment.
+    /// The location of the environment.
     pub layout: Layout,
     /// The settings.
     pub environment: Environment,
     /// The objects, in order.
     pub objects: Vec<Object>,
-    /// Every file its value depends on. The settings of a static environment are not among them.
+    /// Every file that the value depends on. The settings file of a static environment is not included.
     pub imports: Arc<[Import]>,
-    /// The result of the second engine's cross-check.
+    /// The result of the cross-check by the second engine.
     pub cross_check: CrossCheckResult,
-    /// Hints at text that should be written differently.
+    /// Warnings about deprecated or questionable text.
     pub warnings: Vec<String>,
 }
 
-/// One environment that was found.
+/// An environment that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEnvironment {
-    /// The file it starts with.
+    /// The entry point.
     pub entrypoint: RepoPath,
     /// The settings.
     pub environment: Environment,
 }
 
-/// An entry point whose environments are not known.
+/// An entry point whose environments could not be determined.
 #[derive(Debug)]
 pub struct EnvironmentFailure {
-    /// The file.
+    /// The entry point.
     pub entrypoint: RepoPath,
     /// The reason.
     pub error: TankaError,
@@ -78,14 +77,14 @@ pub struct EnvironmentFailure {
 pub struct EnvironmentList {
     /// The environments that were found, by name.
     pub environments: Vec<ListedEnvironment>,
-    /// The environments that could not be looked into, by path.
+    /// The entry points that failed, by path.
     pub failures: Vec<EnvironmentFailure>,
-    /// Hints at text that should be written differently, each once.
+    /// Warnings about deprecated or questionable text, without duplicates.
     pub warnings: Vec<String>,
 }
 
 impl EnvironmentList {
-    /// Sorts what was found by name and what failed by path.
+    /// Sorts environments by name and failures by path.
     pub(super) fn from_results(looked: Vec<(RepoPath, Result<Vec<ParsedEnvironment>, TankaError>)>) -> Self {
         let mut list = Self::default();
         for (entrypoint, found) in looked {

@@ -1,5 +1,5 @@
-//! Whole entry points: all environments that one renders to, static or written in it, from one evaluation. Entry points are evaluated in
-//! one batch.
+//! Whole entry points: all environments of one entry point, static or inline, from one evaluation. Several entry
+//! points are evaluated in one batch.
 
 use super::{EnvironmentLocation, Renderer, Target, blocking, inline_settings, locate, run_on_reader};
 use crate::jsonnet::{CrossCheckResult, EvalRequest, Evaluation, Import};
@@ -19,11 +19,11 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Values that are processed together.
+/// Maximum number of values that are processed concurrently.
 const PROCESSED_TOGETHER_MAX: usize = 4;
 
-/// The SHA-256 of a value as an engine writes it. Equal ones mean equal values; two engines may write
-/// one value in two ways.
+/// The SHA-256 of a value in the serialization of an engine. Equal hashes mean equal values. Two engines may
+/// serialize the same value differently.
 pub type ValueHash = [u8; 32];
 
 /// A rendered entry point.
@@ -33,9 +33,9 @@ pub struct RenderedEntrypoint {
     pub members: Vec<EntrypointEnvironment>,
     /// The hash of its value.
     pub value: ValueHash,
-    /// Every file its value depends on, and every path that was looked at in vain.
+    /// Every file that its value depends on, and every path that was searched without a match.
     pub imports: Arc<[Import]>,
-    /// The result of the second engine's cross-check of its value.
+    /// The result of the cross-check of its value by the second engine.
     pub cross_check: CrossCheckResult,
 }
 
@@ -44,15 +44,15 @@ pub struct RenderedEntrypoint {
 pub struct EntrypointEnvironment {
     /// The name.
     pub name: String,
-    /// The namespace of its objects that name none.
+    /// The namespace of objects without a namespace.
     pub namespace: String,
-    /// The settings, or the reason they are not known, where they are written in the program; `None` for a static environment.
+    /// The settings of an inline environment, or the reason why they are unknown; `None` for a static environment.
     pub settings: Option<Result<Environment, String>>,
-    /// The objects, in order. One that fails leaves the others as they are.
+    /// The objects in order. A failure does not affect the other environments.
     pub objects: Result<Vec<Object>, TankaError>,
 }
 
-/// An entry point, ready to be evaluated.
+/// An entry point that is ready for evaluation.
 struct PreparedEntrypoint {
     layout: Layout,
     settings: Option<ParsedEnvironment>,
@@ -60,9 +60,8 @@ struct PreparedEntrypoint {
 }
 
 impl Renderer {
-    /// Renders all environments of each of these entry points, in one batch, and answers in their order.
-    /// Each fails alone. The names in the targets are not looked at. `done` is called whenever one more is
-    /// evaluated.
+    /// Renders all environments of each entry point in one batch, and returns the results in the same order.
+    /// Failures are independent. The names in the targets are ignored. `done` is called after each evaluation.
     pub async fn render_all(
         &self,
         targets: Vec<Target>,
@@ -76,7 +75,7 @@ impl Renderer {
             .map(|evaluated| async move {
                 let ((asked, evaluated), room) = (evaluated?, Arc::clone(&self.memory_permit));
                 run_on_reader(evaluated.json.len(), move || {
-                    // It goes along: nobody may wait for the value any more while it is read.
+                    // Moved into this task, because the caller may stop waiting while the value is read.
                     let _room = room;
                     process_entrypoint(asked, evaluated)
                 })
@@ -87,7 +86,7 @@ impl Renderer {
             .await
     }
 
-    /// Does the same as [`Self::render_all`], but returns only the hash of each value and the files it depends on.
+    /// Evaluates like [`Self::render_all`], but returns only the hash of each value and the files it depends on.
     pub async fn hash_all(
         &self,
         targets: Vec<Target>,
@@ -144,7 +143,7 @@ fn hash(json: &[u8]) -> ValueHash {
     Sha256::digest(json).into()
 }
 
-/// Answers each of a batch with what keeps the whole of it from having answers.
+/// Returns one copy of an error for each entry of a batch.
 fn repeat_error<T>(count: usize, error: &TankaError) -> Vec<Result<T, TankaError>> {
     let broken = || Err(TankaError::Internal(error.to_string()));
     std::iter::repeat_with(broken).take(count).collect()

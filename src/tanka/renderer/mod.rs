@@ -1,5 +1,5 @@
-//! Renders environments of one tree: finds them, has their programs evaluated, and processes the
-//! values. One broken environment never hides the others.
+//! Renders environments of one tree: finds them, evaluates their programs, and processes the values. A broken
+//! environment never hides the others.
 
 mod answer;
 mod entrypoint;
@@ -26,18 +26,18 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Evaluates programs.
+/// An evaluator of Jsonnet programs.
 #[async_trait]
 pub trait Evaluate: Send + Sync {
-    /// The value of one program.
+    /// Evaluates one program.
     async fn evaluate(
         &self,
         request: EvalRequest,
         cancel: &CancellationToken,
     ) -> Result<Evaluation, EvalError>;
 
-    /// The values of several programs of one tenant, in their order. Each fails alone. `done` is called
-    /// whenever there is an answer for one more.
+    /// Evaluates several programs of one tenant and returns the values in the same order. Failures are independent.
+    /// `done` is called after each result.
     async fn evaluate_all(
         &self,
         requests: Vec<EvalRequest>,
@@ -52,8 +52,8 @@ pub trait Evaluate: Send + Sync {
         answers
     }
 
-    /// Evaluates programs that nobody waits for: it makes way for everything else, and what it does not come to
-    /// counts as cancelled.
+    /// Evaluates programs in the background with the lowest priority. Programs that were not evaluated count as
+    /// cancelled.
     async fn evaluate_in_background(
         &self,
         requests: Vec<EvalRequest>,
@@ -79,14 +79,14 @@ impl std::fmt::Debug for Renderer {
     }
 }
 
-/// An environment's place, and its settings if it is static.
+/// The location of an environment, and its settings if it is static.
 struct EnvironmentLocation {
     layout: Layout,
     settings: Option<ParsedEnvironment>,
 }
 
 impl Renderer {
-    /// Renders what is in `tree`.
+    /// Creates a renderer for `tree`.
     pub fn new(tree: Arc<dyn Tree>, evaluator: Arc<dyn Evaluate>) -> Self {
         Self {
             tree,
@@ -95,19 +95,20 @@ impl Renderer {
         }
     }
 
-    /// Makes the renderer part of a larger work, which has its room.
+    /// Makes the renderer part of a larger task and uses the memory permit of that task.
     #[must_use]
     pub fn with_memory_permit(mut self, room: &Arc<MemoryPermit>) -> Self {
         self.memory_permit = Arc::clone(room);
         self
     }
 
-    /// True if what was rendered is large. It has the room of the process then.
+    /// True if a rendered value was large. The renderer then holds the memory permit of the process.
     pub fn has_large(&self) -> bool {
         self.memory_permit.is_large()
     }
 
-    /// Gives the room back before something else is evaluated. What is large was dropped before this.
+    /// Releases the memory permit before something else is evaluated. The caller must have dropped the large
+    /// values.
     pub async fn release_memory(&self) {
         self.memory_permit.release().await;
     }
@@ -130,7 +131,7 @@ impl Renderer {
         }
     }
 
-    /// The file an environment starts with, and its name where it was found by that.
+    /// Returns the entry point of an environment, and its name if it was found by name.
     pub async fn entrypoint(
         &self,
         target: &Target,
@@ -144,14 +145,14 @@ impl Renderer {
         Ok((place.layout.entrypoint, target.name))
     }
 
-    /// The file that the environment at a path starts with; `None` where nothing is. A path is not taken
-    /// for a name here.
+    /// Returns the entry point of the environment at a path, or `None` if there is none. The path is not
+    /// interpreted as a name.
     pub async fn find_entrypoint(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
         let (renderer, path) = (self.clone(), path.to_owned());
         blocking(move || renderer.find_entrypoint_blocking(&path)).await
     }
 
-    /// Does the same as [`Self::at`], but may block to read the tree.
+    /// Finds the entry point like [`Self::find_entrypoint`], but blocks while it reads the tree.
     pub fn find_entrypoint_blocking(&self, path: &str) -> Result<Option<RepoPath>, TankaError> {
         match is_there(self.tree.as_ref(), path)? {
             true => Ok(Some(locate(self.tree.as_ref(), path)?.layout.entrypoint)),
@@ -165,7 +166,7 @@ impl Renderer {
         blocking(move || is_there(tree.as_ref(), &path)).await
     }
 
-    /// The value of an entry point, or of a path into it, as it is.
+    /// Returns the unprocessed value of an entry point, or of a path into it.
     pub async fn evaluate(
         &self,
         target: &Target,
@@ -181,7 +182,7 @@ impl Renderer {
         Ok(value)
     }
 
-    /// The files a program reads, and the paths it looks at in vain.
+    /// Returns the files that a program reads, and the paths that it searches without a match.
     pub async fn imports(
         &self,
         target: &Target,
@@ -201,7 +202,7 @@ impl Renderer {
         Ok(evaluated.imports.to_vec())
     }
 
-    /// Lists all environments below a directory, without their objects. Vendored packages have none of ours.
+    /// Lists all environments below a directory, without their objects. Vendored packages are skipped.
     pub async fn list(
         &self,
         directory: &str,
@@ -233,8 +234,8 @@ impl Renderer {
         Ok(EnvironmentList::from_results(looked))
     }
 
-    /// The settings of the environments that are written in these entry points, without their objects. Each fails
-    /// alone.
+    /// Returns the settings of the inline environments of these entry points, without their objects. Failures are
+    /// independent.
     pub async fn settings_of(
         &self,
         entrypoints: Vec<RepoPath>,
@@ -257,8 +258,8 @@ impl Renderer {
         Ok(settings.collect())
     }
 
-    /// The environments at these places. Programs are evaluated only where environments are written in
-    /// them, all in one batch.
+    /// Returns the environments at these locations. Programs are evaluated only for inline environments, all in one
+    /// batch.
     async fn environments(
         &self,
         places: Vec<(RepoPath, Result<EnvironmentLocation, TankaError>)>,
@@ -316,7 +317,7 @@ impl Renderer {
         )
     }
 
-    /// A target whose path names no file or directory is the name of an environment.
+    /// Resolves a target. If its path names no file or directory, it is the name of an environment.
     async fn with_path(&self, target: &Target, cancel: &CancellationToken) -> Result<Target, TankaError> {
         if self.is_there(&target.path).await? || target.name.is_some() {
             return Ok(target.clone());
@@ -434,7 +435,7 @@ impl Renderer {
         self.memory_permit.acquire(evaluated.json.len()).await;
         let (json, room) = (evaluated.json.clone(), Arc::clone(&self.memory_permit));
         let value = run_on_reader(json.len(), move || {
-            // It goes along: nobody may wait for the value any more while it is read.
+            // Moved into this task, because the caller may stop waiting while the value is read.
             let _room = room;
             serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string()))
         });
@@ -460,7 +461,7 @@ fn locate_in(tree: &dyn Tree, names: &dyn TreeNames, path: &str) -> Result<Envir
     Ok(EnvironmentLocation { layout, settings })
 }
 
-/// The environments a script found in an entry point.
+/// Parses the environments that a script found in an entry point.
 fn parse_environments(layout: &Layout, evaluated: &Evaluation) -> Result<Vec<ParsedEnvironment>, TankaError> {
     let value = serde_json::from_slice(&evaluated.json).map_err(|err| TankaError::Value(err.to_string()))?;
     let found = extract::open_lists(extract::extract(value)?)?;
@@ -492,7 +493,7 @@ async fn process_value(
     .await
 }
 
-/// The name and place of a static environment are where it is, whatever its settings say.
+/// Reads the settings of a static environment. Its name and namespace always come from its location.
 fn static_settings(
     tree: &dyn Tree,
     layout: &Layout,
@@ -534,7 +535,7 @@ fn no_single_match(target: &Target, name: &str, names: &Value) -> TankaError {
     }
 }
 
-/// Works on values whose texts have that many bytes.
+/// Runs work on values with texts of this many bytes.
 async fn run_on_reader<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, TankaError> + Send + 'static,
@@ -544,7 +545,7 @@ async fn run_on_reader<T: Send + 'static>(
         .unwrap_or_else(|why| Err(TankaError::Internal(why)))
 }
 
-/// Reading a tree may block.
+/// Runs work that may block, such as reading a tree.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TankaError> + Send + 'static,
 ) -> Result<T, TankaError> {

@@ -1,4 +1,4 @@
-//! Tests of rendering, with an evaluator that knows the answers.
+//! Tests of rendering, with a stub evaluator.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// Answers by the directory of the entry: what the file is worth, and what a script about it is.
+/// Answers by the directory of the entry point: the value of the file, and the result of a script about it.
 #[derive(Default)]
 struct StubEvaluator {
     files: Vec<(&'static str, Value)>,
@@ -227,7 +227,7 @@ async fn broken_environments_do_not_hide_the_others() {
 async fn the_name_of_an_environment_is_as_good_as_its_path() {
     let one = inline("prod-eu", json!([config_map("x")]));
     let (renderer, known) = renderer(StubEvaluator {
-        // The list and the choice are answered alike: both see what they look for.
+        // The list and the choice get the same answer. Each uses its own part.
         scripts: vec![("environments/inline", json!([one]))],
         ..StubEvaluator::default()
     });

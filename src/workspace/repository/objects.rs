@@ -7,8 +7,8 @@ use gix::odb::store::init::Slots;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Number of pack slots reserved beyond one and a half times the packs that exist when a repository is opened. gix
-/// ignores packs without a slot, and allocates slots only when it opens a repository.
+/// Minimum number of pack slots when a repository is opened; one with many packs gets one and a half times their
+/// number. gix ignores packs without a slot, and allocates slots only when it opens a repository.
 const PACKS_TO_COME: usize = 1_024;
 
 /// Maximum size of one unpacked object in bytes. A pack can be a thousand times smaller, for example for a file of

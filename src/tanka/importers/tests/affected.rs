@@ -1,4 +1,4 @@
-//! Tests of the entry points an edit affects, and of the reasons.
+//! Tests of the entry points that an edit affects, and of the reasons.
 
 use super::{edited, graph, lines};
 use crate::tanka::importers::{ImportGraph, OutlineCache};

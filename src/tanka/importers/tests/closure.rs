@@ -8,7 +8,7 @@ fn closure(files: &ReadOnlyTree, entrypoint: &str) -> Closure {
     graph(files).closures()[&path(entrypoint)].as_ref().clone()
 }
 
-/// Paths with something at them, and paths that were looked at in vain.
+/// Returns the existing paths and the missing paths of a closure.
 fn found_and_absent(closure: &Closure) -> (Vec<&str>, Vec<&str>) {
     let of = |is_absent: bool| {
         let paths = closure.dependencies.iter();
@@ -149,7 +149,7 @@ fn settings_charts_and_the_lock_belong_to_an_environment() {
     }
 }
 
-/// Imports by name count only where they are real: not in comments or texts, and not a file that lies beside.
+/// Only real imports count: not names in comments or strings, and not a file that only happens to be beside it.
 #[test]
 fn only_files_that_imports_resolve_to_are_dependencies() {
     let files = ReadOnlyTree::new(&[

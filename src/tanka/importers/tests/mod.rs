@@ -18,7 +18,7 @@ fn texts<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) -> Vec<&'a str> {
     paths.into_iter().map(RepoPath::as_str).collect()
 }
 
-/// The entry points that depend on a path.
+/// Returns the entry points that depend on a path.
 fn importers(files: &ReadOnlyTree, of: &str) -> Vec<String> {
     let importers = graph(files).importers(&path(of));
     importers
@@ -27,7 +27,8 @@ fn importers(files: &ReadOnlyTree, of: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the entry points one edit affects, found incrementally and checked against a cold reading.
+/// Returns the entry points that one edit affects. The result is computed incrementally and compared with a full
+/// read.
 fn edited(files: &ReadOnlyTree, name: &str, content: Option<&str>) -> Vec<AffectedEntrypoint> {
     let base = graph(files);
     let after = files.with(name, content);
@@ -36,7 +37,7 @@ fn edited(files: &ReadOnlyTree, name: &str, content: Option<&str>) -> Vec<Affect
     base.affected(&head)
 }
 
-/// One line for each reason: entry point, what happened to which path, and the chain.
+/// Formats one line per reason: the entry point, the path and its change, and the chain.
 fn lines(affected: &[AffectedEntrypoint]) -> Vec<String> {
     let lines = affected.iter().flat_map(|affected| {
         let entrypoint = &affected.entrypoint;

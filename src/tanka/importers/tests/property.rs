@@ -1,5 +1,5 @@
-//! The property of incremental reading: whatever is edited, it finds the same as a cold reading, and entry points called unaffected have
-//! the same inputs.
+//! Property test of incremental reading: after any edit it has the same result as a full read, and entry points
+//! outside the result have the same inputs.
 
 use super::graph;
 use crate::model::RepoPath;
@@ -8,7 +8,7 @@ use proptest::prelude::{Strategy, prop};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeSet;
 
-/// The paths where files can be. Some are directories of others, so that edits swap one for the other.
+/// Possible file paths. Some are directories of others, so that an edit can replace a file by a directory.
 const PLACES: [&str; 18] = [
     "jsonnetfile.json",
     "tkrc.yaml",
@@ -53,7 +53,7 @@ fn edits(count: usize) -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec((prop::sample::select(PLACES.to_vec()), content), 1..count)
 }
 
-/// A tree has no file below a file: the new one takes the place.
+/// Applies edits. A new file replaces a file above it, because a tree has no file below a file.
 fn apply(files: ReadOnlyTree, edits: &[Edit]) -> (ReadOnlyTree, BTreeSet<RepoPath>) {
     let mut changed = BTreeSet::new();
     let mut files = files;

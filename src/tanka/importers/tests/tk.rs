@@ -1,4 +1,4 @@
-//! The answers of `tk tool importers`, right and wrong ones.
+//! The results of `tk tool importers`, correct and incorrect ones.
 
 use crate::tanka::importers::{Depth, tk_importers, tk_importers_count};
 use crate::tanka::testing::ReadOnlyTree;
@@ -38,7 +38,8 @@ const PROJECT: &[(&str, &str)] = &[
 #[test]
 fn importers_are_found_by_the_names_in_imports() {
     for (asked, expected) in [
-        // Comments count, verbatim texts and `importbin` do not, and `xmain.jsonnet` passes for an entry point.
+        // Imports in comments count, verbatim strings and `importbin` do not, and `xmain.jsonnet` counts as an
+        // entry point.
         (
             "lib/lib1/main.libsonnet",
             vec![
@@ -59,19 +60,19 @@ fn importers_are_found_by_the_names_in_imports() {
                 "x/xmain.jsonnet",
             ],
         ),
-        // One directory too far up is found; the entry point around a file always is.
+        // An import with one `..` too many matches. The entry point of the directory around a file always does.
         ("e/a/own.libsonnet", vec!["e/a/main.jsonnet", "e/up/main.jsonnet"]),
         ("e/a/unused.libsonnet", vec!["e/a/main.jsonnet"]),
         ("e/a/main.jsonnet", vec!["e/a/main.jsonnet"]),
-        // An environment with its own copy of a package does not import the project's.
+        // An environment with its own copy of a package does not import the copy of the project.
         (
             "vendor/pkg/x.libsonnet",
             vec!["e/a/main.jsonnet", "e/up/main.jsonnet"],
         ),
         ("e/b/vendor/pkg/x.libsonnet", vec!["e/b/main.jsonnet"]),
-        // `library/` passes for `lib`, so nothing around it counts.
+        // `library/` counts as `lib`, so no surrounding entry point is found.
         ("library/note.libsonnet", vec![]),
-        // Without an entry point above, all below count.
+        // Without an entry point above, all entry points below count.
         (
             "e/README.md",
             vec![
@@ -137,7 +138,7 @@ fn paths_are_relative_to_where_tanka_is_started() {
     };
     assert_eq!(found("", "e/a", "../../lib/lib2.libsonnet"), 5);
     assert_eq!(found("e/a", "e/a", "../../lib/lib2.libsonnet"), 0);
-    // What is gone is looked for below the root, too; there, every entry point is around it.
+    // A deleted file is also searched below the root, where every entry point surrounds it.
     assert_eq!(found("", "e/a", "deleted:own.libsonnet"), 6);
     assert_eq!(found("", "", "../outside.libsonnet"), 0);
 }
