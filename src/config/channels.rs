@@ -1,4 +1,4 @@
-//! `[channels.<name>]`: the chat platforms' accounts.
+//! `[channels.<name>]`: the accounts on chat platforms.
 
 use crate::config::reader::SettingsReader;
 use crate::config::settings::{ChannelSettings, SlackSettings, TelegramMode, TelegramSettings};
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 const SLACK_API: &str = "https://slack.com/api";
 /// The address of Telegram's Bot API.
 const TELEGRAM_API: &str = "https://api.telegram.org";
-/// Slack tokens that are real and of the wrong sort: app, user, refresh and legacy ones.
+/// Prefixes of genuine Slack tokens of the wrong kind: app, user, refresh and legacy tokens.
 const OTHER_SLACK_TOKENS: [&str; 6] = ["xapp-", "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];
 
-/// Every channel.
+/// Reads all channels.
 pub(super) fn channels(reader: &mut SettingsReader<'_>) -> BTreeMap<String, ChannelSettings> {
     let names = reader.names("channels").into_iter();
     names
@@ -141,7 +141,8 @@ fn api_base_url(reader: &mut SettingsReader<'_>, section: &str, default: &str) -
     url.map_or(default.to_owned(), |url| url.as_str().to_owned())
 }
 
-/// The token becomes part of a URL's path, so nothing but its own alphabet may be in it.
+/// Returns true if a text has the form of a Telegram token. The token becomes part of a URL's path, so only its own
+/// alphabet is allowed.
 fn is_telegram_token(token: &str) -> bool {
     token.split_once(':').is_some_and(|(bot, key)| {
         !bot.is_empty() && bot.bytes().all(|byte| byte.is_ascii_digit()) && is_header_token(key)

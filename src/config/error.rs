@@ -1,12 +1,12 @@
-//! The problems of a configuration: every one of them, one line each, never a value.
+//! The problems of a configuration, one line each. No problem contains a value.
 
 use std::fmt;
 
-/// `EX_CONFIG` of `sysexits.h`: something in the configuration is wrong; a restart will not help.
+/// `EX_CONFIG` of `sysexits.h`: the configuration is wrong, and a restart will not help.
 const EXIT_CONFIG: u8 = 78;
-/// Problems listed; a file that is wrong everywhere needs no longer list.
+/// The maximum number of problems that are listed.
 const PROBLEMS_MAX: usize = 100;
-/// Characters of a name somebody else wrote that are repeated in a problem.
+/// The maximum number of characters of an untrusted name that are repeated in a problem.
 const SHOWN_CHARS_MAX: usize = 100;
 
 /// The problems of a configuration, one line each.
@@ -16,12 +16,12 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// The status to exit with: 78.
+    /// Returns the exit status: 78.
     pub fn exit_code(&self) -> u8 {
         EXIT_CONFIG
     }
 
-    /// The problems, in the order of the file.
+    /// Returns the problems, in the order of the file.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -45,7 +45,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// One thing that is wrong. Its text is one line and holds no value of a key.
+/// A problem of the configuration. Its text is one line and contains no value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     location: SettingLocation,
@@ -80,7 +80,7 @@ pub(super) enum SettingLocation {
     Variable(String),
     /// The command line.
     Flag,
-    /// No place: the value was not set.
+    /// The value was not set.
     Nowhere,
 }
 
@@ -89,7 +89,7 @@ pub(super) enum SettingLocation {
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Drops the problems of keys that are not set, for a file of which it is not known what it sets.
+    /// Removes the problems of keys that are not set. Used if the file could not be parsed, because it may set them.
     pub(super) fn forget_what_is_not_set(&mut self) {
         self.0
             .retain(|problem| problem.location != SettingLocation::Nowhere);
@@ -106,7 +106,7 @@ impl Problems {
         }
     }
 
-    /// True when no more will be listed.
+    /// Returns true if no more problems will be listed.
     pub(super) fn is_full(&self) -> bool {
         self.0.len() >= PROBLEMS_MAX
     }
@@ -121,7 +121,7 @@ impl Problems {
     }
 }
 
-/// One line of bounded length, whatever the text was.
+/// Returns any text as one line of bounded length.
 pub(super) fn printable(text: &str) -> String {
     let shown = text.chars().take(SHOWN_CHARS_MAX);
     shown.map(|c| if c.is_control() { '?' } else { c }).collect()

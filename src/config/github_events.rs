@@ -1,13 +1,13 @@
-//! Events and actions that GitHub sends, so that an entry of `events` that can never match is refused. Names and actions
-//! are those of <https://docs.github.com/en/webhooks/webhook-events-and-payloads>.
+//! The events and actions of GitHub, used to refuse an entry of `events` that can never match. Names and actions are
+//! those of <https://docs.github.com/en/webhooks/webhook-events-and-payloads>.
 
 use crate::model::edit_distance;
 
-/// An event whose action is whatever its sender calls it.
+/// The event whose action its sender can choose.
 const ANY_ACTION: &str = "repository_dispatch";
-/// An event that is answered and starts no turn.
+/// An event that is acknowledged and starts no turn.
 const PING: &str = "ping";
-/// Edits between an entry and the name that may be meant, at most.
+/// The maximum edit distance between an entry and a suggested name.
 const NEAR_EDITS_MAX: usize = 5;
 
 /// Every event with its actions; an event without any is sent without `action`.
@@ -88,7 +88,8 @@ const EVENTS: &[(&str, &[&str])] = &[
     ("workflow_run", &["completed", "in_progress", "requested"]),
 ];
 
-/// Says why an entry, `release` or `release.published`, can never match. The text does not repeat the entry.
+/// Returns the reason why an entry, `release` or `release.published`, can never match. The text does not repeat the
+/// entry.
 pub(super) fn refusal(entry: &str) -> Option<String> {
     let (event, action) = match entry.split_once('.') {
         Some((event, action)) => (event, Some(action)),
@@ -113,7 +114,7 @@ pub(super) fn refusal(entry: &str) -> Option<String> {
     }
 }
 
-/// The nearest name that GitHub has, or where all of them are listed.
+/// Returns the nearest name of GitHub, or the address of their list.
 fn suggestion(entry: &str) -> String {
     let actions = EVENTS
         .iter()

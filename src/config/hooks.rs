@@ -6,12 +6,12 @@ use crate::config::settings::{Grants, HookChange, HookScheme, HookSettings, Post
 use crate::model::{RepoPath, Role};
 use std::collections::BTreeMap;
 
-/// Fields one hook may take from a payload.
+/// The maximum number of fields that one hook may read from a payload.
 const FIELDS_MAX: usize = 32;
-/// Characters of a JSON pointer.
+/// The maximum number of characters of a JSON pointer.
 const POINTER_CHARS_MAX: usize = 256;
 
-/// Every hook.
+/// Reads all hooks.
 pub(super) fn hooks(reader: &mut SettingsReader<'_>) -> BTreeMap<String, HookSettings> {
     let channels = reader.names("channels");
     let mut hooks = BTreeMap::new();
@@ -67,7 +67,7 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
         repository: repository?,
         prompt: prompt?,
         fields,
-        // One that was refused is none, and the configuration with it.
+        // A refused value makes loading fail, so this default is never used.
         change: change.unwrap_or(HookChange::New),
         post_to: PostTo {
             channel: channel?,
@@ -77,7 +77,8 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
     })
 }
 
-/// The entries of `events`. One that can never match would drop every delivery silently.
+/// Returns the entries of `events`. An entry that can never match is refused, because it would silently drop every
+/// delivery.
 fn github_events(reader: &mut SettingsReader<'_>, key: &str) -> Vec<String> {
     let events = reader.list(key);
     for (index, entry) in events.iter().enumerate() {
@@ -131,7 +132,7 @@ fn fields(reader: &mut SettingsReader<'_>, section: &str) -> BTreeMap<String, St
     fields
 }
 
-/// RFC 6901: `~` only as `~0` and `~1`.
+/// Returns true if a text is a JSON pointer of RFC 6901, with `~` only as `~0` and `~1`.
 fn is_pointer(text: &str) -> bool {
     let mut escapes = text.split('~').skip(1);
     text.starts_with('/')
@@ -154,7 +155,7 @@ fn grants(reader: &mut SettingsReader<'_>, section: &str) -> Grants {
         reader.problem(&key, "expected globs, such as environments/dev*");
     }
     Grants {
-        // One that was refused is none, and the configuration with it.
+        // A refused value makes loading fail, so this default is never used.
         role: role.unwrap_or(Role::Viewer),
         environments,
     }

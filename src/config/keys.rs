@@ -1,18 +1,18 @@
-//! The one table of keys. Parsing, bounds, defaults, suggestions and the reference file all follow
-//! it, so a key is stated once. It knows no section's meaning: that is for the builders beside it.
+//! The table of all configuration keys. Parsing, bounds, defaults, suggestions and the reference file follow it, so
+//! each key is defined once. The meaning of the sections is defined in their own modules.
 
 use crate::model::edit_distance;
 
 /// A key an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigKey {
-    /// Dotted path; `*` stands for a name the operator chooses.
+    /// The dotted path; `*` stands for a name that the operator chooses.
     pub path: &'static str,
     /// The type and bounds of the value.
     pub kind: ValueKind,
-    /// The treatment of a key that nobody sets.
+    /// The rule for a key that is not set.
     pub unset: UnsetRule,
-    /// The meaning, in one line.
+    /// A description in one line.
     pub about: &'static str,
 }
 
@@ -36,9 +36,9 @@ pub enum ValueKind {
     List,
     /// An IP address with a port.
     Address,
-    /// An `https` URL; `http` is allowed to this machine only.
+    /// An `https` URL; `http` is allowed only for loopback.
     Url,
-    /// A path on this machine.
+    /// A path on the machine.
     Path,
     /// A secret, by reference.
     Secret {
@@ -47,7 +47,7 @@ pub enum ValueKind {
     },
 }
 
-/// The treatment of a key that nobody sets.
+/// The rule for a key that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnsetRule {
     /// The value to use instead, written as TOML.
@@ -58,13 +58,14 @@ pub enum UnsetRule {
     Absent,
 }
 
-/// Files that hold secrets by their names. Bundles of certificates are public, and what is written in Jsonnet is
-/// code, wherever it lies.
+/// Globs of file names that usually hold secrets. Certificate bundles are public, and Jsonnet files are code in any
+/// directory.
 const SECRETS_DENIED: &str = r#"["**/.env", "**/.env.*", "!**/.env.example", "!**/.env.sample", "**/*.key", "**/id_rsa", "**/id_dsa", "**/id_ecdsa", "**/id_ed25519", "**/*.p12", "**/*.pfx", "**/*.jks", "secrets/**", "!**/*.jsonnet", "!**/*.libsonnet"]"#;
 
-/// A token shorter than this could not be told from ordinary text, and so not be redacted.
+/// The minimum length of a token. A shorter one could not be distinguished from ordinary text, and so could not be
+/// redacted.
 const TOKEN_CHARS_MIN: usize = 8;
-/// Signing secrets are ours to choose, so they must be worth guessing at.
+/// The minimum length of a signing secret. The operator chooses it, so it can be long enough to resist guessing.
 const SIGNING_CHARS_MIN: usize = 16;
 
 const fn int(
@@ -219,17 +220,17 @@ pub const KEYS: &[ConfigKey] = &[
     key("sandbox.layers_missing", ValueKind::List, UnsetRule::Default("[]"), "layers of the sandbox this system may lack"),
 ];
 
-/// The match of a dotted path in the table.
+/// The result of looking up a dotted path in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyMatch {
-    /// A key.
+    /// The path is a key.
     Key(&'static ConfigKey),
-    /// A table that holds keys.
+    /// The path is a table that holds keys.
     Section,
     Nothing,
 }
 
-/// Looks a path up.
+/// Looks up a path.
 pub(super) fn find(path: &[String]) -> KeyMatch {
     let mut section = false;
     for key in KEYS {
@@ -250,7 +251,7 @@ pub(super) fn find(path: &[String]) -> KeyMatch {
     }
 }
 
-/// The first key of a section, with the operator's own names kept; nothing for what is no section.
+/// Returns the first key of a section, with the operator's own names kept; `None` if the path is no section.
 pub(super) fn first_in(path: &[String]) -> Option<String> {
     if find(path) != KeyMatch::Section {
         return None;
@@ -268,8 +269,8 @@ pub(super) fn first_in(path: &[String]) -> Option<String> {
         .map(|pattern| named(&pattern, path))
 }
 
-/// The known path nearest to an unknown one, with the operator's own names kept; nothing when none
-/// is near enough to be meant.
+/// Returns the known path nearest to an unknown one, with the operator's own names kept; `None` if none is similar
+/// enough.
 pub(super) fn nearest(path: &[String]) -> Option<String> {
     let asked = path.join(".");
     let mut best: Option<(usize, String)> = None;

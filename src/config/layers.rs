@@ -1,5 +1,5 @@
-//! File, environment and flags become one flat list of typed values; later layers win. Everything that
-//! can be said from the table of keys alone is checked here.
+//! Combines file, environment and flags into one flat list of typed values; later layers override earlier ones. All
+//! checks that need only the table of keys are made here.
 
 use crate::config::error::{Problems, SettingLocation};
 use crate::config::keys::{self, ConfigKey, KeyMatch, ValueKind};
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 
-/// One key that was set.
+/// A key that was set.
 pub(super) struct LayerEntry {
-    /// The value, or `None` if what was written was refused; the problem is noted already.
+    /// The value, or `None` if it was refused; the problem is already recorded.
     pub(super) value: Option<Value>,
     pub(super) location: SettingLocation,
 }
@@ -22,12 +22,12 @@ pub(super) struct LayerEntry {
 pub(super) struct Layers {
     pub(super) entries: BTreeMap<String, LayerEntry>,
     pub(super) sections: BTreeMap<String, SettingLocation>,
-    /// The file is not TOML: what it sets is not known.
+    /// True if the file is not TOML, so the keys that it sets are unknown.
     pub(super) is_file_unread: bool,
 }
 
 impl Layers {
-    /// Reads all layers, the weakest first.
+    /// Reads all layers, from the lowest priority to the highest.
     pub(super) fn read(sources: &ConfigSources, problems: &mut Problems) -> Self {
         let mut layers = Self::default();
         if let Some(file) = &sources.file {
@@ -46,7 +46,7 @@ impl Layers {
             let start = error.span().map_or(0, |span| span.start);
             problems.add(&lines.location(start), "", format!("this is not TOML: {message}"));
         }
-        // What was recovered around a mistake would only lead to misleading problems.
+        // Values that were recovered after a syntax error would only cause misleading problems.
         self.is_file_unread = !errors.is_empty();
         if errors.is_empty() {
             self.read_table(document.get_ref(), &[], &lines, problems);
@@ -66,7 +66,7 @@ impl Layers {
                     let value = value::from_toml(key.kind, value);
                     self.set(key, &path, value, place, problems);
                 }
-                // Recursion ends with the table of keys: no path is longer than four names.
+                // Recursion is bounded by the table of keys: no path is longer than four names.
                 (KeyMatch::Section, DeValue::Table(table)) => {
                     self.note_section(&path, &place, problems);
                     self.read_table(table, &path, lines, problems);
@@ -191,7 +191,7 @@ impl Layers {
     }
 }
 
-/// The start of each line of the file, to turn offsets into lines.
+/// The start of each line of the file, used to convert offsets to lines.
 struct Lines {
     shown: String,
     starts: Vec<usize>,
@@ -214,7 +214,7 @@ impl Lines {
     }
 }
 
-/// The part of a key that a variable or flag sets: all of it, or the reference to its secret.
+/// The part of a key that a variable or flag sets: the whole value, or a reference to its secret.
 #[derive(Clone, Copy)]
 enum KeyPart {
     Whole,
@@ -231,7 +231,7 @@ impl KeyPart {
     }
 }
 
-/// The key a variable or flag means. `<secret>.env` and `<secret>.file` refer to a secret.
+/// Returns the key of a variable or flag. `<secret>.env` and `<secret>.file` refer to a secret.
 fn find_text(path: &[String]) -> Option<(&'static ConfigKey, Vec<String>, KeyPart)> {
     if let KeyMatch::Key(key) = keys::find(path) {
         return Some((key, path.to_vec(), KeyPart::Whole));

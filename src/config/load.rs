@@ -1,4 +1,4 @@
-//! The reading of layers into [`Config`], and the sections that need no other: server, data, limits.
+//! Converts the layers to a [`Config`], and reads the sections that depend on no other: server, data, limits.
 
 use crate::config::error::ConfigError;
 use crate::config::reader::SettingsReader;
@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 impl Config {
-    /// Builds the configuration of a server. The error lists everything that is wrong.
+    /// Builds the configuration of a server. The error lists all problems.
     pub fn load(sources: ConfigSources) -> Result<Self, ConfigError> {
         let mut reader = SettingsReader::new(&sources);
         let model = model_choice::for_server(&mut reader);
@@ -38,10 +38,9 @@ impl Config {
         Ok(config)
     }
 
-    /// Builds the configuration of a terminal session from the same sources: a model, its provider
-    /// and limits. Channels, hooks and repositories stay empty and their secrets are not fetched, so
-    /// a server's file works on a laptop. With no model set, the provider whose key is present
-    /// answers with its usual model.
+    /// Builds the configuration of a terminal session from the same sources: a model, its provider and limits.
+    /// Channels, hooks and repositories stay empty and their secrets are not fetched, so a server's file works on a
+    /// laptop. If no model is set, the session uses the default model of the first provider whose key is present.
     pub fn for_terminal(sources: ConfigSources) -> Result<Self, ConfigError> {
         let mut reader = SettingsReader::new(&sources);
         let model = model_choice::for_terminal(&mut reader);
@@ -66,8 +65,9 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads the part of a server's configuration that an operator's command needs: where the data is, how long it is kept, and limits. No
-    /// secret is fetched, so that it works in a shell without them; everything that can be said without secrets is still checked.
+    /// Reads the part of a server's configuration that operator commands need: the location of the data, retention,
+    /// and limits. No secret is fetched, so that the commands work in a shell without secrets; all checks that need
+    /// no secret are still made.
     pub fn for_operator(sources: ConfigSources) -> Result<OperatorSettings, ConfigError> {
         let mut reader = SettingsReader::new(&sources);
         let settings = OperatorSettings {
@@ -81,7 +81,7 @@ impl Config {
         Ok(settings)
     }
 
-    /// Reads the sources that packages of Jsonnet may be fetched from, for a person who works on them in a terminal. No secret is fetched.
+    /// Reads the allowed sources of Jsonnet packages, for use in a terminal. No secret is fetched.
     pub fn for_packages(sources: ConfigSources) -> Result<BundlerSettings, ConfigError> {
         let mut reader = SettingsReader::new(&sources);
         let settings = bundler(&mut reader);
@@ -89,7 +89,7 @@ impl Config {
         Ok(settings)
     }
 
-    /// Reads the part of a configuration that evaluating programs needs: the bounds of the sandbox. No secret is fetched.
+    /// Reads the limits of the sandbox, which evaluations need. No secret is fetched.
     pub fn for_rendering(sources: ConfigSources) -> Result<SandboxSettings, ConfigError> {
         let mut reader = SettingsReader::new(&sources);
         let settings = sandbox(&mut reader);
@@ -97,7 +97,7 @@ impl Config {
         Ok(settings)
     }
 
-    /// Every secret of this configuration, for the redactor.
+    /// Returns every secret of this configuration, for the redactor.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets: Vec<Secret> = Vec::new();
         secrets.extend(
@@ -158,7 +158,7 @@ fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {
         reader.problem("server.listen", why);
     }
     let settings = ServerSettings {
-        // Only a refused address is replaced here, and then the configuration is refused as well.
+        // The address is missing only if it was refused, and then loading fails, so this default is never used.
         listen: listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         behind_proxy,
         public_url: reader
@@ -182,7 +182,7 @@ fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {
     settings
 }
 
-/// A list of hosts; `example` is one.
+/// Reads a list of hosts; `example` is one.
 pub(super) fn hosts(reader: &mut SettingsReader<'_>, key: &str, example: &str) -> Vec<String> {
     let hosts = reader.list(key);
     if !hosts.iter().all(|host| is_host(host)) {

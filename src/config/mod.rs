@@ -1,5 +1,5 @@
-//! The configuration of an operator. Flags over environment over file over defaults; an unknown key is an error that names file, line, key
-//! and the nearest known key.
+//! The operator's configuration. Flags override the environment, which overrides the file, which overrides the
+//! defaults. An unknown key is an error with file, line, key and the nearest known key.
 
 mod channels;
 mod error;

@@ -1,4 +1,5 @@
-//! The choice of the model that answers: `model.default` and `model.provider`, each by its own, from the same layer or from two.
+//! Chooses the model from `model.default` and `model.provider`. Either may be set alone, and both may come from the
+//! same layer or from different ones.
 
 use crate::config::models::{KNOWN_PROVIDERS, known_provider, usual_model};
 use crate::config::reader::{SettingLayer, SettingsReader};
@@ -9,12 +10,12 @@ use std::collections::BTreeSet;
 const DEFAULT: &str = "model.default";
 const PROVIDER: &str = "model.provider";
 
-/// The provider of `provider/model`.
+/// Returns the provider of `provider/model`.
 pub(super) fn provider_of(model: &str) -> Option<&str> {
     model.split_once('/').map(|(provider, _)| provider)
 }
 
-/// The model of a server: the one that was set, or the default.
+/// Returns the model of a server: the configured one, or the default.
 pub(super) fn for_server(reader: &mut SettingsReader<'_>) -> ModelSettings {
     let default = match reader.is_set(PROVIDER) || reader.is_set(DEFAULT) {
         true => chosen(reader),
@@ -23,7 +24,7 @@ pub(super) fn for_server(reader: &mut SettingsReader<'_>) -> ModelSettings {
     settings(reader, default)
 }
 
-/// The model of a terminal session: the one that was set, or that of the provider whose key is here.
+/// Returns the model of a terminal session: the configured one, or that of the provider whose key is present.
 pub(super) fn for_terminal(reader: &mut SettingsReader<'_>) -> ModelSettings {
     let default = match reader.is_set(PROVIDER) || reader.is_set(DEFAULT) {
         true => chosen(reader),
@@ -39,7 +40,7 @@ fn settings(reader: &mut SettingsReader<'_>, default: Option<String>) -> ModelSe
     }
 }
 
-/// A choice of an operator, as `provider/model` with the name of a provider that is known or configured.
+/// Returns the operator's choice as `provider/model`, with the name of a known or configured provider.
 fn chosen(reader: &mut SettingsReader<'_>) -> Option<String> {
     if reader.refused(DEFAULT) || reader.refused(PROVIDER) {
         return None;
@@ -63,7 +64,7 @@ fn set(reader: &mut SettingsReader<'_>, key: &str) -> Option<(SettingLayer, Stri
     Some((reader.layer(key)?, reader.text(key)?))
 }
 
-/// A setting, and where it was set.
+/// The settings and the layers that set them.
 struct Choice<'a> {
     model: Option<(SettingLayer, String)>,
     provider: Option<(SettingLayer, String)>,
@@ -84,7 +85,8 @@ impl Choice<'_> {
             None => None,
         };
         match (provider, model) {
-            // A stronger layer names the provider alone: what a weaker one says of the model is another's.
+            // A layer of higher priority sets only the provider: the model of a lower layer belongs to another
+            // provider.
             (Some((strong, provider)), Some((weak, _))) if strong > weak => provider_default(&provider),
             (Some((_, provider)), None) => provider_default(&provider),
             (Some((weak, provider)), Some((strong, model))) if strong > weak => {
@@ -104,7 +106,8 @@ impl Choice<'_> {
         }
     }
 
-    /// A model whose layer says nothing of the provider: it may name one itself, by words or by its maker's prefix.
+    /// Resolves a model from a layer that does not set the provider. The model's name may contain a provider, or
+    /// imply one by its maker's prefix.
     fn resolve_override(&self, provider: &str, model: &str) -> Result<String, (&'static str, String)> {
         let names_one = provider_of(model).is_some_and(|name| self.known(name).is_ok());
         let maker = maker_of(model).filter(|maker| *maker != provider);
@@ -115,7 +118,7 @@ impl Choice<'_> {
         }
     }
 
-    /// A model of this provider, which it may name as well.
+    /// Returns `provider/model`. The model's name may already begin with the provider.
     fn joined(&self, provider: &str, model: &str) -> String {
         let rest = model
             .split_once('/')
@@ -133,7 +136,8 @@ impl Choice<'_> {
         }
     }
 
-    /// The name of a provider as its section has it. A section of its own goes before another name of a known one.
+    /// Returns the provider's name as used in its section. A configured section takes precedence over an alias of a
+    /// known provider.
     fn known(&self, provider: &str) -> Result<String, String> {
         if self.configured.contains(provider) {
             return Ok(provider.to_owned());
@@ -156,27 +160,28 @@ impl Choice<'_> {
 
 const EXPECTED: &str = "expected provider/model, such as anthropic/claude-sonnet-4-5";
 
-/// Makers of models that are known by the beginning of their names, and these beginnings.
+/// Makers of models with the prefixes of their models' names.
 const MAKERS: [(&str, &[&str]); 3] = [
     ("anthropic", &["claude"]),
     ("openai", &["gpt", "chatgpt"]),
     ("google", &["gemini"]),
 ];
 
-/// The provider of a model of this name: `gpt-4o` is of `openai`. A name with a provider is of that provider.
+/// Returns the maker of a model by the prefix of its name: `gpt-4o` is of `openai`. A name with a provider has no
+/// maker here.
 fn maker_of(model: &str) -> Option<&'static str> {
     if model.contains('/') {
         return None;
     }
     let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| model.starts_with(beginning));
     let maker = MAKERS.iter().find(|(_, beginnings)| begins(beginnings));
-    // o1, o3-mini.
+    // Names such as o1 and o3-mini.
     let mut letters = model.chars();
     let is_o = letters.next() == Some('o') && letters.next().is_some_and(|next| next.is_ascii_digit());
     maker.map(|(maker, _)| *maker).or(is_o.then_some("openai"))
 }
 
-/// The usual model of a provider that was named alone.
+/// Returns the default model of a provider that was set without a model.
 fn provider_default(provider: &str) -> Result<String, (&'static str, String)> {
     match usual_model(provider) {
         Some(model) => Ok(format!("{provider}/{model}")),

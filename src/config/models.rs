@@ -1,21 +1,21 @@
-//! Accounts with model providers: what is known of each provider by its name, and what an operator set.
+//! Accounts with model providers: the built-in facts about each provider, and the operator's settings.
 
 use crate::config::reader::{ConventionalSecret, SettingsReader};
 use crate::config::settings::ProviderSettings;
 use crate::model::Secret;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A provider whose API we know.
+/// A provider with a built-in API client.
 pub struct KnownProvider {
-    /// The name, which is that of its section.
+    /// The name, which is also the name of its section.
     pub name: &'static str,
-    /// Other names of it.
+    /// Aliases of the name.
     pub aliases: &'static [&'static str],
-    /// The address of its API; nothing if every account has its own address.
+    /// The address of its API; `None` if every account has its own address.
     pub base_url: Option<&'static str>,
-    /// The variables in which its own tools look for the key; empty if it needs none.
+    /// The variables in which the provider's own tools look for the key; empty if it needs no key.
     pub variables: &'static [&'static str],
-    /// The model that a terminal session uses when nobody chose one.
+    /// The default model of a terminal session.
     pub usual_model: Option<&'static str>,
 }
 
@@ -79,12 +79,12 @@ pub fn known_provider(provider: &str) -> Option<&'static KnownProvider> {
         .find(|known| known.name == provider || known.aliases.contains(&provider))
 }
 
-/// The model a provider answers with when only the provider was chosen: `gpt-4o` for `openai`.
+/// Returns the default model of a provider that was chosen without a model: `gpt-4o` for `openai`.
 pub fn usual_model(provider: &str) -> Option<&'static str> {
     known_provider(provider)?.usual_model
 }
 
-/// The accounts of these providers.
+/// Reads the accounts of these providers.
 pub(super) fn providers(
     reader: &mut SettingsReader<'_>,
     names: &BTreeSet<String>,
@@ -120,8 +120,8 @@ fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSetti
     })
 }
 
-/// The key that was set, or that of the variable where the provider's own tools look. A provider that needs one and
-/// has none is a problem: no request goes out without its key.
+/// Returns the configured key, or the key from a variable of the provider's own tools. A missing key is a problem if
+/// the provider needs one, because requests without it would fail.
 fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key: bool) -> Option<Secret> {
     let path = format!("providers.{name}.api_key");
     if reader.is_set(&path) {
@@ -148,7 +148,7 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key
             if known_provider(name).is_none_or(|known| known.base_url.is_none()) {
                 why.push_str(", or keyless = true for a service that takes none");
             }
-            // What was said last of the model is what asks for this key.
+            // The key is needed because of the model setting from the layer of the highest priority.
             let cause = ["model.provider", "model.default"]
                 .into_iter()
                 .max_by_key(|key| reader.layer(key));
@@ -158,7 +158,7 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key
     }
 }
 
-/// The variables that may hold the key of a provider: `GROQ_API_KEY` for one that is called `groq`.
+/// Returns the variables that may hold the key of a provider: `GROQ_API_KEY` for `groq`.
 fn variables(name: &str) -> Vec<String> {
     match known_provider(name) {
         Some(known) => known.variables.iter().map(|name| (*name).to_owned()).collect(),

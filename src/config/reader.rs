@@ -1,4 +1,5 @@
-//! A typed reader of keys for the builders of the sections. Notes every problem and carries on, so that one start shows all of them.
+//! A typed reader of keys for the section modules. It records every problem and continues, so that one start reports
+//! all of them.
 
 use crate::config::error::{ConfigError, Problems, SettingLocation};
 use crate::config::keys::{self, ConfigKey, KeyMatch, UnsetRule, ValueKind};
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// A reader of settings, which collects what is set, what is not, and every problem.
+/// A reader of settings that records the values and every problem.
 pub(super) struct SettingsReader<'a> {
     layers: Layers,
     problems: Problems,
@@ -43,7 +44,7 @@ impl<'a> SettingsReader<'a> {
         problems.finish()
     }
 
-    /// The names the operator chose in a section: `channels` has `team` in `[channels.team]`.
+    /// Returns the operator's names in a section: for `channels`, `team` of `[channels.team]`.
     pub(super) fn names(&self, section: &str) -> BTreeSet<String> {
         let below = self
             .layers
@@ -56,7 +57,7 @@ impl<'a> SettingsReader<'a> {
             .collect()
     }
 
-    /// The keys set directly inside a section.
+    /// Returns the keys set directly in a section.
     pub(super) fn keys_in(&self, section: &str) -> Vec<String> {
         let below = self
             .layers
@@ -66,12 +67,12 @@ impl<'a> SettingsReader<'a> {
         below.map(str::to_owned).collect()
     }
 
-    /// True if a layer sets the key, rightly or wrongly.
+    /// Returns true if a layer sets the key, validly or not.
     pub(super) fn is_set(&self, path: &str) -> bool {
         self.layers.entries.contains_key(path)
     }
 
-    /// True if what was written was refused; the problem is noted already.
+    /// Returns true if the key's value was refused; the problem is already recorded.
     pub(super) fn refused(&self, path: &str) -> bool {
         self.layers
             .entries
@@ -79,7 +80,7 @@ impl<'a> SettingsReader<'a> {
             .is_some_and(|entry| entry.value.is_none())
     }
 
-    /// The layer that a key was set in.
+    /// Returns the layer that set a key.
     pub(super) fn layer(&self, path: &str) -> Option<SettingLayer> {
         match self.layers.entries.get(path)?.location {
             SettingLocation::File { .. } | SettingLocation::WholeFile { .. } => Some(SettingLayer::File),
@@ -89,13 +90,13 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// Notes a problem where the key was set, or else where its section begins.
+    /// Records a problem at the key's location, or else at the beginning of its section.
     pub(super) fn problem(&mut self, path: &str, message: impl Into<String>) {
         let place = self.location(path);
         self.problems.add(&place, path, message);
     }
 
-    /// Notes a problem with a key nobody set where another key makes it necessary.
+    /// Records a problem of a key that is not set but is required because of the key `cause`.
     pub(super) fn problem_because_of(&mut self, cause: &str, path: &str, message: impl Into<String>) {
         let place = match self.location(path) {
             SettingLocation::Nowhere => self.location(cause),
@@ -122,7 +123,7 @@ impl<'a> SettingsReader<'a> {
 
     pub(super) fn integer<T: TryFrom<u64> + Default>(&mut self, path: &str) -> T {
         match self.value(path) {
-            // The bounds in the table of keys fit the types of the settings.
+            // The bounds in the table of keys fit the types of the settings, so the conversion cannot fail.
             Some(Value::Integer(number)) => T::try_from(number).unwrap_or_default(),
             _ => T::default(),
         }
@@ -139,8 +140,8 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// Returns the meaning of the word of a choice. One that the table of keys lists and the meanings do not is refused: it is never taken
-    /// for another.
+    /// Returns the meaning of a chosen word. A word without a meaning in `meanings` is refused, even if the table of
+    /// keys lists it, so that it cannot be mistaken for another.
     pub(super) fn choice<T: Copy>(&mut self, path: &str, meanings: &[(&str, T)]) -> Option<T> {
         let word = self.text(path)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word);
@@ -181,7 +182,7 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// A secret, fetched and judged.
+    /// Fetches and checks a secret.
     pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
         match self.value(path) {
             Some(Value::Secret(source)) => self.fetch(path, &source),
@@ -189,7 +190,7 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// A secret that this kind of section cannot do without.
+    /// Fetches a secret that the section requires.
     pub(super) fn required_secret(&mut self, path: &str) -> Option<Secret> {
         if !self.is_set(path) {
             self.problem(path, required(path, TOKEN_KIND));
@@ -197,7 +198,7 @@ impl<'a> SettingsReader<'a> {
         self.secret(path)
     }
 
-    /// A secret in one of the conventional variables.
+    /// Fetches a secret from one of the conventional variables.
     pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> ConventionalSecret {
         let Some((name, source)) = self.secret_resolver.conventional(variables) else {
             return ConventionalSecret::NotSet;
@@ -211,12 +212,12 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// True if one of the conventional variables is set.
+    /// Returns true if one of the conventional variables is set.
     pub(super) fn has_conventional(&self, variables: &[&'static str]) -> bool {
         self.secret_resolver.conventional(variables).is_some()
     }
 
-    /// The name of something in another section, which must exist there.
+    /// Reads the name of an entry in another section, which must exist there.
     pub(super) fn reference(&mut self, path: &str, section: &str) -> Option<String> {
         let name = self.text(path)?;
         let names = self.names(section);
@@ -257,12 +258,12 @@ impl<'a> SettingsReader<'a> {
     }
 }
 
-/// The layer in which a key was set, the weakest first.
+/// The layer in which a key was set, from the lowest priority to the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SettingLayer {
-    /// The file.
+    /// The configuration file.
     File,
-    /// A variable.
+    /// An environment variable.
     Environment,
     /// The command line.
     Flags,
@@ -272,7 +273,7 @@ pub(super) enum SettingLayer {
 pub(super) enum ConventionalSecret {
     /// No variable is set.
     NotSet,
-    /// A variable is set and was refused; the problem is noted.
+    /// A variable is set and was refused; the problem is recorded.
     Refused,
     /// A variable is set, to this secret.
     Secret(Secret),
@@ -306,7 +307,7 @@ fn chars_min(path: &str) -> usize {
     }
 }
 
-/// A default, read as the file would be.
+/// Parses a default in the same way as a value of the file.
 pub(super) fn default_value(kind: ValueKind, text: &str) -> Option<Value> {
     let value = toml::de::DeValue::parse(text).ok()?;
     value::from_toml(kind, value.get_ref()).ok()

@@ -1,10 +1,10 @@
-//! `[repositories.<name>]`: where configuration repositories are.
+//! `[repositories.<name>]`: the locations of the configuration repositories.
 
 use crate::config::reader::SettingsReader;
 use crate::config::settings::RepositorySettings;
 use std::collections::BTreeMap;
 
-/// Every repository.
+/// Reads all repositories.
 pub(super) fn repositories(reader: &mut SettingsReader<'_>) -> BTreeMap<String, RepositorySettings> {
     let names = reader.names("repositories").into_iter();
     names
@@ -26,7 +26,7 @@ fn repository(reader: &mut SettingsReader<'_>, name: &str) -> Option<RepositoryS
     }
     let path = reader.path(&path_key);
     let url = reader.url(&url_key);
-    // The build that `drydock-torture` breaks mirrors a remote on this machine.
+    // The build for `drydock-torture` mirrors a remote on the same machine.
     let is_loopback_fine = cfg!(feature = "crash-points");
     if url.as_ref().is_some_and(|url| !url.is_https()) && !is_loopback_fine {
         reader.problem(&url_key, "expected an https URL");

@@ -1,5 +1,5 @@
-//! `[sandbox]`: how far a program of a repository may go when it is evaluated; `[helm]` and
-//! `[kustomize]`: which programs of the machine it may ask for.
+//! `[sandbox]`: the limits for evaluating a repository's programs; `[helm]` and `[kustomize]`: the external programs
+//! that an evaluation may run.
 
 use crate::config::error::ConfigError;
 use crate::config::load::hosts;
@@ -32,7 +32,7 @@ pub(super) fn sandbox(reader: &mut SettingsReader<'_>) -> SandboxSettings {
         layers_missing: reader.list("sandbox.layers_missing"),
         programs: programs(reader),
     };
-    // A value is not repeated: it might be a secret that was put in the wrong place.
+    // The value is not repeated: it might be a secret in the wrong place.
     for (key, globs) in [
         ("sandbox.imports_denied", &settings.imports_denied),
         ("sandbox.secrets_denied", &settings.secrets_denied),
@@ -70,7 +70,7 @@ fn programs(reader: &mut SettingsReader<'_>) -> ProgramSettings {
     }
 }
 
-/// A program is named by the operator alone: a relative path could be found in a repository.
+/// Reads the absolute path of an external program. A relative path could refer to a file in a repository.
 fn program(reader: &mut SettingsReader<'_>, key: &str) -> Option<PathBuf> {
     let path = reader.path(key)?;
     if !path.is_absolute() {

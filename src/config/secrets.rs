@@ -1,5 +1,5 @@
-//! Fetches secrets and refuses those that cannot be meant: placeholders, empty ones, ones that could
-//! be guessed. A refusal never repeats the value.
+//! Fetches secrets and refuses unusable ones: placeholders, empty values, and values that could be guessed. A refusal
+//! never repeats the value.
 
 use crate::config::value::SecretSource;
 use crate::model::Secret;
@@ -10,11 +10,11 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Bytes of a secret; a key file is smaller.
+/// The maximum number of bytes of a secret; a key file is smaller.
 const SECRET_BYTES_MAX: u64 = 16_384;
-/// A secret made of fewer different characters can be guessed.
+/// The minimum number of different characters; a secret with fewer can be guessed.
 const DIFFERENT_CHARS_MIN: usize = 5;
-/// Whole values people leave in a file by mistake.
+/// Values that are often left in a file by mistake.
 const PLACEHOLDER_VALUES: [&str; 22] = [
     "undefined",
     "null",
@@ -39,7 +39,7 @@ const PLACEHOLDER_VALUES: [&str; 22] = [
     "api-key",
     "[object object]",
 ];
-/// Parts that only documentation puts into a secret.
+/// Texts that occur only in documentation, not in real secrets.
 const PLACEHOLDER_PARTS: [&str; 15] = [
     "changeme",
     "change-me",
@@ -58,11 +58,11 @@ const PLACEHOLDER_PARTS: [&str; 15] = [
     "{{",
 ];
 
-/// The source of secrets.
+/// Fetches secrets from environment and files.
 pub(super) struct SecretResolver<'a> {
-    /// The environment, by name.
+    /// The environment variables by name.
     pub(super) environment: &'a BTreeMap<String, String>,
-    /// The directory that paths of secret files are relative to.
+    /// The base directory of relative paths of secret files.
     pub(super) directory: PathBuf,
 }
 
@@ -78,8 +78,8 @@ impl SecretResolver<'_> {
         Ok(secret)
     }
 
-    /// A secret in one of the conventional variables, and the name of that variable. An empty one
-    /// counts as not set, as the providers' own tools have it.
+    /// Returns a secret from one of the conventional variables, and the name of that variable. An empty variable
+    /// counts as not set, as in the providers' own tools.
     pub(super) fn conventional(&self, names: &[impl AsRef<str>]) -> Option<(String, SecretSource)> {
         let mut names = names.iter().map(AsRef::as_ref);
         let name =
@@ -88,7 +88,8 @@ impl SecretResolver<'_> {
     }
 
     fn variable(&self, name: &str) -> Result<Secret, String> {
-        // Somebody may have put the secret itself here, so only what looks like a name is repeated.
+        // The setting may hold the secret itself by mistake, so a problem repeats it only if it looks like a
+        // variable's name.
         let shown = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
         let is_name = name.len() <= 64
             && name.chars().all(shown)
@@ -105,7 +106,7 @@ impl SecretResolver<'_> {
 
 fn read_secret(path: &Path) -> Result<Secret, String> {
     let unreadable = |err: std::io::Error| format!("cannot read the secret file: {err}");
-    // Opening a pipe must not wait for a writer; what was opened is what is checked.
+    // `NONBLOCK`: opening a pipe must not wait for a writer. The checks below use the opened file.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new()
         .read(true)
@@ -131,7 +132,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
     ))
 }
 
-/// Says what is wrong with a secret, never what it is.
+/// Returns the problem of a secret, without its value.
 fn check_secret(value: &str, chars_min: usize) -> Result<(), String> {
     if value.trim().is_empty() {
         return Err("the secret is empty".to_owned());

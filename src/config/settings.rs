@@ -36,28 +36,28 @@ pub struct Config {
 /// `[bundler]`: packages of Jsonnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundlerSettings {
-    /// `hosts_allowed`, default empty: hosts that packages may be fetched from, over https. While it
-    /// is empty, nothing is fetched.
+    /// `hosts_allowed`, default empty: hosts that packages may be fetched from, over https. If it is empty, nothing
+    /// is fetched.
     pub hosts_allowed: Vec<String>,
-    /// `kept_bytes_max`, default 1 GiB: bytes of packages that stay in the data directory, so that a
-    /// restart fetches nothing again. 0 keeps none.
+    /// `kept_bytes_max`, default 1 GiB: bytes of packages that are cached in the data directory, so that a restart
+    /// need not fetch them again. 0 disables the cache.
     pub kept_bytes_max: u64,
 }
 
 /// `[server]`: the HTTP listener and its bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// `listen`, default `127.0.0.1:7700`. TLS ends in front of it.
+    /// `listen`, default `127.0.0.1:7700`. TLS must end in a proxy in front of it.
     pub listen: SocketAddr,
-    /// `behind_proxy`, default false: a TLS proxy is in front. Without it only a loopback address may
-    /// be listened on; with it all connections come from the proxy's address.
+    /// `behind_proxy`, default false: a TLS proxy is in front. If false, `listen` must be a loopback address; if
+    /// true, all connections come from the proxy's address.
     pub behind_proxy: bool,
     /// `public_url`, such as `https://drydock.example.com`; empty by default. Needed for Telegram
     /// webhooks and for the links `drydock invite` prints.
     pub public_url: String,
     /// `body_bytes_max`, default 1 MiB.
     pub body_bytes_max: usize,
-    /// `header_seconds_max`, default 5: from accept to the end of the headers.
+    /// `header_seconds_max`, default 5: from the accepted connection to the end of the headers.
     pub header_seconds_max: u64,
     /// `body_seconds_max`, default 10.
     pub body_seconds_max: u64,
@@ -71,7 +71,7 @@ pub struct ServerSettings {
     pub link_hosts: Vec<String>,
 }
 
-/// The part of a server's configuration that an operator's command needs.
+/// The part of a server's configuration that operator commands need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorSettings {
     /// `[data]`
@@ -86,41 +86,41 @@ pub struct OperatorSettings {
     pub channels: BTreeSet<String>,
 }
 
-/// `[data]`: what is kept on disk.
+/// `[data]`: the data on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataSettings {
     /// `directory`, default `./drydock-data`; created with mode 0700.
     pub directory: PathBuf,
-    /// `group_access`, default false: its group may have access as well; everybody never.
+    /// `group_access`, default false: members of the directory's group have access as well; other users never have.
     pub group_access: bool,
-    /// `delivery_hours_kept`, default 72, at least 24: how long a delivery is remembered.
+    /// `delivery_hours_kept`, default 72, at least 24: how long delivery ids are kept to recognise duplicates.
     pub delivery_hours_kept: u32,
 }
 
-/// `[retention]`: how many days each kind of data is kept. None means for ever, written as 0.
+/// `[retention]`: the number of days for which each kind of data is kept. `None` means forever, written as 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionSettings {
     /// `message_days_kept`, default 90: answered messages with their turns and steps.
     pub message_days: Option<u32>,
-    /// `usage_days_kept`, default 730: what model calls cost.
+    /// `usage_days_kept`, default 730: the usage and cost of model calls.
     pub usage_days: Option<u32>,
-    /// `change_days_kept`, default 180: changes, and edits of a silent conversation.
+    /// `change_days_kept`, default 180: changes, and edits of an inactive conversation.
     pub change_days: Option<u32>,
     /// `recording_days_kept`, default 90: lines of recordings.
     pub recording_days: Option<u32>,
-    /// `dead_letter_days_kept`, default 30: operations that were given up.
+    /// `dead_letter_days_kept`, default 30: operations that could not be delivered.
     pub dead_letter_days: Option<u32>,
-    /// `invite_days_kept`, default 90: invites that expired.
+    /// `invite_days_kept`, default 90: expired invites.
     pub invite_days: Option<u32>,
     /// `audit_days_kept`, default 3,650: lines of the audit log.
     pub audit_days: Option<u32>,
-    /// `base_days_kept`, default 7: packed commits that nobody is on.
+    /// `base_days_kept`, default 7: packed commits that no conversation uses.
     pub base_days: Option<u32>,
-    /// `mirror_days_kept`, default 30: mirrors of repositories that are not configured any more.
+    /// `mirror_days_kept`, default 30: mirrors of repositories that are no longer configured.
     pub mirror_days: Option<u32>,
 }
 
-/// `[model]`: which model answers.
+/// `[model]`: the model that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSettings {
     /// `default` and `provider` together, as `provider/model`; `anthropic/claude-sonnet-4-5` if neither is set.
@@ -134,11 +134,11 @@ pub struct ModelSettings {
 pub struct ProviderSettings {
     /// `api_key`; none for ollama.
     pub api_key: Option<Secret>,
-    /// True if no request goes out without a key: false for ollama, and with `keyless`.
+    /// True if requests require a key: false for ollama, and with `keyless`.
     pub needs_key: bool,
     /// `base_url`; each known provider has a default, `azure` and `custom` need one.
     pub base_url: String,
-    /// `request_seconds_max`, default 120: one attempt, headers to last byte.
+    /// `request_seconds_max`, default 120: one attempt, from headers to last byte.
     pub request_seconds_max: u64,
     /// `idle_seconds_max`, default 30: between two chunks of an answer.
     pub idle_seconds_max: u64,
@@ -155,11 +155,11 @@ pub struct RepositorySettings {
     pub url: Option<String>,
     /// `token`: for an https remote that needs one; sent as the password of `x-access-token`.
     pub token: Option<Secret>,
-    /// `branch`, default `main`: the trusted branch changes are prepared against.
+    /// `branch`, default `main`: the trusted branch, which is the base of changes.
     pub branch: String,
 }
 
-/// `[channels.<name>]`: chosen by `kind`.
+/// `[channels.<name>]`: the settings of a channel, by `kind`.
 #[derive(Clone)]
 pub enum ChannelSettings {
     /// `kind = "slack"`
@@ -169,7 +169,7 @@ pub enum ChannelSettings {
 }
 
 impl ChannelSettings {
-    /// Returns the repository this channel's people work on unless they name another one.
+    /// Returns the default repository for users of this channel.
     pub fn repository(&self) -> Option<&str> {
         match self {
             Self::Slack(settings) => settings.repository.as_deref(),
@@ -177,7 +177,7 @@ impl ChannelSettings {
         }
     }
 
-    /// Returns true if messages are sent no faster than the platform allows.
+    /// Returns true if the platform's rate limits are respected.
     pub fn is_paced(&self) -> bool {
         match self {
             Self::Slack(settings) => settings.paced,
@@ -195,9 +195,9 @@ pub struct SlackSettings {
     pub signing_secret: Secret,
     /// `api_base_url`, default `https://slack.com/api`.
     pub api_base_url: String,
-    /// `paced`, default true: keeps to the platform's limits.
+    /// `paced`, default true: respects the platform's rate limits.
     pub paced: bool,
-    /// `repository`: what this channel's people work on unless they name another.
+    /// `repository`: the default repository for users of this channel.
     pub repository: Option<String>,
 }
 
@@ -212,9 +212,9 @@ pub struct TelegramSettings {
     pub secret_token: Option<Secret>,
     /// `api_base_url`, default `https://api.telegram.org`.
     pub api_base_url: String,
-    /// `paced`, default true: keeps to the platform's limits.
+    /// `paced`, default true: respects the platform's rate limits.
     pub paced: bool,
-    /// `repository`: what this bot's people work on unless they name another.
+    /// `repository`: the default repository for users of this bot.
     pub repository: Option<String>,
 }
 
@@ -234,15 +234,16 @@ pub struct HookSettings {
     pub scheme: HookScheme,
     /// `secret`
     pub secret: Secret,
-    /// `events`: GitHub events that count, such as `release` or `release.published`; empty means all.
+    /// `events`: the accepted GitHub events, such as `release` or `release.published`; empty means all.
     pub events: Vec<String>,
-    /// `sources`: values of the payload's `repository.full_name` that count; empty means all.
+    /// `sources`: the accepted values of the payload's `repository.full_name`; empty means all.
     pub sources: Vec<String>,
     /// `repository`: a configured name.
     pub repository: String,
-    /// `prompt`: path of the instructions, inside the repository, read from the trusted branch.
+    /// `prompt`: the path of the instructions inside the repository, read from the trusted branch.
     pub prompt: String,
-    /// `fields`: name to JSON pointer into the payload; each value at most 1,000 characters, data only.
+    /// `fields`: names with JSON pointers into the payload; each value has at most 1,000 characters and is treated as
+    /// data only.
     pub fields: BTreeMap<String, String>,
     /// `change`, default `new`.
     pub change: HookChange,
@@ -252,16 +253,16 @@ pub struct HookSettings {
     pub grants: Grants,
 }
 
-/// `change` of a hook: what an event prepares.
+/// `change` of a hook: the kind of change that an event prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookChange {
-    /// A change of its own; events are answered side by side.
+    /// A new change for each event; events are processed in parallel.
     New,
-    /// The next revision of the change that earlier events prepared; events are answered one after the other.
+    /// The next revision of the change of earlier events; events are processed one after the other.
     Continue,
 }
 
-/// `grants` of a hook: what its service identity may do in its own repository.
+/// `grants` of a hook: the permissions of its service identity in its own repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grants {
     /// `role`, default `editor`; never admin.
@@ -279,16 +280,16 @@ pub struct PostTo {
     pub chat: String,
 }
 
-/// `scheme` of a hook. A secret is good for its own scheme only.
+/// `scheme` of a hook. A secret is valid for its own scheme only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookScheme {
-    /// `github`: `X-Hub-Signature-256` over the body; `X-GitHub-Delivery` names the delivery.
+    /// `github`: `X-Hub-Signature-256` over the body; `X-GitHub-Delivery` is the delivery id.
     Github,
-    /// `generic`: `X-Webhook-Id`, `X-Webhook-Timestamp` and `X-Webhook-Signature`, the hex
-    /// HMAC-SHA256 of `id.timestamp.body`; 300 s of clock difference at most.
+    /// `generic`: `X-Webhook-Id`, `X-Webhook-Timestamp` and `X-Webhook-Signature`, the hex HMAC-SHA256 of
+    /// `id.timestamp.body`; the clock difference may be at most 300 s.
     Generic,
-    /// `generic-body`: `X-Webhook-Signature`, the hex HMAC-SHA256 of the body alone; replays are
-    /// recognised by the body's hash. Needs `allow_replayable = true`.
+    /// `generic-body`: `X-Webhook-Signature`, the hex HMAC-SHA256 of the body only; replays are recognised by the
+    /// body's hash. Needs `allow_replayable = true`.
     GenericBody,
 }
 
@@ -299,13 +300,13 @@ pub struct LimitSettings {
     pub turn: crate::model::Limits,
     /// `turns_at_once_max`, default 64.
     pub turns_at_once_max: usize,
-    /// `waiting_events_max`, default 200: events of one hook waiting for a turn.
+    /// `waiting_events_max`, default 200: events of one hook that wait for a turn.
     pub waiting_events_max: usize,
-    /// `waiting_messages_max`, default 20: messages of one conversation waiting behind a turn.
+    /// `waiting_messages_max`, default 20: messages of one conversation that wait behind a turn.
     pub waiting_messages_max: usize,
-    /// `mirror_age_seconds_max`, default 60: how old a mirror may be when a turn starts from it.
+    /// `mirror_age_seconds_max`, default 60: the maximum age of a mirror when a turn starts from it.
     pub mirror_age_max: Duration,
-    /// `fetch_wait_seconds_max`, default 10: how long a turn waits for a fetch of a mirror that is there.
+    /// `fetch_wait_seconds_max`, default 10: how long a turn waits for a fetch if a mirror already exists.
     pub fetch_wait_max: Duration,
     /// `inbound_text_chars_max`, default 16,000.
     pub inbound_text_chars_max: usize,
@@ -317,14 +318,14 @@ pub struct LimitSettings {
     pub invite_attempts_per_minute_max: u32,
 }
 
-/// `[sandbox]`: the bounds of evaluating programs of a repository; see the reference file for each.
+/// `[sandbox]`: the limits for evaluating a repository's programs; see the reference file for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxSettings {
     /// `seconds_max`, default 10.
     pub time_max: Duration,
     /// `memory_bytes_max`, default 512 MiB, not counting the stack.
     pub memory_bytes_max: u64,
-    /// `stack_bytes_max`, default 512 MiB, taken only as far as they are used.
+    /// `stack_bytes_max`, default 512 MiB, allocated only as needed.
     pub stack_bytes_max: u64,
     /// `output_bytes_max`, default 8 MiB.
     pub output_bytes_max: usize,
@@ -346,36 +347,37 @@ pub struct SandboxSettings {
     pub jails_max: usize,
     /// `idle_max`, default 2.
     pub idle_max: usize,
-    /// `renders_ahead`, default true: the newest commit is rendered when a turn begins on it.
+    /// `renders_ahead`, default true: the newest commit is rendered at the start of a turn.
     pub renders_ahead: bool,
     /// `recycle_bytes`, default 224 MiB.
     pub recycle_bytes: u64,
-    /// `imports_denied`, default empty: globs of files no program may import, besides `.env` files.
+    /// `imports_denied`, default empty: globs of files that programs may not import, in addition to `.env` files.
     pub imports_denied: Vec<String>,
-    /// `secrets_denied`: globs of files that hold secrets by their names; one that begins with `!` takes files out.
+    /// `secrets_denied`: globs of file names that usually hold secrets; a glob that begins with `!` exempts files.
     pub secrets_denied: Vec<String>,
-    /// `layers_missing`, default empty: layers of the sandbox that this system may lack.
+    /// `layers_missing`, default empty: layers of the sandbox that may be missing on this system.
     pub layers_missing: Vec<String>,
-    /// `[helm]` and `[kustomize]`: the programs that a program may need.
+    /// `[helm]` and `[kustomize]`: the external programs that an evaluation may run.
     pub programs: ProgramSettings,
 }
 
-/// `[helm]` and `[kustomize]`: programs that are not ours. What has no path is off.
+/// `[helm]` and `[kustomize]`: external programs. A program without a path is disabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSettings {
     /// `helm.program`, default none.
     pub helm: Option<PathBuf>,
     /// `kustomize.program`, default none.
     pub kustomize: Option<PathBuf>,
-    /// `helm.hosts_allowed`, default empty: hosts that charts may be fetched from, over https. While it is
-    /// empty, nothing is fetched.
+    /// `helm.hosts_allowed`, default empty: hosts that charts may be fetched from, over https. If it is empty,
+    /// nothing is fetched.
     pub hosts_allowed: Vec<String>,
-    /// `helm.seconds_max`, default 30: for one evaluation or one tool call.
+    /// `helm.seconds_max`, default 30: the time for one evaluation or one tool call.
     pub time_max: Duration,
     /// `helm.memory_bytes_max`, default 1 GiB.
     pub memory_bytes_max: u64,
     /// `helm.output_bytes_max`, default 16 MiB.
     pub output_bytes_max: usize,
-    /// The directory below which their working directories are made: the system's place for them, or that of a server's data.
+    /// The parent of their working directories: the system's temporary directory, or a directory in the server's
+    /// data.
     pub scratch: PathBuf,
 }

@@ -1,15 +1,16 @@
-//! The sources of settings, already read: a file's text, the environment and flags. Nothing here looks at the process; the shell passes in
-//! what it found.
+//! The sources of settings as plain values: the text of a file, the environment and flags. The caller reads them from
+//! the process.
 
 use crate::config::error::{ConfigError, SettingLocation};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a configuration file.
+/// The maximum number of bytes of a configuration file.
 const FILE_BYTES_MAX: u64 = 1_048_576;
 
-/// The sources that a configuration is made from. Flags win over environment, environment over file, file over defaults.
+/// The sources of a configuration. Flags override the environment, which overrides the file, which overrides the
+/// defaults.
 #[derive(Clone, Default)]
 pub struct ConfigSources {
     /// The file, if there is one.
@@ -23,14 +24,14 @@ pub struct ConfigSources {
 /// A configuration file that was read.
 #[derive(Clone)]
 pub struct SourceFile {
-    /// The path as the operator wrote it: named in problems; secret files are relative to it.
+    /// The path as the operator wrote it. Problems contain it, and paths of secret files are relative to it.
     pub path: PathBuf,
     /// The text of the file.
     pub text: String,
 }
 
 impl ConfigSources {
-    /// Reads the file at `path`, if one is given. The error says why it cannot be read.
+    /// Reads the file at `path`, if one is given. The error contains the reason why it cannot be read.
     pub fn read(
         path: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,

@@ -1,8 +1,8 @@
-//! URLs an operator may set: where requests with credentials go, so they must be unambiguous.
+//! URLs that an operator may configure. Requests with credentials go there, so a URL must be unambiguous.
 
 use std::net::IpAddr;
 
-/// Bytes of a URL.
+/// The maximum number of bytes of a URL.
 const URL_BYTES_MAX: usize = 500;
 
 /// An absolute URL without user, query or fragment: `https`, or `http` to loopback.
@@ -13,7 +13,7 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// Checks a URL; a slash at its end is dropped.
+    /// Checks a URL and removes a trailing slash.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let clean = text
             .bytes()
@@ -34,7 +34,7 @@ impl Url {
         })
     }
 
-    /// The URL, without a slash at its end.
+    /// Returns the URL without a trailing slash.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }

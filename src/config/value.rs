@@ -1,5 +1,5 @@
-//! The conversion of what was written to what a key wants. A refusal says what was expected and what kind of thing was found, never the
-//! value: it may be a secret in the wrong place.
+//! Converts written values to the types of their keys. A refusal contains the expected type and the type that was
+//! found, never the value: it may be a secret in the wrong place.
 
 use crate::config::keys::ValueKind;
 use crate::config::url::Url;
@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
 
-/// Characters of a text value.
+/// The maximum number of characters of a text value.
 const TEXT_CHARS_MAX: usize = 1_000;
-/// Entries of a list.
+/// The maximum number of entries of a list.
 const LIST_ENTRIES_MAX: usize = 1_000;
 
-/// A value of the kind its key wants.
+/// A value of its key's type.
 #[derive(Clone)]
 pub(super) enum Value {
     Integer(u64),
@@ -29,7 +29,7 @@ pub(super) enum Value {
 /// The source of a secret.
 #[derive(Clone)]
 pub(super) enum SecretSource {
-    /// The value itself: only the environment may carry one.
+    /// The value itself; allowed only in the environment.
     Value(Secret),
     /// The variable of this name.
     Variable(String),
@@ -37,7 +37,7 @@ pub(super) enum SecretSource {
     File(PathBuf),
 }
 
-/// Reads a value of the file.
+/// Converts a value of the file.
 pub(super) fn from_toml(kind: ValueKind, value: &DeValue<'_>) -> Result<Value, String> {
     let expected = expected(kind);
     let wrong = || format!("expected {expected}, found {}", found(value));
@@ -57,7 +57,7 @@ pub(super) fn from_toml(kind: ValueKind, value: &DeValue<'_>) -> Result<Value, S
     }
 }
 
-/// Reads a value of the environment or the command line.
+/// Converts a value of the environment or the command line.
 pub(super) fn from_text(kind: ValueKind, text: &str) -> Result<Value, String> {
     let wrong = || format!("expected {}", expected(kind));
     match kind {
@@ -83,7 +83,7 @@ pub(super) fn from_text(kind: ValueKind, text: &str) -> Result<Value, String> {
     }
 }
 
-/// The advice on how to write a secret, for those who wrote it down.
+/// The advice for a secret that was written into the file.
 const SECRET_IN_FILE: &str =
     "a secret does not belong in this file; write { env = \"NAME\" } or { file = \"path\" }";
 

@@ -1,21 +1,21 @@
-//! Names of environment variables: those that mean a key, those that somebody else owns, and those that are ignored with
-//! a warning, because nobody knows whose they are.
+//! Classifies names of environment variables: those of keys, those of other programs, and unknown ones, which are
+//! ignored with a warning.
 
 use crate::config::keys::{self, KEYS, KeyMatch};
 use crate::model::edit_distance;
 
 const PREFIX: &str = "DRYDOCK_";
-/// Variables that are for the shell and not keys.
+/// Variables that configure the program itself and are not keys.
 const SHELL_VARIABLES: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
-/// Tests, benchmarks and checks are steered with these.
+/// Prefixes of variables for tests, benchmarks and checks.
 const RESERVED: [&str; 3] = ["DRYDOCK_TEST_", "DRYDOCK_BENCH_", "DRYDOCK_CI_"];
-/// Kubernetes sets these in every pod beside a Service that is called `drydock`.
+/// Prefixes of variables that Kubernetes sets in every pod next to a Service called `drydock`.
 const SERVICE_VARIABLES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
-/// Kubernetes sets these for every other Service whose name begins with `drydock-`.
+/// Parts of variables that Kubernetes sets for other Services whose names begin with `drydock-`.
 const OTHER_SERVICE_MARKERS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
-/// Sections whose second name is the operator's.
+/// Sections whose second name the operator chooses.
 pub(super) const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "channels", "hooks"];
-/// Edits between the name of a key with single underscores and a variable that means it, at most.
+/// The maximum edit distance between a variable and a key's name with single underscores.
 const MISSPELT_EDITS_MAX: usize = 2;
 
 /// The meaning of the name of a variable.
@@ -23,15 +23,15 @@ const MISSPELT_EDITS_MAX: usize = 2;
 pub(super) enum VariableMeaning {
     /// A variable of another program, or one that is not for the configuration.
     Unrelated,
-    /// A key of this path, known or not.
+    /// A key of this path, whether known or not.
     Key(Vec<String>),
-    /// A key that is not written as one; this variable is meant.
+    /// A misspelt key; this variable is the right one.
     Misspelt(String),
-    /// A variable with a meaning that nobody knows.
+    /// A variable without a known meaning.
     Unknown,
 }
 
-/// Returns the meaning of a variable of this name. Two underscores together are only in the names of our keys.
+/// Returns the meaning of a variable of this name. Only names of Drydock's keys contain two consecutive underscores.
 pub(super) fn classify_variable(name: &str) -> VariableMeaning {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return VariableMeaning::Unrelated;
@@ -52,7 +52,7 @@ pub(super) fn classify_variable(name: &str) -> VariableMeaning {
     }
 }
 
-/// A line for each variable that looks like one of ours and means nothing: it is ignored.
+/// Returns a warning for each variable that has Drydock's prefix and no meaning, and is therefore ignored.
 pub fn ignored_variables<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let unknown = names
         .into_iter()
@@ -68,8 +68,8 @@ pub fn ignored_variables<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<St
     unknown.map(line).collect()
 }
 
-/// `CHANNELS__TEAM_A__BOT_TOKEN` is `channels.team-a.bot_token`: a shell allows no `-` in a name, and
-/// ours allow no `_`.
+/// Returns the path of a variable. `CHANNELS__TEAM_A__BOT_TOKEN` is `channels.team-a.bot_token`: shells allow no `-`
+/// in a variable's name, and Drydock's names contain no `_`.
 fn path_of(rest: &str) -> Vec<String> {
     let mut path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
     if let [first, second, ..] = path.as_mut_slice()
@@ -80,7 +80,7 @@ fn path_of(rest: &str) -> Vec<String> {
     path
 }
 
-/// The variable of a key.
+/// Returns the variable of a key.
 pub(super) fn variable_of_path(path: &[String]) -> String {
     format!("{PREFIX}{}", path.join("__").replace('-', "_").to_uppercase())
 }
@@ -91,7 +91,8 @@ fn is_service_variable(name: &str) -> bool {
         || name.ends_with("_PORT")
 }
 
-/// The key that somebody wrote with single underscores: `server_listen`, or `providers_openai_api_key`.
+/// Returns the right variable for a key that was written with single underscores: `server_listen`, or
+/// `providers_openai_api_key`.
 fn misspelt(rest: &str) -> Option<String> {
     KEYS.iter().find_map(|key| match key.path.split_once(".*.") {
         None => {
@@ -108,7 +109,7 @@ fn misspelt(rest: &str) -> Option<String> {
     })
 }
 
-/// The variable of the key whose name is nearest, if one is near enough to be meant.
+/// Returns the variable of the key with the nearest name, if one is similar enough.
 fn nearest(rest: &str) -> Option<String> {
     let rest = rest.to_lowercase();
     let keys = KEYS.iter().filter(|key| !key.path.contains('*'));

@@ -1,4 +1,4 @@
-//! Tests of which layer wins, and of how each is written.
+//! Tests of the layers' priority and syntax.
 
 use super::*;
 use crate::config::{ChannelSettings, HookScheme, TelegramMode};
@@ -197,7 +197,7 @@ fn a_named_provider_finds_its_key_by_its_name_or_is_refused() {
     let config = Config::load(with(file, &[("MY_HOUSE_API_KEY", "key-0123456789")])).unwrap();
     let house = &config.providers["my-house"];
     assert_eq!(house.api_key.as_ref().unwrap().expose(), "key-0123456789");
-    // What is configured to take no key gets none, whatever is in the environment.
+    // A provider configured as keyless gets no key, whatever is in the environment.
     let keyless = format!("{file}keyless = true\n");
     let config = Config::load(with(&keyless, &[("MY_HOUSE_API_KEY", "key-0123456789")])).unwrap();
     let house = &config.providers["my-house"];

@@ -1,4 +1,4 @@
-//! Tests of what an operator writes, and of what Drydock makes of it.
+//! Tests of configurations as operators write them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
@@ -35,7 +35,7 @@ post_to.channel = "team"
 post_to.chat = "C1"
 "#;
 
-/// Secrets that look real and occur nowhere else.
+/// Secrets that look real and occur only here.
 const SECRETS: [(&str, &str); 6] = [
     ("SLACK_BOT_TOKEN", "xoxb-17653672481-canaryslack"),
     ("SLACK_SIGNING_SECRET", "canary-8f742231b10e8888abcd99"),

@@ -1,4 +1,4 @@
-//! The reference file and the table of keys say the same.
+//! Tests that the reference file and the table of keys agree.
 
 use super::*;
 use crate::config::error::Problems;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 const REFERENCE: &str = include_str!("../../../config/drydock.toml");
 
-/// The file with every documented key and section taken out of its comment.
+/// Returns the reference file with every documented key and section uncommented.
 fn uncommented() -> String {
     let lines = REFERENCE.lines().map(|line| match line.strip_prefix("# ") {
         Some(rest) if is_toml(rest) => rest,
@@ -26,7 +26,7 @@ fn is_toml(line: &str) -> bool {
     is_key || (line.starts_with('[') && line.ends_with(']') && !line.contains(' '))
 }
 
-/// A path of the file as the table of keys writes it.
+/// Returns a path of the file in the notation of the table of keys.
 fn pattern(path: &str) -> String {
     let mut names: Vec<&str> = path.split('.').collect();
     if matches!(names[0], "providers" | "repositories" | "channels" | "hooks") {

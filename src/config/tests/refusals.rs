@@ -1,17 +1,18 @@
-//! Tests of what is refused, and in which words. Every refusal is one line with place and key, and no value.
+//! Tests of refused configurations and their problems. Every problem is one line with place and key, and contains no
+//! value.
 
 use super::*;
 use crate::system::LayerName;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The good configuration with one thing changed.
+/// Returns the problems of the good configuration with one change.
 fn broken(from: &str, to: &str) -> Vec<String> {
     assert!(GOOD.contains(from), "{from}");
     problems(sources(&GOOD.replacen(from, to, 1)))
 }
 
-/// T10, CI-26: whatever its scheme is, and also where the listener is on loopback.
+/// T10, CI-26: for every scheme, and also if the listener is on loopback.
 #[test]
 fn a_hook_without_a_secret_is_refused_by_name() {
     let expected = "drydock.toml:15: hooks.ci.secret: is required; write secret = { env = \"NAME\" } or { file = \"path\" }";
@@ -106,7 +107,7 @@ fn a_model_whose_provider_has_no_key_names_the_variable() {
     assert_eq!(problems(sources), [expected]);
 }
 
-/// T89: a secret pasted into any key at all, as any type, is never repeated.
+/// T89: a secret in any key, as any type, is never repeated.
 #[test]
 fn no_value_is_ever_repeated_in_a_problem() {
     let canary = "Canary9f8e7d6c5b4a";

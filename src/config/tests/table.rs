@@ -1,4 +1,4 @@
-//! One bad configuration after another, each with the line an operator sees.
+//! A table of bad configurations, each with the line that an operator sees.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// T96
 #[test]
 fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
-    // What is replaced, by what, and the whole line that follows.
+    // The replaced text, its replacement, and the complete line of the problem.
     let cases = [
         (
             "public_url = ",

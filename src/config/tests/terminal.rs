@@ -1,4 +1,4 @@
-//! Tests of what a terminal session needs, and what it does not.
+//! Tests of the settings that a terminal session needs, and of those that it does not.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn model(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> St
     config.map_or_else(|error| error.to_string(), |config| config.model.default)
 }
 
-/// TK-14, TK-15, TK-20: a provider alone takes its usual model, by any of its names, in every layer.
+/// TK-14, TK-15, TK-20: a provider that is set alone gets its default model, by any of its names, in every layer.
 #[test]
 fn a_provider_can_be_chosen_alone_in_every_layer() {
     let (key, variable) = ("model.provider", "DRYDOCK_MODEL__PROVIDER");
@@ -79,7 +79,7 @@ fn a_provider_can_be_chosen_alone_in_every_layer() {
         assert_eq!(model(&file(name), &[], &[]), expected);
         assert_eq!(model("", &[(variable, name)], &[]), expected);
         assert_eq!(model("", &[], &[(key, name)]), expected);
-        // The provider of a stronger layer is not that of a weaker one's model.
+        // The model of a lower layer is not used with the provider of a higher layer.
         let other = "[model]\ndefault = \"ollama/llama3\"\n";
         assert_eq!(model(other, &[(variable, name)], &[]), expected);
         assert_eq!(model(other, &[(variable, "ollama")], &[(key, name)]), expected);
@@ -117,7 +117,7 @@ fn a_provider_and_a_model_go_together_as_far_as_they_can() {
             "openrouter/qwen/qwen3",
         ),
         (model(&file("ollama"), &[], &flag("llama3")), "ollama/llama3"),
-        // A provider of models of others has this one, too; a maker has only its own.
+        // A provider that hosts other makers' models can have this one; a maker has only its own.
         (model(&file("ollama"), &[], &flag("gpt-oss")), "ollama/gpt-oss"),
         (model(&file("anthropic"), &[], &flag("gpt-4o")), "openai/gpt-4o"),
         (
@@ -148,7 +148,7 @@ fn a_provider_and_a_model_go_together_as_far_as_they_can() {
             ),
             "openrouter/openai/gpt-4o",
         ),
-        // A section of its own is no other name.
+        // A configured section takes precedence over the alias of the same name.
         (
             model(
                 "[model]\nprovider = \"gemini\"\ndefault = \"m\"\n[providers.gemini]\n",
