@@ -1,6 +1,6 @@
-//! The frame every tool of ours stands in: its schema is rendered once, its arguments are bound
-//! before its body runs, the body runs where it may block, and what it answers shows nothing
-//! invisible. A tool itself is a plain function.
+//! The adapter that turns a plain function into a [`Tool`]. It renders the schema once, parses the arguments before
+//! the function runs, runs the function on a thread that may block, and makes invisible characters in the answer
+//! visible.
 
 use super::arguments::{ToolArguments, bind};
 use super::{Context, Tool, ToolError, invisible, schema};
@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// One tool: what it is called, what it needs, and what it does with it.
+/// A tool's name, arguments, effect and function.
 pub(super) trait ToolBody: Send + Sync + 'static {
     /// The arguments of the tool.
     type Arguments: ToolArguments;
-    /// The part of the context it works on, or more than that.
+    /// The part of the context that the tool uses, or more.
     type CallContext: Send + 'static;
 
     /// The name of the tool.
@@ -25,14 +25,14 @@ pub(super) trait ToolBody: Send + Sync + 'static {
     /// The effect a call may have.
     const EFFECT: Effect;
 
-    /// Runs one call. May block; is not run on the threads that must not.
+    /// Runs one call. May block; it runs on a thread for blocking work.
     fn run(on: &Self::CallContext, arguments: Self::Arguments) -> Result<String, ToolError>;
 }
 
-/// Takes what a tool works on out of the context of a call.
+/// Extracts the part of a call's context that a tool uses.
 type ContextExtractor<On> = Box<dyn Fn(Context<'_>) -> On + Send + Sync>;
 
-/// A [`ToolBody`] as a [`Tool`].
+/// Adapts a [`ToolBody`] to a [`Tool`].
 pub(super) struct ToolAdapter<W: ToolBody> {
     spec: ToolSpec,
     extract_context: ContextExtractor<W::CallContext>,
@@ -40,7 +40,7 @@ pub(super) struct ToolAdapter<W: ToolBody> {
 }
 
 impl<W: ToolBody> ToolAdapter<W> {
-    /// A tool that works on a part of the context.
+    /// Creates a tool that uses a part of the context.
     pub(super) fn new() -> Self
     where
         W::CallContext: for<'a> From<Context<'a>>,
@@ -48,7 +48,7 @@ impl<W: ToolBody> ToolAdapter<W> {
         Self::with_context(|cx| W::CallContext::from(cx))
     }
 
-    /// A tool that works on something more. Renders the schema.
+    /// Creates a tool with its own context, and renders the schema.
     pub(super) fn with_context(take: impl Fn(Context<'_>) -> W::CallContext + Send + Sync + 'static) -> Self {
         let spec = ToolSpec {
             name: W::NAME,
@@ -62,7 +62,7 @@ impl<W: ToolBody> ToolAdapter<W> {
         }
     }
 
-    /// Marks the tool as one that takes much memory or time: calls of such tools take turns by person.
+    /// Limits concurrent calls of a tool that needs much memory or time. Waiting calls get places in turn, by user.
     pub(super) fn limited_by(self, places: &FairSlots) -> Self {
         Self {
             places: Some(places.clone()),
@@ -97,7 +97,7 @@ impl<W: ToolBody> Tool for ToolAdapter<W> {
         let on = (self.extract_context)(cx);
         let place = self.acquire_place(cx.cancel).await?;
         let perform = move || {
-            // It is free when the work is done, not when nobody waits for it any more.
+            // The place is released when the work is done, even if the caller has stopped waiting.
             let _place = place;
             perform::<W>(&on, arguments)
         };
@@ -105,7 +105,7 @@ impl<W: ToolBody> Tool for ToolAdapter<W> {
     }
 }
 
-/// Runs the body and makes its answer readable.
+/// Runs the body and makes invisible characters in its answer visible.
 pub(super) fn perform<W: ToolBody>(
     on: &W::CallContext,
     arguments: W::Arguments,
@@ -116,7 +116,7 @@ pub(super) fn perform<W: ToolBody>(
     }
 }
 
-/// Messages quote paths and arguments, so they can hide something, too.
+/// Makes invisible characters in an error visible; its message may quote paths and arguments.
 pub(super) fn escape_error(err: ToolError) -> ToolError {
     match err {
         ToolError::Failed(why) => ToolError::Failed(invisible::show(&why)),
@@ -129,8 +129,8 @@ pub(super) fn escape_error(err: ToolError) -> ToolError {
     }
 }
 
-/// Waits for blocking work, but not longer than the turn. Work that is left behind ends by itself:
-/// it is bounded, and writes look at the token once more before they write.
+/// Waits for blocking work, at most until the turn is stopped. Abandoned work ends by itself: it is bounded, and
+/// writes check the cancellation token again before they write.
 pub(super) async fn unless_stopped(
     cancel: &CancellationToken,
     work: impl FnOnce() -> Result<String, ToolError> + Send + 'static,
@@ -149,7 +149,7 @@ pub(super) async fn unless_stopped(
     }
 }
 
-/// Returns the answer of a call when the turn was stopped.
+/// Returns the answer of a call whose turn was stopped.
 pub(super) fn stopped() -> ToolError {
     ToolError::Failed("the turn was stopped".to_owned())
 }
@@ -164,7 +164,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use tokio_util::sync::CancellationToken;
 
-    /// T54: whoever has all places waits for one of their own, in whatever conversation they ask.
+    /// T54: a user who holds all places waits for one of their own, in every conversation.
     #[test]
     fn expensive_calls_take_turns_between_people() {
         let (places, cancel) = (FairSlots::new(2), CancellationToken::new());
@@ -179,7 +179,7 @@ mod tests {
         assert!(of(2).is_none());
         drop((alice, bob));
         assert!(of(1).is_some());
-        // A turn that is stopped does not wait.
+        // A stopped turn does not wait.
         let taken = [of(1), of(1)];
         cancel.cancel();
         let refused = Budget::for_person(UserId(1))
@@ -189,7 +189,7 @@ mod tests {
         drop(taken);
     }
 
-    /// T54: what a thread does for a call is charged to whoever made it.
+    /// T54: the work of a blocking thread is charged to the user who made the call.
     #[tokio::test]
     async fn a_blocking_thread_is_charged_to_the_person_of_its_task() {
         let call = async {
@@ -205,7 +205,7 @@ mod tests {
         let cancel = CancellationToken::new();
         let (release, held) = std::sync::mpsc::channel::<()>();
         let call = unless_stopped(&cancel, move || {
-            // Ends when the sender is dropped, long after the call has returned.
+            // `recv` returns when the sender is dropped, long after the call has returned.
             Ok(format!("{:?}", held.recv()))
         });
         let stop = async { cancel.cancel() };

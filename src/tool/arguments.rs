@@ -1,5 +1,5 @@
-//! The conversion of what a model wrote to typed arguments. What models commonly write in place of a schema's words is understood;
-//! everything else that does not fit is refused with its JSON pointer, so that the next attempt can be right.
+//! Converts the model's JSON to typed arguments. Common deviations from the schema are accepted. Anything else that
+//! does not match is refused with its JSON pointer, so that the model can correct it.
 
 use super::ToolError;
 use super::nearest::nearest;
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Typed arguments of a tool.
+/// The typed arguments of a tool.
 pub(super) trait ToolArguments: DeserializeOwned + JsonSchema + Send + 'static {
-    /// Other names models use, each with the parameter that is meant.
+    /// Other names that models use for parameters, each with the parameter's name.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
 
-    /// Text parameters that also take any other JSON value, which is then written out as text.
+    /// Text parameters that also accept any other JSON value, which is then written out as text.
     const ANY_JSON: &'static [&'static str] = &[];
 }
 
@@ -24,14 +24,14 @@ pub(super) trait ToolArguments: DeserializeOwned + JsonSchema + Send + 'static {
 pub(super) struct PathArgument(String);
 
 impl PathArgument {
-    /// The path inside the repository. One that leads outside fits the schema, so the call is refused and not malformed:
-    /// whoever asked for it is told.
+    /// Returns the path inside the repository. A path that leads outside matches the schema, so the call is refused
+    /// instead of malformed, and the refusal is reported to the user.
     pub(super) fn parse(&self) -> Result<RepoPath, ToolError> {
         RepoPath::parse(&self.0).map_err(|err| ToolError::refused(err.to_string()))
     }
 }
 
-/// Binds what a model wrote to the arguments of `tool`, whose schema is `schema`.
+/// Converts the model's JSON to the arguments of `tool`, whose schema is `schema`.
 pub(super) fn bind<A: ToolArguments>(tool: &str, schema: &Value, arguments: Value) -> Result<A, ToolError> {
     let malformed = |why: String| ToolError::Malformed(format!("{tool}: {why}"));
     let Value::Object(given) = arguments else {
@@ -75,7 +75,7 @@ fn rename<A: ToolArguments>(given: Map<String, Value>) -> Result<Map<String, Val
     Ok(renamed)
 }
 
-/// Writes a JSON value out as the text of a file. Null stays, and counts as left out.
+/// Writes a JSON value out as the text of a file. Null is kept and counts as omitted.
 fn write_out(value: &mut Value) {
     if value.is_string() || value.is_null() {
         return;
@@ -83,8 +83,8 @@ fn write_out(value: &mut Value) {
     *value = Value::String(format!("{value:#}\n"));
 }
 
-/// Checks a value against its schema, and repairs what is clear: digits in quotes, null for a value
-/// that is left out, a number above its maximum. Recursion follows the schema, which is ours and finite.
+/// Checks a value against its schema and corrects unambiguous deviations: digits in quotes, null for an omitted
+/// value, a number above its maximum. Recursion follows the schema, which is defined in the code and finite.
 fn coerce(schema: &Value, value: &mut Value, at: &str) -> Result<(), String> {
     let expected = schema["type"].as_str().unwrap_or_default();
     match (expected, &mut *value) {
@@ -148,8 +148,8 @@ fn unknown_parameter(at: &str, name: &str, known: &Map<String, Value>) -> String
     }
 }
 
-/// The integer a value stands for, if it is not below the schema's minimum. Above the maximum the
-/// maximum is meant: paging says what is left.
+/// Returns the integer that a value represents, if it is not below the schema's minimum. A number above the maximum
+/// becomes the maximum; the answer then says what is left.
 fn integer(schema: &Value, value: &Value) -> Option<Value> {
     let number = match value {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?))?,
@@ -161,7 +161,7 @@ fn integer(schema: &Value, value: &Value) -> Option<Value> {
     (number >= minimum).then(|| Value::from(number.min(maximum)))
 }
 
-/// `10.0` is how some models write 10.
+/// Returns a number such as `10.0`, as some models write it, as an integer.
 fn whole(number: f64) -> Option<u64> {
     let fits = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
     // The bounds above make the conversion exact.
@@ -184,7 +184,7 @@ fn wanted(schema: &Value) -> String {
     }
 }
 
-/// Returns the type of a value in words, with short scalars shown as they are.
+/// Returns the type of a value in words; short scalars are shown literally.
 fn kind(value: &Value) -> String {
     const SHOWN_CHARS_MAX: usize = 40;
     match value {
@@ -200,7 +200,7 @@ fn kind(value: &Value) -> String {
     }
 }
 
-/// The JSON pointer of a field. Absurdly long names are cut: they are an answer to the model, too.
+/// Returns the JSON pointer of a field. Very long names are truncated, because the model reads the pointer.
 fn pointer(at: &str, name: &str) -> String {
     const NAME_CHARS_MAX: usize = 64;
     let name = name.replace('~', "~0").replace('/', "~1");

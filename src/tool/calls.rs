@@ -1,4 +1,4 @@
-//! Tests of whole calls, as the loop makes them, on a real repository and its overlay.
+//! Tests of complete calls, as the loop makes them, on a real repository and its overlay.
 
 #![allow(clippy::unwrap_used)]
 

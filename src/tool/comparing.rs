@@ -1,4 +1,4 @@
-//! The frame of the tools that compare a workspace with its base, or judge a file by what uses it.
+//! The adapter of tools that compare a workspace with its base, or check a file by its uses.
 
 use super::adapter::{escape_error, stopped};
 use super::arguments::{ToolArguments, bind};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// The tool that renders an environment.
 const SHOW: &str = TankaShow::NAME;
 
-/// One tool that compares. It only looks.
+/// A read-only tool that compares.
 #[async_trait]
 pub(super) trait ComparingTool: Send + Sync + 'static {
     /// The arguments of the tool.
@@ -38,7 +38,7 @@ pub(super) trait ComparingTool: Send + Sync + 'static {
     ) -> Result<String, ToolError>;
 }
 
-/// A [`ComparingTool`] as a [`Tool`].
+/// Adapts a [`ComparingTool`] to a [`Tool`].
 pub(super) struct ComparingToolAdapter<C> {
     spec: ToolSpec,
     comparer: Arc<Comparer>,
@@ -46,7 +46,7 @@ pub(super) struct ComparingToolAdapter<C> {
 }
 
 impl<C: ComparingTool> ComparingToolAdapter<C> {
-    /// Renders the schema.
+    /// Creates the tool and renders its schema.
     pub(super) fn new(comparer: Arc<Comparer>) -> Self {
         let spec = ToolSpec {
             name: C::NAME,
@@ -114,7 +114,7 @@ impl From<CompareError> for ToolError {
 
 #[cfg(test)]
 pub(super) mod testing {
-    //! Calls of these tools as a model makes them, on files that are plain JSON.
+    //! Tests of these tools with calls as a model makes them, on plain JSON files.
 
     #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! `file_delete`: one file less.
+//! `file_delete`: deletes a file.
 
 use super::ToolError;
 use super::adapter::ToolBody;

@@ -1,4 +1,4 @@
-//! `file_edit`: one place of a file, named by its text.
+//! `file_edit`: replaces one passage of a file, which is given by its text.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -8,7 +8,7 @@ use crate::model::{Effect, RepoPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Line numbers listed when a text is not unique.
+/// The maximum number of line numbers that are listed if a text is not unique.
 const LINES_LISTED_MAX: usize = 5;
 
 pub(super) struct FileEdit;
@@ -102,7 +102,7 @@ fn not_found(path: &RepoPath, text: &str, old: &str) -> String {
     format!("{found}; read the file again, it may have changed")
 }
 
-/// The line where `old` would be found if no whitespace counted.
+/// Returns the line of `old`, ignoring all whitespace.
 fn line_ignoring_whitespace(text: &str, old: &str) -> Option<usize> {
     let bare = |text: &str| {
         text.chars()
@@ -124,7 +124,7 @@ fn line_ignoring_whitespace(text: &str, old: &str) -> Option<usize> {
     None
 }
 
-/// The line number, from 1, of a position in bytes.
+/// Returns the line number, from 1, of a byte position.
 fn line_at(text: &str, position: usize) -> usize {
     1 + memchr::memchr_iter(b'\n', text.as_bytes())
         .take_while(|line_end| *line_end < position)
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_hidden_secret_is_neither_written_nor_in_the_way() {
         assert!(refused(MAIN, "c: 3", "c: '⟦secret:1⟧'").starts_with("the text contains `⟦secret:…⟧`"));
-        // The file itself may hold such a text: only what the model writes is checked.
+        // The file itself may contain such a text: only the model's text is checked.
         let desk = write_policy(&[("a", "⟦secret: is how a placeholder begins\nx\n")]);
         answer::<FileEdit>(&desk, json!({ "path": "a", "old": "x", "new": "y" }));
     }

@@ -1,4 +1,4 @@
-//! `file_list`: the names of files that match a glob.
+//! `file_list`: lists the files that match a glob.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -10,7 +10,7 @@ use crate::model::{Effect, RepoPath, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Files of one page.
+/// The maximum number of files on a page.
 const FILES_MAX: usize = 200;
 
 pub(super) struct FileList;

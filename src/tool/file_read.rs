@@ -1,4 +1,4 @@
-//! `file_read`: a page of a text file.
+//! `file_read`: returns a page of a text file.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -9,7 +9,7 @@ use crate::model::{Effect, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Lines of one page.
+/// The maximum number of lines on a page.
 const LINES_MAX: usize = 500;
 
 pub(super) struct FileRead;

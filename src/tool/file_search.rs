@@ -1,4 +1,4 @@
-//! `file_search`: lines that contain a text.
+//! `file_search`: finds lines that contain a text.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -10,10 +10,10 @@ use crate::model::{Effect, pluralize};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Matches of one page.
+/// The maximum number of matches on a page.
 const MATCHES_MAX: usize = 200;
 
-/// Longest text searched for, in bytes.
+/// The maximum length of the search text, in bytes.
 const QUERY_BYTES_MAX: usize = 1_000;
 
 pub(super) struct FileSearch;

@@ -1,4 +1,4 @@
-//! `file_write`: a whole file, new or replaced.
+//! `file_write`: creates or replaces a whole file.
 
 use super::ToolError;
 use super::adapter::ToolBody;

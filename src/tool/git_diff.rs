@@ -1,4 +1,4 @@
-//! `git_diff`: what the workspace changed, as a unified diff.
+//! `git_diff`: returns the changes of the workspace as a unified diff.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -10,7 +10,7 @@ use crate::workspace::{SecretGuard, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Lines of a diff that are shown.
+/// The maximum number of lines of a diff that are shown.
 const LINES_MAX: usize = 5_000;
 
 pub(super) struct GitDiff;
@@ -50,8 +50,8 @@ impl ToolBody for GitDiff {
     }
 }
 
-/// The changes as a diff to read: binary files and files nobody looks into are named and counted, long lines and
-/// very long diffs are cut and say so.
+/// Returns the changes as a readable diff. Binary files and files with unknown secrets are named and counted, and
+/// long lines and very long diffs are truncated with a note.
 pub(super) fn diff(learnt: &LearntChanges, guard: &SecretGuard) -> String {
     let (hidden, changes): (Vec<&FileChange>, Vec<&FileChange>) = learnt
         .changes
@@ -168,7 +168,7 @@ mod tests {
             desk.write(&path(&format!("key{number:03}")), content, "")
                 .unwrap();
         }
-        // As the loop shows it.
+        // The answer as the loop shows it.
         let shown = || {
             let answer = answer::<GitDiff>(&desk, json!({}));
             desk.guard.redactor.redact(&answer).into_owned()

@@ -1,4 +1,4 @@
-//! `git_log`: the newest commits.
+//! `git_log`: lists the newest commits.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -11,10 +11,10 @@ use crate::workspace::Commit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Commits when nothing is said.
+/// The default number of commits.
 const COMMITS_DEFAULT: usize = 10;
 
-/// Hash characters that name a commit in practice.
+/// The number of hash characters that identify a commit in practice.
 const SHORT_HASH_CHARS: usize = 12;
 
 pub(super) struct GitLog;

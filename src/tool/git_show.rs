@@ -1,4 +1,4 @@
-//! `git_show`: one commit with its diff.
+//! `git_show`: returns one commit with its diff.
 
 use super::ToolError;
 use super::adapter::{ToolBody, stopped};
@@ -12,10 +12,10 @@ use crate::workspace::{Commit, SecretGuard};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Longest name of a revision in bytes.
+/// The maximum length of a revision's name, in bytes.
 const REVISION_BYTES_MAX: usize = 250;
 
-/// Lines of a commit message that are shown.
+/// The maximum number of lines of a commit message that are shown.
 const MESSAGE_LINES_MAX: usize = 200;
 
 pub(super) struct GitShow;
@@ -50,7 +50,7 @@ impl ToolBody for GitShow {
         let is_stopped = || history.cancel.is_cancelled();
         let shown = history.repository.show(&revision, history.head()?, &is_stopped);
         let (commit, changes) = shown?;
-        // From whole files: a line of a diff shows less of what it belongs to.
+        // Secrets are found in the whole files, because a line of a diff has too little context.
         let unknown = history.guard.learn(&changes, history.tree.as_ref(), &is_stopped);
         let unknown = unknown.ok_or_else(stopped)?;
         Ok(render(
@@ -77,7 +77,7 @@ fn check_revision(revision: &str) -> Result<(), ToolError> {
     )))
 }
 
-/// A commit as git shows it.
+/// Formats a commit in the style of git.
 fn render(commit: &Commit, learnt: &LearntChanges, guard: &SecretGuard) -> String {
     let message: String = bounded_lines(commit.message.trim(), MESSAGE_LINES_MAX, &guard.redactor)
         .lines()

@@ -1,4 +1,4 @@
-//! `git_status`: which files the workspace changed.
+//! `git_status`: lists the files that the workspace changed.
 
 use super::ToolError;
 use super::adapter::ToolBody;
@@ -26,7 +26,7 @@ impl ToolBody for GitStatus {
     const EFFECT: Effect = Effect::Read;
 
     fn run(desk: &WritePolicy, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
-        // Names are shown, and nothing of what the files hold.
+        // Only names are shown, not the content of the files.
         let changes = desk.tree.changes()?;
         if changes.is_empty() {
             return Ok("nothing changed against the base".to_owned());

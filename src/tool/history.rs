@@ -1,20 +1,20 @@
-//! The subject of the history tools: the repository behind a workspace, read from its base commit.
+//! The context of the history tools: the repository of a workspace, read from its base commit.
 
 use super::{Context, ToolError};
 use crate::workspace::{Repository, RepositoryError, SecretGuard, Tree};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A repository and where its history is read from.
+/// A repository and the starting point of its history.
 #[derive(Debug)]
 pub(super) struct HistoryContext {
     /// The repository.
     pub(super) repository: Arc<Repository>,
     /// The workspace's base commit, which is what `HEAD` means.
     pub(super) base: Option<String>,
-    /// The files as the workspace has them.
+    /// The files of the workspace.
     pub(super) tree: Arc<dyn Tree>,
-    /// The guard that keeps secrets from whoever looks at it.
+    /// The guard that keeps secrets out of answers.
     pub(super) guard: SecretGuard,
     /// Fires when the turn is stopped, and when it runs out of time.
     pub(super) cancel: CancellationToken,
@@ -33,7 +33,7 @@ impl From<Context<'_>> for HistoryContext {
 }
 
 impl HistoryContext {
-    /// The base commit; a repository without commits has no history to read.
+    /// Returns the base commit, or an error if the repository has no commits.
     pub(super) fn head(&self) -> Result<&str, ToolError> {
         self.base.as_deref().ok_or_else(no_commits)
     }

@@ -1,11 +1,11 @@
-//! Characters that a person reviewing a file cannot see but a model reads: the hiding place of
-//! instructions. They are shown by name instead, and never removed in silence.
+//! Makes invisible characters visible. A person who reviews a file cannot see them, but a model reads them, so they
+//! could hide instructions. They are shown by their code, and never removed silently.
 
 use crate::model::is_invisible;
 use std::borrow::Cow;
 
-/// Shows each invisible character as `<U+202E>` and says in a first line how many there are. Text
-/// without any comes back as it is.
+/// Shows each invisible character as `<U+202E>` and adds a first line with their number. A text without invisible
+/// characters is returned unchanged.
 pub(super) fn reveal(text: &str) -> Cow<'_, str> {
     let hidden = hidden_positions(text).count();
     if hidden == 0 {
@@ -30,7 +30,8 @@ pub(super) fn show(text: &str) -> String {
     shown
 }
 
-/// A carriage return before a line feed is a line end of the file and not hidden.
+/// Returns the positions of invisible characters. A carriage return before a line feed is an ordinary line end and
+/// not included.
 fn hidden_positions(text: &str) -> impl Iterator<Item = usize> {
     let mut characters = text.char_indices().peekable();
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Calls with arguments that do not fit: each is answered with its JSON pointer and changes nothing.
+//! Tests of calls with invalid arguments: each is answered with its JSON pointer and changes nothing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -223,7 +223,7 @@ fn arguments_that_do_not_fit_are_named_by_their_pointer() {
     assert_eq!(desk.tree.changes().unwrap(), []);
 }
 
-/// Returns a strategy for any JSON at all, up to a few levels deep.
+/// Returns a strategy for any JSON, up to a few levels deep.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,5 +1,5 @@
-//! Tools: what an agent may call. A tool says what it is, checks its own arguments and works on one
-//! workspace. `CONTRIBUTING.md` says what adding one takes.
+//! Tools: the functions that an agent may call. A tool has a specification, checks its own arguments and works on one
+//! workspace. `CONTRIBUTING.md` describes how to add one.
 
 // The tools.
 mod charts;
@@ -19,7 +19,7 @@ mod tanka_find_environments;
 mod tanka_format_jsonnet;
 mod tanka_show;
 mod tanka_validate_jsonnet;
-// What they share.
+// The code that they share.
 mod arguments;
 #[cfg(test)]
 mod calls;
@@ -60,54 +60,55 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Calls at the same time that hold large files or large trees; more take turns by person.
+/// The number of concurrent calls that may hold large files or large trees; further ones get places in turn, by user.
 const LARGE_AT_ONCE: usize = 4;
-/// Calls at the same time that may download; more take turns by person.
+/// The number of concurrent calls that may download; further ones get places in turn, by user.
 const DOWNLOADS_AT_ONCE: usize = 4;
 
-/// The context a call works in.
+/// The context of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The private view of the repository.
+    /// The turn's private copy of the repository's files.
     pub workspace: &'a Workspace,
-    /// The identity on whose behalf the call is made. Grants are checked here, at every write, not only when tools are offered.
+    /// The identity on whose behalf the call is made. Grants are checked at every write, not only when tools are
+    /// offered.
     pub identity: &'a Identity,
-    /// Files the turn may write or delete in all.
+    /// The total number of files that the turn may write or delete.
     pub files_changed_max: usize,
-    /// Environments whose own files may differ from the base; 0 means no bound.
+    /// The number of environments whose own files may differ from the base; 0 means no limit.
     pub environments_changed_max: usize,
     /// Fires when the turn is stopped, and when it runs out of time.
     pub cancel: &'a CancellationToken,
-    /// Counts the writes that are under way.
+    /// Counts the active writes.
     pub writers: &'a TaskTracker,
-    /// The observer of what the call downloads, which is told how far it is. Ends with the turn.
+    /// The observer of the call's downloads, which gets progress reports. Ends with the turn.
     pub watch: &'a DownloadObserver,
 }
 
 /// The failure of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The model reads this and goes on. Says what would work.
+    /// The call failed. The model reads the message, which says what would work, and continues.
     #[error("{0}")]
     Failed(String),
-    /// The call itself was malformed: arguments that do not fit the schema. The model reads this too.
+    /// The arguments do not match the schema. The model reads the message as well.
     #[error("{0}")]
     Malformed(String),
-    /// A call that may not be made, however it is asked for: a grant, a role, a budget or a rule is against it.
+    /// The call is forbidden by a grant, a role, a budget or a rule, whatever its arguments.
     #[error("{answer}")]
     Refused {
-        /// The text that the model reads: why, and what would work.
+        /// The text that the model reads: the reason, and what would work.
         answer: String,
-        /// The reason, as people are told it.
+        /// The reason, as reported to users.
         why: String,
     },
-    /// A fault of ours, which ends the turn.
+    /// An internal error, which ends the turn.
     #[error(transparent)]
     Fatal(anyhow::Error),
 }
 
 impl ToolError {
-    /// A refusal that people read as the model does.
+    /// Creates a refusal with the same text for users and for the model.
     pub(crate) fn refused(why: impl Into<String>) -> Self {
         let why = why.into();
         Self::Refused {
@@ -116,7 +117,7 @@ impl ToolError {
         }
     }
 
-    /// A refusal with what the model may do instead.
+    /// Creates a refusal with advice for the model.
     pub(crate) fn refused_with_advice(why: impl Into<String>, instead: &str) -> Self {
         let why = why.into();
         Self::Refused {
@@ -126,33 +127,33 @@ impl ToolError {
     }
 }
 
-/// A tool an agent may call.
+/// A tool that an agent may call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Returns the specification the model is given.
+    /// Returns the specification that the model gets.
     fn spec(&self) -> ToolSpec;
 
-    /// Returns the effect a call may have on the world. Only [`Effect::Read`] calls run in parallel.
+    /// Returns the effect that a call may have. Only [`Effect::Read`] calls run in parallel.
     fn effect(&self) -> Effect;
 
     /// Runs one call.
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
 
-/// The services that tools use beyond the files of a workspace.
+/// The services that tools use in addition to the files of a workspace.
 #[derive(Clone)]
 pub struct ToolServices {
-    /// The source of packages of Jsonnet.
+    /// The source of Jsonnet packages.
     pub packages: Arc<dyn Fetch>,
-    /// The evaluator of programs.
+    /// The evaluator of Jsonnet programs.
     pub evaluator: Arc<dyn Evaluate>,
     /// The comparer of a workspace with its base.
     pub comparer: Arc<Comparer>,
-    /// The operator's helm, where there is one.
+    /// The operator's helm, if configured.
     pub helm: Option<Arc<Helm>>,
 }
 
-/// Every tool there is, in a fixed order.
+/// Returns every tool, in a fixed order.
 pub fn all(reach: &ToolServices) -> Vec<Arc<dyn Tool>> {
     let downloads = FairSlots::new(DOWNLOADS_AT_ONCE);
     let mut tools = workspace_tools();
@@ -163,7 +164,7 @@ pub fn all(reach: &ToolServices) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The tools that need nothing but a workspace, in a fixed order.
+/// Returns the tools that need only a workspace, in a fixed order.
 pub fn workspace_tools() -> Vec<Arc<dyn Tool>> {
     let large = FairSlots::new(LARGE_AT_ONCE);
     vec![
@@ -181,7 +182,7 @@ pub fn workspace_tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The tools that render environments, in a fixed order.
+/// Returns the tools that render environments, in a fixed order.
 fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
     use tanka_find_environments::TankaFindEnvironments;
     use tanka_show::TankaShow;
@@ -193,7 +194,7 @@ fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The tools that compare, in a fixed order.
+/// Returns the tools that compare, in a fixed order.
 fn comparing(comparer: &Arc<Comparer>) -> Vec<Arc<dyn Tool>> {
     use tanka_diff::TankaDiff;
     use tanka_validate_jsonnet::ValidateJsonnet;

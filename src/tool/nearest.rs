@@ -1,12 +1,13 @@
-//! The known name that was probably meant.
+//! Finds the known name that a misspelt name probably means.
 
 use crate::model::edit_distance;
 
-/// Names longer than this are not compared: nobody mistypes them, and comparing costs their product.
+/// The maximum number of characters of a compared name. Longer names are not typing errors, and the cost of a
+/// comparison is the product of the lengths.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The known name closest to `name`, if it is close: at most a third of its characters differ, or
-/// one contains the other.
+/// Returns the known name closest to `name`, if it is similar: at most a third of its characters differ, or one
+/// contains the other.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name: String = name.chars().take(NAME_CHARS_MAX + 1).collect();
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
@@ -27,7 +28,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Lower case, separators dropped: `Read-File` and `read_file` are the same mistake.
+/// Returns a name in lower case without separators: `Read-File` and `read_file` are the same mistake.
 fn plain(name: &str) -> String {
     name.chars()
         .filter(|character| character.is_alphanumeric())

@@ -1,11 +1,11 @@
-//! Glob patterns over repository paths, as models write them.
+//! Glob patterns for repository paths, as models write them.
 
 use super::ToolError;
 use super::text::shortened;
 use crate::model::{PathError, RepoPath};
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Longest pattern in bytes.
+/// The maximum length of a pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 500;
 
 /// A compiled pattern.
@@ -16,7 +16,7 @@ pub(super) struct GlobPattern {
 }
 
 impl GlobPattern {
-    /// Compiles a pattern. One that leads out of the repository is refused like a path that does.
+    /// Compiles a pattern. A pattern that leads out of the repository is refused, as such a path is.
     pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
         let pattern = text.strip_prefix("./").unwrap_or(text);
         check(text, pattern)?;
@@ -32,12 +32,13 @@ impl GlobPattern {
         })
     }
 
-    /// The matcher, for searches.
+    /// Returns the matcher for searches.
     pub(super) fn matcher(&self) -> &GlobMatcher {
         &self.matcher
     }
 
-    /// Returns true if a list of this pattern shows the file. Dot-files are hidden until one is named.
+    /// Returns true if a list of this pattern includes the file. Dot-files are included only if the pattern names
+    /// one.
     pub(super) fn lists(&self, path: &RepoPath) -> bool {
         let hidden = || {
             path.as_str()
@@ -64,8 +65,8 @@ fn check(text: &str, pattern: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// A glob has to be a path once its wildcards are put aside. It may end like a directory: then the
-/// answer says how to list one.
+/// Checks that the pattern, without its wildcards, is a path in the repository. It may end like a directory: then the
+/// answer says how to list a directory.
 fn check_stays_inside(text: &str, pattern: &str) -> Result<(), ToolError> {
     let outside = || {
         ToolError::Failed(format!(

@@ -1,5 +1,5 @@
-//! The frame of the tools that render environments: like that of the others, but they wait for an
-//! evaluation instead of blocking a thread.
+//! The adapter of tools that render environments. It is like the other adapters, but awaits an evaluation instead of
+//! blocking a thread.
 
 use super::adapter::{escape_error, stopped};
 use super::arguments::{ToolArguments, bind};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// The tool that lists environments.
 const FIND: &str = TankaFindEnvironments::NAME;
 
-/// One tool that renders. It only looks.
+/// A read-only tool that renders.
 #[async_trait]
 pub(super) trait RenderingTool: Send + Sync + 'static {
     /// The arguments of the tool.
@@ -39,7 +39,7 @@ pub(super) trait RenderingTool: Send + Sync + 'static {
     ) -> Result<String, ToolError>;
 }
 
-/// A [`RenderingTool`] as a [`Tool`].
+/// Adapts a [`RenderingTool`] to a [`Tool`].
 pub(super) struct RenderingToolAdapter<R> {
     spec: ToolSpec,
     evaluator: Arc<dyn Evaluate>,
@@ -47,7 +47,7 @@ pub(super) struct RenderingToolAdapter<R> {
 }
 
 impl<R: RenderingTool> RenderingToolAdapter<R> {
-    /// Renders the schema.
+    /// Creates the tool and renders its schema.
     pub(super) fn new(evaluator: Arc<dyn Evaluate>) -> Self {
         let spec = ToolSpec {
             name: R::NAME,
@@ -92,8 +92,8 @@ impl<R: RenderingTool> Tool for RenderingToolAdapter<R> {
 }
 
 impl From<TankaError> for ToolError {
-    /// An object that is none is named by its place and not shown: it may be a secret. Advice names tools and their
-    /// arguments, not commands of a terminal.
+    /// Converts the error. An invalid object is reported by its place, without its content, because it may be a
+    /// secret. Advice names tools and their arguments instead of terminal commands.
     fn from(err: TankaError) -> Self {
         Self::Failed(match err {
             TankaError::Primitive { .. } | TankaError::Schema { .. } => compare::reason(&err),
@@ -113,7 +113,7 @@ impl From<TankaError> for ToolError {
 
 #[cfg(test)]
 pub(super) mod testing {
-    //! Calls of rendering tools as a model makes them, on files that are plain JSON.
+    //! Tests of rendering tools with calls as a model makes them, on plain JSON files.
 
     #![allow(clippy::unwrap_used)]
 

@@ -1,14 +1,14 @@
-//! JSON Schemas of tool arguments, rendered from their types once, when a tool is built. What comes
-//! out is the subset that every model API accepts; anything else fails the start.
+//! JSON Schemas of tool arguments, rendered from their types once, when a tool is built. Only the subset that every
+//! model API accepts is allowed; any other schema fails the start.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// Words of a schema that no model needs and some APIs refuse.
+/// Keywords of a schema that no model needs and some APIs refuse.
 const NOISE: [&str; 3] = ["$schema", "title", "format"];
 
-/// The schema of a type's JSON. The same bytes every time: keys are sorted.
+/// Returns the schema of a type's JSON. Its keys are sorted, so its bytes are always the same.
 pub(super) fn render<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -16,7 +16,7 @@ pub(super) fn render<A: JsonSchema>() -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     if let Some(root) = schema.as_object_mut() {
-        // What the arguments are for is said by the tool.
+        // The tool's own description explains the arguments.
         root.remove("description");
         root.entry("properties")
             .or_insert_with(|| Value::Object(Map::new()));
@@ -25,7 +25,7 @@ pub(super) fn render<A: JsonSchema>() -> Value {
     schema
 }
 
-/// Says why a schema cannot be offered to a model.
+/// Returns the reason if a schema cannot be offered to a model.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     if schema["type"] != "object" {
         return Err("its arguments are not an object".to_owned());
@@ -60,7 +60,7 @@ fn tidy(schema: &mut Map<String, Value>) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
     }
-    // An optional value is one that may be left out, not one that may be null.
+    // An optional value may be omitted, but not null.
     if let Some(Value::Array(types)) = schema.get("type") {
         let mut named = types.iter().filter(|name| *name != "null").cloned();
         if let (Some(only), None) = (named.next(), named.next()) {

@@ -1,4 +1,4 @@
-//! `tanka_diff`: what the changes of this workspace do to the objects of an environment, or of all.
+//! `tanka_diff`: returns the effect of the workspace's changes on the objects of one or all environments.
 
 use super::ToolError;
 use super::arguments::ToolArguments;
@@ -11,11 +11,11 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Characters of the summary.
+/// The maximum number of characters of the summary.
 const SUMMARY_CHARS_MAX: usize = 6_000;
-/// Characters of the difference of one environment.
+/// The maximum number of characters of one environment's difference.
 const PATCH_CHARS_MAX: usize = 30_000;
-/// The path that stands for all environments.
+/// The path that means all environments.
 const ALL: &str = ".";
 const NO_CLUSTER: &str = "no cluster is configured, so nothing can be compared with one; leave `cluster` out to see what the \
                           workspace changes against its base, which needs no cluster";
@@ -66,7 +66,7 @@ impl ComparingTool for TankaDiff {
             return Err(ToolError::Failed(NO_CLUSTER.to_owned()));
         }
         let is_all = env_path.trim_end_matches('/') == ALL && name.is_none();
-        // What is told is looked at again when the turn ends, by both engines.
+        // The cross-check is deferred: at the end of the turn, both engines check the result again.
         let mut asked = match is_all {
             true => CompareRequest::all(sides, "").defer_cross_check(),
             false => CompareRequest::environment(sides, env_path).defer_cross_check(),
@@ -97,7 +97,7 @@ fn shown(comparison: &Comparison, is_all: bool) -> String {
     }
 }
 
-/// Returns the whole lines of a difference within the bound; what is left out is counted.
+/// Returns the whole lines of a difference within the limit; omitted lines are counted.
 fn cut(patch: &str) -> String {
     let (mut shown, mut room) = (String::new(), PATCH_CHARS_MAX);
     let mut lines = patch.lines();
@@ -170,7 +170,7 @@ mod tests {
             shown.contains("✓ every affected environment renders\n"),
             "{shown}"
         );
-        // One engine is enough to see it, and not to say that it was checked.
+        // One engine is enough to show the difference, but not to report it as checked.
         assert!(
             shown.contains("– both engines agree: the second engine is asked before"),
             "{shown}"

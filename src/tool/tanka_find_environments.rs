@@ -1,4 +1,4 @@
-//! `tanka_find_environments`: which environments there are, and where each goes.
+//! `tanka_find_environments`: lists the environments and their destinations.
 
 use super::ToolError;
 use super::arguments::ToolArguments;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Environments of one answer.
+/// The maximum number of environments in one answer.
 const ENVIRONMENTS_MAX: usize = 500;
 
 pub(super) struct TankaFindEnvironments;

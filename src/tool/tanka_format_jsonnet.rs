@@ -1,4 +1,4 @@
-//! `tanka_format_jsonnet`: a file as `tk fmt` would write it.
+//! `tanka_format_jsonnet`: formats a file like `tk fmt`.
 
 use super::ToolError;
 use super::adapter::ToolBody;

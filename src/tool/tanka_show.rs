@@ -1,4 +1,4 @@
-//! `tanka_show`: the Kubernetes objects one environment renders to, as YAML.
+//! `tanka_show`: renders one environment to Kubernetes objects, as YAML.
 
 use super::ToolError;
 use super::arguments::ToolArguments;
@@ -122,7 +122,8 @@ mod tests {
         );
     }
 
-    /// T56: a `Secret` is one wherever it stands: in a template, inside another object, in what `kubectl apply` left.
+    /// T56: a `Secret` is redacted at any place: in a template, inside another object, in the annotation of
+    /// `kubectl apply`.
     #[tokio::test]
     async fn a_secret_inside_another_object_is_hidden_too() {
         let inner = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "inner" }, "stringData": { "password": "hunter2" } });
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(shown.matches("(hidden)").count(), 4, "{shown}");
     }
 
-    /// An object that cannot be one may be a secret all the same.
+    /// An invalid object may still contain a secret.
     #[tokio::test]
     async fn an_invalid_object_is_reported_without_its_content() {
         for main in [
@@ -213,7 +214,7 @@ mod tests {
     #[tokio::test]
     async fn paths_outside_are_refused() {
         for text in paths_outside() {
-            // An empty path and `.` stand for the repository itself.
+            // An empty path and `.` mean the repository itself.
             if ["", ".", "./", "./."].contains(&text.as_str()) || text.trim_end_matches('/').is_empty() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `tanka_validate_jsonnet`: what is wrong with a file, and whether the environments that use it render.
+//! `tanka_validate_jsonnet`: returns the problems of a file, and whether the environments that use it render.
 
 use super::ToolError;
 use super::arguments::{PathArgument, ToolArguments};
@@ -11,9 +11,9 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Findings of one answer.
+/// The maximum number of findings in one answer.
 const FINDINGS_MAX: usize = 100;
-/// Environments that do not render in one answer.
+/// The maximum number of failing environments in one answer.
 const FAILURES_MAX: usize = 20;
 
 pub(super) struct ValidateJsonnet;

@@ -1,4 +1,5 @@
-//! The fixtures that the tests of the tools share: a tree in memory, a desk on it, and calls as a model writes them.
+//! Fixtures shared by the tests of the tools: a tree in memory, a write policy for it, and calls as a model writes
+//! them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -26,7 +27,7 @@ use tokio_util::task::TaskTracker;
 
 type Files = BTreeMap<RepoPath, FileVersion>;
 
-/// Every tool there is, with no network, programs that are JSON already, and a helm that does not start.
+/// Returns every tool, with no network, with programs that are already JSON, and with a helm that does not start.
 pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     let redactor = Arc::new(Redactor::new([]));
     all(&ToolServices {
@@ -37,14 +38,14 @@ pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     })
 }
 
-/// A helm that does not start.
+/// Returns a helm that does not start.
 pub(super) fn no_helm() -> Arc<Helm> {
     let mut settings = SandboxSettings::default().programs;
     settings.helm = Some("/nonexistent/helm".into());
     Arc::new(Helm::configured(ProgramPath::at("/nonexistent/drydock"), &settings).unwrap())
 }
 
-/// A tree that keeps its files in memory.
+/// A tree that stores its files in memory.
 #[derive(Debug)]
 pub(super) struct MemoryTree {
     base: Files,
@@ -145,13 +146,13 @@ fn not_found(path: &RepoPath) -> TreeError {
     }
 }
 
-/// A tool that writes the file `late` through the desk, as the tools do, when the test lets it.
+/// A tool that writes the file `late` through the write policy, as other tools do, when the test allows it.
 pub(crate) struct LateWrite;
 
-/// The handle by which a test holds a [`LateWrite`].
+/// The part of a [`LateWrite`] that the test controls.
 pub(crate) struct LateWriteControl {
     policy: WritePolicy,
-    /// True if it is admitted before it waits, false if only when it goes on.
+    /// True if the write is admitted before the tool waits, false if after it.
     admitted_first: bool,
     steps: Arc<Steps>,
 }
@@ -194,7 +195,7 @@ impl ToolBody for LateWrite {
     }
 }
 
-/// A [`LateWrite`], what it says, and what lets it go on.
+/// Returns a [`LateWrite`], its signals, and the sender that lets it continue.
 pub(crate) fn late_write(admitted_first: bool) -> (Arc<dyn Tool>, Arc<Steps>, std::sync::mpsc::Sender<()>) {
     let (go_on, waits) = std::sync::mpsc::channel();
     let steps = Arc::new(Steps {
@@ -211,12 +212,12 @@ pub(crate) fn late_write(admitted_first: bool) -> (Arc<dyn Tool>, Arc<Steps>, st
     (Arc::new(tool), steps, go_on)
 }
 
-/// A path that is one.
+/// Parses a valid path.
 pub(super) fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
 }
 
-/// A tree behind a guard that denies nothing and has learnt nothing.
+/// Returns a tree with a guard that denies nothing and knows no secrets.
 pub(super) fn guarded(tree: Arc<dyn Tree>) -> Arc<GuardedTree> {
     Arc::new(GuardedTree::new(tree, guard(DeniedFiles::default())))
 }
@@ -228,12 +229,12 @@ pub(super) fn guard(denied: DeniedFiles) -> SecretGuard {
     }
 }
 
-/// A desk of an unrestricted editor on these files.
+/// Returns the write policy of an unrestricted editor for these files.
 pub(super) fn write_policy<C: AsRef<[u8]>>(files: &[(&str, C)]) -> WritePolicy {
     write_policy_for(files, Role::Editor, &["**"])
 }
 
-/// A desk on these files for a role in some environments.
+/// Returns a write policy for these files, with a role in some environments.
 pub(super) fn write_policy_for<C: AsRef<[u8]>>(
     files: &[(&str, C)],
     role: Role,
@@ -273,12 +274,12 @@ pub(super) fn call<W: ToolBody<CallContext = WritePolicy>>(
     perform::<W>(desk, arguments)
 }
 
-/// The answer of a call that works.
+/// Returns the answer of a successful call.
 pub(super) fn answer<W: ToolBody<CallContext = WritePolicy>>(desk: &WritePolicy, arguments: Value) -> String {
     call::<W>(desk, arguments).unwrap()
 }
 
-/// Returns the reason why a call failed; the model reads it.
+/// Returns the error message of a failed call, which the model reads.
 pub(super) fn failure<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
     match result.unwrap_err() {
         ToolError::Failed(why) | ToolError::Refused { answer: why, .. } => why,
@@ -286,7 +287,7 @@ pub(super) fn failure<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Strin
     }
 }
 
-/// Asserts that the tool refuses every path of a corpus that leads outside, and touches nothing.
+/// Asserts that the tool refuses every path that leads outside the repository, and changes nothing.
 pub(super) fn refuses_paths_outside<W: ToolBody<CallContext = WritePolicy>>(
     arguments: impl Fn(&str) -> Value,
 ) {
@@ -300,8 +301,8 @@ pub(super) fn refuses_paths_outside<W: ToolBody<CallContext = WritePolicy>>(
     assert_eq!(desk.tree.changes().unwrap(), []);
 }
 
-/// Asserts the same of a tool that takes a glob. One that ends like a directory is not refused: it
-/// matches nothing, and the answer says how to list a directory.
+/// Asserts the same for a tool with a glob. A glob that ends like a directory is not refused: it matches nothing, and
+/// the answer says how to list a directory.
 pub(super) fn refuses_globs_outside<W: ToolBody<CallContext = WritePolicy>>(
     arguments: impl Fn(&str) -> Value,
 ) {
@@ -318,7 +319,7 @@ pub(super) fn refuses_globs_outside<W: ToolBody<CallContext = WritePolicy>>(
     }
 }
 
-/// Paths that name something else than a file of the repository: at least 120 of them.
+/// Returns at least 120 paths that do not name a file of the repository.
 pub(super) fn paths_outside() -> Vec<String> {
     let mut corpus: Vec<String> = [
         "",

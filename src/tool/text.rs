@@ -1,14 +1,14 @@
-//! The form of files and numbers in tool results: text or a clear refusal, bounded lines, page headers.
+//! Formats files and numbers in tool results: text or a clear refusal, lines of bounded length, page headers.
 
 use super::ToolError;
 use crate::model::{FileVersion, RepoPath};
 use crate::redact::Redactor;
 use std::borrow::Cow;
 
-/// Longer lines are cut in results.
+/// The maximum number of characters of a line; longer lines are truncated.
 const LINE_CHARS_MAX: usize = 2_000;
 
-/// A file's text. Binary files and those in other encodings are refused with their size.
+/// Returns a file's text. Binary files and other encodings are refused with their size.
 pub(super) fn text_of<'a>(path: &RepoPath, file: &'a FileVersion) -> Result<&'a str, ToolError> {
     let bytes = group_thousands(file.content.len());
     if file.content.contains(&0) {
@@ -18,8 +18,8 @@ pub(super) fn text_of<'a>(path: &RepoPath, file: &'a FileVersion) -> Result<&'a 
         .map_err(|_| ToolError::Failed(format!("`{path}` is not UTF-8 text ({bytes} bytes)")))
 }
 
-/// A line of at most 2,000 characters; what was cut is counted. Secrets are taken out before it is cut: half of one
-/// would not be known any more.
+/// Returns a line of at most 2,000 characters; omitted characters are counted. Secrets are redacted before the
+/// truncation, because a part of a secret could no longer be recognised.
 pub(super) fn bounded_line<'t>(line: &'t str, redactor: &Redactor) -> Cow<'t, str> {
     if line.char_indices().nth(LINE_CHARS_MAX).is_none() {
         return Cow::Borrowed(line);
@@ -34,7 +34,7 @@ pub(super) fn bounded_line<'t>(line: &'t str, redactor: &Redactor) -> Cow<'t, st
     Cow::Owned(format!("{kept}[… {more} more characters]{line_end}"))
 }
 
-/// A text of bounded lines and at most `lines_max` of them; what was cut is counted.
+/// Returns at most `lines_max` bounded lines of a text; omitted lines are counted.
 pub(super) fn bounded_lines(text: &str, lines_max: usize, redactor: &Redactor) -> String {
     let mut lines = text.split_inclusive('\n');
     let shown = lines.by_ref().take(lines_max);
@@ -46,7 +46,7 @@ pub(super) fn bounded_lines(text: &str, lines_max: usize, redactor: &Redactor) -
     shown
 }
 
-/// The number with thousands separators: `12,345`.
+/// Returns the number with thousands separators: `12,345`.
 pub(super) fn group_thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
@@ -59,7 +59,7 @@ pub(super) fn group_thousands(number: usize) -> String {
     grouped
 }
 
-/// The beginning of a text that is quoted back.
+/// Returns the beginning of a text, for quotations.
 pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     const SHOWN_CHARS_MAX: usize = 120;
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
@@ -68,29 +68,30 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// One page of a longer whole.
+/// One page of a longer result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageRange {
-    /// Items before it.
+    /// The number of items before the page.
     pub(super) offset: usize,
-    /// Items on it.
+    /// The number of items on the page.
     pub(super) shown: usize,
-    /// Items in all.
+    /// The total number of items.
     pub(super) total: usize,
 }
 
 impl PageRange {
-    /// `1–500`, counted from 1.
+    /// Returns the range, counted from 1: `1–500`.
     pub(super) fn range(self) -> String {
         format!("{}–{}", self.offset + 1, self.end())
     }
 
-    /// True if it is not everything.
+    /// Returns true if the page does not contain all items.
     pub(super) fn is_part(self) -> bool {
         self.shown < self.total
     }
 
-    /// The text behind the closing bracket of the header: how to go on, or nothing on the last page.
+    /// Returns the text behind the closing bracket of the header: how to get the next page, or nothing on the last
+    /// page.
     pub(super) fn rest(self, noun: &str) -> String {
         let end = self.end();
         match self.total.saturating_sub(end) {

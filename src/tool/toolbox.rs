@@ -1,5 +1,5 @@
-//! The tools of a conversation, and the first phase of a call: is there such a tool, may it be used,
-//! are the arguments JSON. Whatever is wrong is an answer to the model.
+//! The tools of a conversation, and the first phase of a call: it checks that the tool exists and may be used, and
+//! that the arguments are JSON. Every problem becomes an answer to the model.
 
 use super::nearest::nearest;
 use super::text::group_thousands;
@@ -11,15 +11,15 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A set of tools with their specs, built once and sorted by name, so that a model is told the same
-/// bytes every time.
+/// A set of tools with their specifications, built once and sorted by name, so that a model always gets the same
+/// bytes.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     specs: Vec<ToolSpec>,
     withheld: BTreeSet<&'static str>,
 }
 
-/// A call that can be made.
+/// A call that is ready to run.
 pub struct PreparedCall {
     /// The tool.
     pub tool: Arc<dyn Tool>,
@@ -44,27 +44,27 @@ impl std::fmt::Debug for Toolbox {
     }
 }
 
-/// A tool that must not be offered. The program does not start with one.
+/// The reason why a tool must not be offered. The program does not start with such a tool.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolboxError {
-    /// Two tools have one name.
+    /// Two tools have the same name.
     #[error("two tools are called `{0}`")]
     Duplicate(&'static str),
-    /// Model APIs accept `a-z`, `0-9` and `_`.
+    /// The name has other characters than `a-z`, `0-9` and `_`, which all model APIs accept.
     #[error("`{0}` is not a name for a tool")]
     Name(&'static str),
-    /// The schema is not one that every model API takes.
+    /// Some model APIs do not accept the schema.
     #[error("the schema of `{tool}` is malformed: {why}")]
     Schema {
         /// The tool.
         tool: &'static str,
-        /// The fault of the schema.
+        /// The problem of the schema.
         why: String,
     },
 }
 
 impl Toolbox {
-    /// Collects tools and checks their specs.
+    /// Builds a toolbox and checks the tools' specifications.
     pub fn new(mut tools: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
         tools.sort_by_key(|tool| tool.spec().name);
         let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();
@@ -82,7 +82,8 @@ impl Toolbox {
         })
     }
 
-    /// The tools an identity may use in a repository: none without a role, looking only for viewers.
+    /// Returns the tools that an identity may use in a repository: none without a role, and read-only tools for
+    /// viewers.
     pub fn for_identity(&self, identity: &Identity, repository: &str) -> Self {
         let role = identity.role(repository);
         let (offered, withheld): (Vec<_>, Vec<_>) = self
@@ -101,19 +102,19 @@ impl Toolbox {
         }
     }
 
-    /// Returns the specifications the model is given, sorted by name.
+    /// Returns the specifications for the model, sorted by name.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
     }
 
-    /// The tool of that exact name.
+    /// Returns the tool with exactly this name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let place = self.specs.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
         self.tools.get(place)
     }
 
-    /// Prepares a call as the model wrote it. An `Err` is [`ToolError::Malformed`] or
-    /// [`ToolError::Refused`], never fatal, and says what would work.
+    /// Prepares a call of the model. An `Err` is [`ToolError::Malformed`] or [`ToolError::Refused`], never fatal, and
+    /// its text says what would work.
     pub fn prepare(&self, call: &ToolCall, arguments_bytes_max: usize) -> Result<PreparedCall, ToolError> {
         let Some(tool) = self.find(&call.name) else {
             return Err(self.no_such_tool(&call.name));
@@ -166,7 +167,7 @@ impl Toolbox {
     }
 }
 
-/// A call without arguments is written as nothing by some models.
+/// Parses the arguments. Some models write an empty text for a call without arguments.
 fn parse(tool: &str, arguments: &str) -> Result<Value, ToolError> {
     let arguments = if arguments.trim().is_empty() {
         "{}"

@@ -1,5 +1,5 @@
-//! The place where the file tools work: one tree, on behalf of one identity, within one budget. All writes go
-//! through here, so every one of them is checked against the grant, the budget and the redaction.
+//! The write policy of the tools: one tree, one identity, one budget. All writes go through it, so each of them is
+//! checked against the grant, the budget and the redaction.
 
 use super::adapter::stopped;
 use super::text::text_of;
@@ -19,29 +19,29 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The beginning of a hidden secret in what the model reads.
+/// The beginning of a redacted secret in the model's texts.
 const SECRET_PLACEHOLDER: &str = "⟦secret:";
 
-/// One tree and what may be done to it.
+/// A tree and the rules for its changes.
 #[derive(Debug)]
 pub(super) struct WritePolicy {
     /// The files.
     pub(super) tree: Arc<dyn Tree>,
-    /// The guard that keeps secrets from whoever looks at them.
+    /// The guard that keeps secrets out of answers.
     pub(super) guard: SecretGuard,
     /// The repository's configured name, which grants are checked against.
     pub(super) repository: String,
     /// The identity on whose behalf files are read and written.
     pub(super) identity: Identity,
-    /// Files the turn may write or delete in all.
+    /// The total number of files that the turn may write or delete.
     pub(super) files_changed_max: usize,
-    /// Environments whose own files may differ from the base; 0 means no bound.
+    /// The number of environments whose own files may differ from the base; 0 means no limit.
     pub(super) environments_changed_max: usize,
     /// Fires when the turn is stopped, and when it runs out of time.
     pub(super) cancel: CancellationToken,
-    /// Counts the writes that are under way: the end of a step waits for them.
+    /// Counts the active writes; the end of a step waits for them.
     pub(super) writers: TaskTracker,
-    /// The observer of what is downloaded here.
+    /// The observer of downloads.
     pub(super) watch: DownloadObserver,
 }
 
@@ -61,16 +61,16 @@ impl From<Context<'_>> for WritePolicy {
     }
 }
 
-/// Changes whose secrets were learnt.
+/// Changes whose secrets are known to the redactor.
 #[derive(Debug, Default)]
 pub(super) struct LearntChanges {
     /// The changes.
     pub(super) changes: Vec<FileChange>,
-    /// The files whose text is not shown, because it is not known whether they are secrets as a whole.
+    /// The files whose text is not shown, because it is not known whether they are secret as a whole.
     pub(super) unknown: BTreeSet<RepoPath>,
 }
 
-/// A write that was admitted. Its step does not end while this is held.
+/// The permit of an admitted write. Its step does not end while this exists.
 #[derive(Debug)]
 #[must_use = "a write is waited for only while this is held"]
 pub(super) struct WritePermit {
@@ -92,7 +92,7 @@ impl From<TreeError> for ToolError {
 }
 
 impl WritePolicy {
-    /// The text of a file.
+    /// Returns the text of a file.
     pub(super) fn text(&self, path: &RepoPath) -> Result<String, ToolError> {
         let file = self.tree.read(path)?;
         Ok(text_of(path, &file)?.to_owned())
@@ -112,8 +112,8 @@ impl WritePolicy {
         Ok(self.tree.delete(path)?)
     }
 
-    /// Puts in place what an operation on packages prepared. It stays in its project's directory, so
-    /// the grant for its `file` is the grant for all of it.
+    /// Applies the prepared changes of a package operation. They are all in its project's directory, so the grant for
+    /// its `file` covers all of them.
     pub(super) fn apply_packages(
         &self,
         file: &RepoPath,
@@ -126,8 +126,8 @@ impl WritePolicy {
         Ok(prepared.apply(self.tree.as_ref())?)
     }
 
-    /// Puts in place what a program of the operator has made, or takes it away. All of it is admitted before
-    /// the first file is touched.
+    /// Writes or deletes the files that an external program produced. All of them are admitted before the first one
+    /// is written.
     pub(super) fn apply_files(&self, changes: &BTreeMap<RepoPath, Option<Bytes>>) -> Result<(), ToolError> {
         let admitted = changes.keys().map(|path| self.admit_write(path));
         let _admitted = admitted.collect::<Result<Vec<WritePermit>, _>>()?;
@@ -150,7 +150,7 @@ impl WritePolicy {
         Ok(())
     }
 
-    /// The lines that a file adds to and takes from the base: `+3 −1 against the base`.
+    /// Returns the number of lines that a file adds to the base and removes from it: `+3 −1 against the base`.
     pub(super) fn delta(&self, path: &RepoPath) -> Result<String, ToolError> {
         let changes = self.tree.changes()?;
         let Some(change) = changes.into_iter().find(|change| change.path == *path) else {
@@ -163,7 +163,8 @@ impl WritePolicy {
         })
     }
 
-    /// The changes against the base, at `path` or below it. They may be shown: their secrets are learnt.
+    /// Returns the changes against the base, at `path` or below it. They may be shown, because the redactor knows
+    /// their secrets.
     pub(super) fn changes(&self, path: Option<&RepoPath>) -> Result<LearntChanges, ToolError> {
         let mut changes = self.tree.changes()?;
         if let Some(path) = path {
@@ -175,7 +176,7 @@ impl WritePolicy {
         Ok(LearntChanges { changes, unknown })
     }
 
-    /// Refuses a write that the grant or the budget does not allow, or that comes too late.
+    /// Refuses a write that the grant or the budget does not allow, or that comes after the end of the turn.
     pub(super) fn admit_write(&self, path: &RepoPath) -> Result<WritePermit, ToolError> {
         let files = self.tree.files()?;
         self.identity
@@ -183,7 +184,8 @@ impl WritePolicy {
             .map_err(ToolError::refused)?;
         let changes = self.tree.changes()?;
         let is_new = changes.iter().all(|change| change.path != *path);
-        // Packages come whole. What is written by hand into `vendor/` is counted with all of them.
+        // Files of packages do not count against the budget. If a file in `vendor/` is written directly, they all
+        // count.
         let packaged = |path: &RepoPath| is_packaged(path, &files);
         let counted = match packaged(path) {
             true => changes.len(),
@@ -198,7 +200,8 @@ impl WritePolicy {
             return Err(ToolError::refused_with_advice(why, instead));
         }
         self.admit_environment(path, &changes, &files)?;
-        // Counted before the look: whoever cancels and then waits for the count misses no write.
+        // The write is counted before the check of the token, so a caller that cancels and then waits for the writers
+        // misses no write.
         let admitted = WritePermit {
             _under_way: self.writers.token(),
         };
@@ -208,14 +211,14 @@ impl WritePolicy {
         Ok(admitted)
     }
 
-    /// Refuses settings that let an environment live where others do that the grant does not cover. What is written in
-    /// programs is found out when the change is prepared.
+    /// Refuses settings that move an environment to a destination of other environments, unless the grant covers
+    /// them. Settings inside programs are checked when the change is prepared.
     fn admit_settings(&self, path: &RepoPath, content: &[u8]) -> Result<(), ToolError> {
         let Some(directory) = settings::spec_directory(path) else {
             return Ok(());
         };
         let Ok(after) = settings::parse_spec_file(content, path.as_str()) else {
-            // Nobody can apply it, and it is not prepared like that.
+            // Invalid settings cannot be applied, and no change is prepared with them.
             return Ok(());
         };
         let before = self.tree.read_stored(path)?;
@@ -251,7 +254,7 @@ impl WritePolicy {
             .map_err(ToolError::refused)
     }
 
-    /// Refuses one environment too many.
+    /// Refuses a write that exceeds the limit of changed environments.
     fn admit_environment(
         &self,
         path: &RepoPath,
@@ -279,7 +282,7 @@ impl WritePolicy {
     }
 }
 
-/// True if a path is in the `vendor/` of a project that has a lock.
+/// Returns true if a path is in the `vendor/` directory of a project with a lock file.
 fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
     let parts: Vec<&str> = path.as_str().split('/').collect();
     let holds_lock = |depth: usize| {
@@ -364,7 +367,7 @@ mod tests {
             ("environments/qa/spec.json", spec("qa", "qa")),
             ("environments/prod/main.jsonnet", "{}".to_owned()),
             ("environments/prod/spec.json", spec("prod", "prod")),
-            // What describes no environment of ours lives nowhere.
+            // Files that describe no environment of the repository have no destination.
             (
                 "environments/dev/vendor/a/environments/default/main.jsonnet",
                 "{}".to_owned(),
@@ -389,7 +392,7 @@ mod tests {
         for place in [("dev", "free"), ("free", "prod"), ("qa", "qa")] {
             assert_eq!(write(&["dev", "qa"], place.0, place.1), Ok(()), "{place:?}");
         }
-        // Another namespace of a cluster is still in that cluster.
+        // Another namespace of the same cluster counts as the same destination.
         for place in [("prod", "prod"), ("prod", "free"), ("PROD", "prod")] {
             let refused = "`environments/dev/spec.json` was not touched: `environments/dev` would go to where \
                            `environments/prod` lives, which takes a grant for `environments/prod`; your grant covers only dev, qa";
@@ -431,7 +434,7 @@ mod tests {
         ] {
             assert!(failure(refused).starts_with("the change budget of 50 files is used up: `"));
         }
-        // Taking one back makes room for another.
+        // Reverting one change makes room for another.
         desk.delete(&path("f0")).unwrap();
         desk.write(&path("f50"), "x".to_owned(), "x").unwrap();
     }

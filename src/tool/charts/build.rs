@@ -1,4 +1,4 @@
-//! `helm_dependency_build`: the dependencies of a chart, packed at the versions of its lock.
+//! `helm_dependency_build`: packs a chart's dependencies at the versions in its lock file.
 
 use super::ChartContext;
 use crate::helm::PackMode;

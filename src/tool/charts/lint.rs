@@ -1,4 +1,4 @@
-//! `helm_lint`: what helm says is wrong with a chart.
+//! `helm_lint`: returns helm's findings about a chart.
 
 use super::ChartContext;
 use crate::model::Effect;

@@ -1,4 +1,4 @@
-//! `helm_dependency_list`: the dependencies of a chart, and whether they are there.
+//! `helm_dependency_list`: lists a chart's dependencies and whether they are present.
 
 use super::ChartContext;
 use crate::model::Effect;

@@ -1,5 +1,5 @@
-//! The tools for charts: what the operator's helm says of one, and packing its dependencies into it. They
-//! are offered only where the operator has named a helm.
+//! The tools for charts: they run the operator's helm on a chart and pack its dependencies. They are offered only if
+//! the operator has configured helm.
 
 mod build;
 mod lint;
@@ -17,13 +17,13 @@ use crate::jsonnet::FairSlots;
 use crate::model::RepoPath;
 use std::sync::Arc;
 
-/// The desk and the helm that these tools work with.
+/// The write policy and the helm that these tools use.
 pub(super) struct ChartContext {
     policy: WritePolicy,
     helm: Arc<Helm>,
 }
 
-/// Every tool for charts; none without a helm. Those that may download take turns.
+/// Returns every tool for charts; none without helm. Concurrent calls of tools that may download are limited.
 pub(super) fn all(helm: Option<&Arc<Helm>>, downloads: &FairSlots) -> Vec<Arc<dyn Tool>> {
     let Some(helm) = helm else {
         return Vec::new();
@@ -50,13 +50,13 @@ impl From<HelmError> for ToolError {
 }
 
 impl ChartContext {
-    /// Helm ends with the turn.
+    /// Returns true if the turn was stopped; helm is then stopped as well.
     fn stopped(&self) -> bool {
         self.policy.cancel.is_cancelled()
     }
 
     fn pack(&self, chart: &RepoPath, how: PackMode) -> Result<String, ToolError> {
-        // Who may not change the chart has nothing fetched for them.
+        // Nothing is downloaded for a user who may not change the chart.
         let file = RepoPath::parse(&format!("{chart}/Chart.yaml"));
         self.policy
             .admit_write(&file.map_err(|why| ToolError::Failed(why.to_string()))?)
@@ -68,7 +68,7 @@ impl ChartContext {
     }
 }
 
-/// Returns the output of helm, and the files that are different now.
+/// Returns the output of helm, and the files that changed.
 fn format_result(packed: &PackResult) -> String {
     let mut lines: Vec<String> = packed.output.lines().map(str::to_owned).collect();
     lines.extend(packed.changes.iter().map(|(path, content)| match content {

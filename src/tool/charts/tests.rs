@@ -1,4 +1,4 @@
-//! The tools about charts.
+//! Tests of the tools for charts.
 
 #![allow(clippy::unwrap_used)]
 

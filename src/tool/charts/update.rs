@@ -1,4 +1,4 @@
-//! `helm_dependency_update`: the dependencies of a chart, packed at the versions that are asked for.
+//! `helm_dependency_update`: packs a chart's dependencies at the versions that the chart requires.
 
 use super::ChartContext;
 use crate::helm::PackMode;

@@ -1,4 +1,4 @@
-//! `jb_init`: an empty `jsonnetfile.json`.
+//! `jb_init`: creates an empty `jsonnetfile.json`.
 
 use super::PackageContext;
 use crate::bundler;

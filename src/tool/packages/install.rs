@@ -1,4 +1,4 @@
-//! `jb_install`: what `jsonnetfile.json` lists, and more packages beside it.
+//! `jb_install`: installs the packages of `jsonnetfile.json`, and adds further ones.
 
 use super::{PackageContext, format_changes};
 use crate::bundler;

@@ -1,4 +1,4 @@
-//! `jb_list`: what a project asks for, and what is locked.
+//! `jb_list`: lists the required and the locked packages of a project.
 
 use super::PackageContext;
 use crate::bundler;

@@ -1,5 +1,5 @@
-//! The tools for packages of Jsonnet: what `jb` does, on a workspace. They share a shelf: the desk,
-//! where writes are checked, and the place packages come from.
+//! The tools for Jsonnet packages, which do the work of `jb` in a workspace. They share a [`PackageContext`]: the
+//! write policy, which checks writes, and the source of packages.
 
 mod init;
 mod install;
@@ -20,16 +20,16 @@ use crate::jsonnet::FairSlots;
 use crate::model::one_line;
 use std::sync::Arc;
 
-/// Characters of a commit that are shown.
+/// The number of characters of a commit that are shown.
 const COMMIT_CHARS: usize = 12;
 
-/// The desk and the source of packages that these tools work with.
+/// The write policy and the source of packages that these tools use.
 pub(super) struct PackageContext {
     policy: WritePolicy,
     fetch: Arc<dyn Fetch>,
 }
 
-/// Every tool for packages. Those that may download take turns.
+/// Returns every tool for packages. Concurrent calls of tools that may download are limited.
 pub(super) fn all(fetch: &Arc<dyn Fetch>, downloads: &FairSlots) -> Vec<Arc<dyn Tool>> {
     let shelf = || {
         let fetch = Arc::clone(fetch);
@@ -58,7 +58,7 @@ impl PackageContext {
         Ok(Project::new(self.policy.tree.as_ref(), path)?)
     }
 
-    /// Refuses who may not change the project, before anything is downloaded for them.
+    /// Fails if the user may not change the project. Checked before anything is downloaded.
     fn admit(&self, project: Project<'_>) -> Result<(), ToolError> {
         self.policy.admit_write(&project.path(bundler::FILE)?).map(drop)
     }
@@ -69,7 +69,7 @@ impl PackageContext {
     }
 }
 
-/// Returns the changes an operation makes, or would make, line by line.
+/// Returns the changes that an operation makes, or would make, line by line.
 fn format_changes(prepared: &PreparedOperation, nothing: &str) -> String {
     let mut lines: Vec<String> = prepared
         .packages

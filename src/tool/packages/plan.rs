@@ -1,4 +1,4 @@
-//! `jb_plan`: what an install or an update would change. It does the same work and writes nothing.
+//! `jb_plan`: returns the changes that an install or an update would make. It does the same work and writes nothing.
 
 use super::{PackageContext, format_changes};
 use crate::bundler;

@@ -1,4 +1,4 @@
-//! The tools about packages.
+//! Tests of the tools for packages.
 
 #![allow(clippy::unwrap_used)]
 

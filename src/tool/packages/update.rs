@@ -1,4 +1,4 @@
-//! `jb_update`: locked packages moved to the newest commit of the version that is asked for.
+//! `jb_update`: updates locked packages to the newest commit of the required version.
 
 use super::{PackageContext, format_changes};
 use crate::bundler;

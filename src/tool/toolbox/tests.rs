@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// `[limits] call_arguments_bytes_max` by default.
+/// The default of `[limits] call_arguments_bytes_max`.
 const BYTES_MAX: usize = 65_536;
 
 fn toolbox() -> Toolbox {
