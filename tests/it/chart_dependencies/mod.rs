@@ -1,4 +1,4 @@
-//! Dependencies of charts as they come from repositories: a server on this machine stands in for the host.
+//! Dependencies of charts from repositories. A server on this machine stands in for the host.
 
 mod real_helm;
 
@@ -18,7 +18,7 @@ const REDIS: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n-
                      repository: https://charts.example.com/stable\n  alias: cache\n  condition: cache.enabled\n  \
                      tags: [storage]\n  import-values: [data]\n";
 
-/// A repository with a chart `web`, a host that has `redis`, and a helm that is not there.
+/// A repository with a chart `web`, a host with `redis`, and no helm.
 struct ChartFixture {
     room: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
@@ -56,7 +56,7 @@ impl ChartFixture {
         std::fs::read_to_string(self.root().join(path)).unwrap()
     }
 
-    /// Lets the host have `redis` in these versions.
+    /// Publishes `redis` in these versions on the host.
     fn publish_redis(&self, versions: &[&str]) {
         let mut index = "apiVersion: v1\nentries:\n  redis:\n".to_owned();
         for version in versions {
@@ -72,7 +72,7 @@ impl ChartFixture {
         self.host.serve_file("/stable/index.yaml", index);
     }
 
-    /// Lets the host have one version that is this.
+    /// Publishes one version with this content.
     fn offer_content(&self, content: Vec<u8>, url: &str, digest: &str) {
         let index = format!(
             "apiVersion: v1\nentries:\n  redis:\n  - version: 1.0.0\n    urls: ['{url}']\n    digest: '{digest}'\n"
@@ -108,7 +108,7 @@ impl ChartFixture {
         let chart = RepoPath::parse("charts/web").unwrap();
         let before = directory.files().unwrap();
         let packed = helm.pack(&directory, &chart, how, watch);
-        // An operation changes nothing itself, whatever comes of it.
+        // An operation changes nothing itself, whatever its result.
         assert_eq!(directory.files().unwrap(), before);
         packed.map_err(|error| error.to_string())
     }
@@ -117,7 +117,7 @@ impl ChartFixture {
         self.pack_watched(&self.helm_of(&[HOST]), how, &DownloadObserver::silent())
     }
 
-    /// Packs and puts in place; answers with the files that are different, deleted ones with a `-`.
+    /// Packs the dependencies and applies the result. Returns the files that differ, with a `-` before deleted ones.
     fn placed(&self, how: PackMode) -> Vec<String> {
         let packed = self.pack(how).unwrap();
         let directory = Directory::open(&self.root()).unwrap();
@@ -188,7 +188,7 @@ fn an_update_fetches_the_newest_that_fits_and_locks_it() {
     );
     assert_eq!(world.placed(PackMode::Build), [""; 0]);
 
-    // A build stays with the lock, whatever there is by now.
+    // A build keeps the locked versions, whatever the host has now.
     world.publish_redis(&["1.10.0", "1.12.0"]);
     std::fs::remove_file(world.root().join(archive)).unwrap();
     assert_eq!(world.placed(PackMode::Build), [archive]);
@@ -438,7 +438,7 @@ fn addresses_are_joined_as_helm_joins_them() {
             paths,
             ["charts/web/Chart.lock", "charts/web/charts/redis-v1.0.0.tgz"]
         );
-        // Without a digest there is nothing to compare, and that is said.
+        // Without a digest there is nothing to compare, and the output says so.
         assert!(packed.output.contains("states no digest"), "{}", packed.output);
     }
 }

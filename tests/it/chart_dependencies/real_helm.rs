@@ -1,4 +1,4 @@
-//! The same dependencies, as the real helm treats them, where there is one.
+//! The same dependencies, handled by the real helm, if it is installed.
 
 use super::{ChartFixture, REDIS};
 use crate::support::require::component;
@@ -6,7 +6,7 @@ use drydock::helm::PackMode;
 use std::path::Path;
 use std::process::Command;
 
-/// The real helm in a directory, with the host among its repositories and the index it has of it.
+/// Runs the real helm in a directory, with the host among its repositories and a current index.
 fn real_helm(helm: &Path, world: &ChartFixture, work: &Path, arguments: &[&str]) -> String {
     let home = world.room.path().join("home");
     let cache = home.join("cache/repository");

@@ -1,5 +1,6 @@
-//! The errors of programs that fail, compared with what go-jsonnet 0.22 says of our own programs: the message, the place of the expression
-//! that failed, and the places that led there. Frames inside of its standard library have no counterpart.
+//! The errors of failing programs, compared with those of go-jsonnet 0.22 for our own programs: the message, the
+//! location of the failed expression, and the locations that led there. Frames inside its standard library have no
+//! counterpart.
 
 use super::pack::read_own_file;
 use crate::support::evaluation::{TestTree, evaluate, evaluator, path, snippet_request};
@@ -11,20 +12,20 @@ use std::sync::Arc;
 
 #[derive(Debug, Deserialize)]
 struct ErrorPack {
-    /// Files that programs import.
+    /// The files that programs import.
     files: BTreeMap<String, String>,
     cases: Vec<ErrorCase>,
 }
 
-/// A program that fails, and what go-jsonnet says of it.
+/// A failing program, and the error of go-jsonnet for it.
 #[derive(Debug, Deserialize)]
 struct ErrorCase {
     name: String,
     program: String,
     message: String,
-    /// Empty where it names no place of the program.
+    /// The location in the program, or empty if the error names none.
     at: String,
-    /// The places of the program in its trace, innermost first.
+    /// The locations of the program in the trace, innermost first.
     chain: Vec<String>,
 }
 
@@ -35,7 +36,7 @@ struct KnownErrorDifferences {
     chains: BTreeMap<String, String>,
 }
 
-/// The message and the place that are told of an error.
+/// Returns the message and the location of an error.
 fn message_and_location(error: &EvalError) -> (String, String) {
     match error {
         EvalError::Runtime { message, trace } => {
@@ -62,7 +63,7 @@ fn message_and_location(error: &EvalError) -> (String, String) {
     }
 }
 
-/// True where the places of theirs are among ours, in the same order.
+/// Returns true if their locations are among ours, in the same order.
 fn has_places_in_order(theirs: &[String], ours: &[&str]) -> bool {
     let mut ours = ours.iter();
     let mut theirs = theirs.to_vec();
@@ -70,7 +71,7 @@ fn has_places_in_order(theirs: &[String], ours: &[&str]) -> bool {
     theirs.iter().all(|place| ours.any(|at| at == place))
 }
 
-/// The comparison of all programs: how many are equal and known, and what was not expected.
+/// The comparison of all programs: the numbers of equal and known results, and the unexpected ones.
 #[derive(Debug, Default)]
 struct ErrorComparison {
     equal: usize,

@@ -1,4 +1,4 @@
-//! The values of programs, compared with what go-jsonnet 0.22 made of them.
+//! The values of programs, compared with the recorded values of go-jsonnet 0.22.
 
 use super::pack::{read_own_file, read_pack};
 use crate::support::evaluation::{TestTree, evaluate, evaluator, path, snippet_request};
@@ -20,13 +20,13 @@ struct EvaluationCase {
     out: String,
 }
 
-/// Differences that are there for a reason, by the name of the program.
+/// The known differences, by the name of the program.
 #[derive(Debug, Deserialize)]
 struct KnownValueDifferences {
     eval: BTreeMap<String, String>,
 }
 
-/// The recorded programs, or `None` after one line that says why there are none.
+/// Returns the recorded programs, or `None` after one line with the reason.
 fn cases() -> Option<Vec<EvaluationCase>> {
     let pack = read_pack("gojsonnet-0.22-eval.jsonl.gz")?;
     let cases = pack
@@ -35,7 +35,7 @@ fn cases() -> Option<Vec<EvaluationCase>> {
     Some(cases.collect())
 }
 
-/// The variables the recorded programs were given.
+/// Returns the variables of the recorded programs.
 fn variables() -> BTreeMap<String, String> {
     [
         ("stringVar", "'2 + 2'"),
@@ -57,7 +57,7 @@ fn variables() -> BTreeMap<String, String> {
     .into()
 }
 
-/// Returns the reason why ours is not theirs; `None` when it is.
+/// Returns the reason why our value differs from theirs, or `None` if it does not.
 fn difference(case: &EvaluationCase, ours: &Result<Evaluation, EvalError>) -> Option<String> {
     match (case.status.as_str(), ours) {
         ("OK", Ok(evaluated)) => {
@@ -82,7 +82,7 @@ fn difference(case: &EvaluationCase, ours: &Result<Evaluation, EvalError>) -> Op
     }
 }
 
-/// Returns true if two values are equal as Go would read both: numbers bit by bit.
+/// Returns true if two values are equal as Go reads both: numbers bit by bit.
 pub(super) fn values_equal(first: &Value, second: &Value) -> bool {
     match (first, second) {
         (Value::Number(first), Value::Number(second)) => {

@@ -1,5 +1,5 @@
-//! The values of generated programs, compared with go-jsonnet as it runs where it is installed. Ours is wrong where both engines agree on
-//! what Go does not say.
+//! The values of generated programs, compared with an installed go-jsonnet. Ours is wrong if both engines agree on a
+//! value that Go does not have.
 
 use super::evaluation::values_equal;
 use super::programs::generate_program;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use std::process::Stdio;
 use tokio_util::sync::CancellationToken;
 
-/// Programs that are compared.
+/// The number of programs that are compared.
 const PROGRAMS: u64 = 2_000;
-/// Programs of one batch.
+/// The number of programs in one batch.
 const BATCH: usize = 100;
 
-/// Returns the answer of go-jsonnet to a program: its value, or what it says.
+/// Returns the answer of go-jsonnet to a program: its value, or its error.
 fn go_jsonnet_value(jsonnet: &Component, source: &str) -> Result<Value, String> {
     let run = jsonnet
         .command()
@@ -33,7 +33,7 @@ fn go_jsonnet_value(jsonnet: &Component, source: &str) -> Result<Value, String> 
 #[derive(Debug, PartialEq, Eq)]
 enum LiveComparison {
     Equal,
-    /// Different, and our second engine says so, too.
+    /// A difference that our second engine also reports.
     Flagged(String),
     Wrong(String),
 }

@@ -1,4 +1,4 @@
-//! The formatter of go-jsonnet: as recorded, and as it runs where it is installed.
+//! The formatter, compared with that of go-jsonnet: with recorded results, and live with an installed one.
 
 use super::sources::{generate_broken_source, generate_source};
 use crate::support::require::component;
@@ -9,9 +9,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Generated sources that are compared live: as many again are broken on purpose.
+/// The number of generated sources that are compared live. The same number of broken sources is added.
 const PROGRAMS: u64 = 500;
-/// Files of this machine that are compared live.
+/// The most files of this machine that are compared live.
 const FILES_MAX: usize = 2_000;
 
 /// Inputs that go-jsonnet itself formats differently the second time.
@@ -21,7 +21,7 @@ const NOT_IDEMPOTENT: [&str; 3] = [
     "object_literal_in_object_comp.jsonnet",
 ];
 
-/// Returns true if we answer as recorded: the same bytes, or the same mistake at the same place.
+/// Returns true if our result is as recorded: the same bytes, or the same error at the same location.
 fn equal(source: &str, valid: bool, said: &str) -> bool {
     match format(source) {
         Ok(text) => valid && text == said,
@@ -70,7 +70,7 @@ fn the_formatter_matches_an_installed_jsonnetfmt() {
     for source in generated.chain(files) {
         let (valid, said) = run(jsonnetfmt.command(), &source);
         total += 1;
-        // A bug of theirs is not a behaviour to copy.
+        // Their internal errors are bugs that we do not copy.
         if said.contains("INTERNAL ERROR") || equal(&source, valid, &said) {
             same += 1;
         } else {
@@ -108,7 +108,7 @@ fn run(mut command: Command, source: &str) -> (bool, String) {
     )
 }
 
-/// Jsonnet files of Go modules and crates that are on this machine anyway.
+/// Returns the Jsonnet files of Go modules and crates that are on this machine anyway.
 fn files_at_hand() -> Vec<PathBuf> {
     let home = std::env::var("HOME").unwrap_or_default();
     let mut directories: Vec<PathBuf> = ["go/pkg/mod/github.com/google", "go/pkg/mod/github.com/grafana"]

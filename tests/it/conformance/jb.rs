@@ -1,11 +1,11 @@
-//! jsonnet-bundler: the recorded repositories are made again, commit for commit, served on this
-//! machine, and every recorded step is done by us in a directory of its own.
+//! jsonnet-bundler: the recorded repositories are created again, commit for commit, and served on this machine. We run
+//! every recorded step in a directory of its own.
 //!
-//! Each step has to end with the recorded exit code, leave the recorded files with the recorded content,
-//! and say the recorded errors and warnings, word for word. There are two exceptions. Where a download
-//! fails, jsonnet-bundler says only `exit status N`, the number with which the git it started ended. We
-//! start no git, and say what went wrong instead. There our words have to begin like the recorded ones, up
-//! to that number, and go on with a reason. And advice names our own program: that is listed.
+//! Each step must end with the recorded exit code, leave the recorded files with the recorded content, and print the
+//! recorded errors and warnings, word for word. There are two exceptions. First, if a download fails, jsonnet-bundler
+//! prints only `exit status N`, the exit code of its git process. We start no git, and print the cause instead. Our
+//! message must begin like the recorded one, up to that number, and continue with a reason. Second, advice names our
+//! own program. Those cases are listed.
 
 use crate::support::git_server::GitServer;
 use drydock::bundler::{self, InstallRequest, NetworkFetcher, PreparedOperation, Project};
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// The beginning of the reasons of what differs in nothing else.
+/// The beginning of the reasons of cases that differ only in advice.
 pub(super) const ADVICE: &str = "advice";
 
-/// The words of jsonnet-bundler where ours name our own program.
+/// Replaces the name of our program with that of jsonnet-bundler.
 pub(super) fn in_their_words(said: &str) -> String {
     said.replace(
         "Make sure to run `drydock jb install` first",
@@ -85,7 +85,7 @@ fn package_commands_match_recorded_jsonnet_bundler_runs() {
     assert_eq!(known, listed.len(), "the list names cases that are not there");
 }
 
-/// Makes a recorded repository; each commit has to have the recorded name.
+/// Creates a recorded repository. Each commit must have the recorded hash.
 fn make_remote(directory: &Path, commits: &[Value]) {
     std::fs::create_dir_all(directory.parent().expect("a parent")).expect("a directory");
     let repository: gix::Repository = gix::ThreadSafeRepository::init_opts(
@@ -145,15 +145,15 @@ fn point(repository: &Path, reference: &str, id: ObjectId) {
     std::fs::write(file, format!("{id}\n")).expect("a reference");
 }
 
-/// The words of a case that ends as it was recorded.
+/// The difference in the output of a case that ends as recorded.
 #[derive(Debug, PartialEq, Eq)]
 enum OutputDifference {
     Theirs,
-    /// Theirs, but for advice.
+    /// The recorded output, except for advice.
     Advice,
 }
 
-/// Plays the steps of a case and compares after each.
+/// Runs the steps of a case and compares after each.
 fn play(room: &Path, name: &str, case: &Value, network: &NetworkFetcher) -> Result<OutputDifference, String> {
     std::fs::create_dir_all(room.join(".git")).expect("a repository");
     let (steps, mut words) = (case["steps"].as_array().expect("steps"), OutputDifference::Theirs);
@@ -192,14 +192,14 @@ fn play(room: &Path, name: &str, case: &Value, network: &NetworkFetcher) -> Resu
     Ok(words)
 }
 
-/// Writes the files a case begins with, which were not recorded; they are what its first step left alone.
+/// Writes the files a case begins with. They were not recorded. They are the files that its first step did not change.
 fn begin(room: &Path, name: &str, steps: &[Value]) {
     let begins = steps[0]["args"][0].as_str().expect("a command");
     for (path, content) in files(&steps[0]) {
         let made = path.starts_with("vendor/")
             || path == "jsonnetfile.lock.json"
             || (begins == "init" && path == "jsonnetfile.json");
-        // The one file that was there and was changed.
+        // The only existing file that was changed.
         let content = if name == "empty_json" {
             String::new()
         } else {
@@ -213,7 +213,7 @@ fn begin(room: &Path, name: &str, steps: &[Value]) {
     }
 }
 
-/// One command, and what it says: errors and warnings, with paths inside the project.
+/// Runs one command. Returns its exit code, and its errors and warnings, with paths inside the project.
 fn run(room: &Path, arguments: &[&str], network: &NetworkFetcher) -> (i64, Vec<String>) {
     let directory = Directory::open(room).expect("a work tree");
     let project = Project::new(&directory, ".").expect("a project");
@@ -240,7 +240,7 @@ fn run(room: &Path, arguments: &[&str], network: &NetworkFetcher) -> (i64, Vec<S
             prepared.apply(&directory).expect("it is written");
             (0, notices(&prepared))
         }
-        // Of several lines the first one says what happened.
+        // The first of several lines describes the error.
         Err(err) => {
             let said = format!("jb: error: {err}");
             (1, said.lines().take(1).map(str::to_owned).collect())
@@ -248,7 +248,7 @@ fn run(room: &Path, arguments: &[&str], network: &NetworkFetcher) -> (i64, Vec<S
     }
 }
 
-/// Returns true if every line is the recorded one, or has a reason where that has the exit status of git.
+/// Returns true if every line is the recorded one, or has a reason in the place of the exit status of git.
 fn says_the_same(said: &[String], expected: &[String]) -> bool {
     let same = |(said, expected): (&String, &String)| {
         said == expected
@@ -285,7 +285,7 @@ fn notices(prepared: &PreparedOperation) -> Vec<String> {
     prepared.notices.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the recorded output, without the chatter of git and of the download.
+/// Returns the recorded output, without progress messages of git and of the download.
 fn recorded_output(step: &Value, name: &str) -> Vec<String> {
     let said = step["stderr"].as_str().expect("text");
     let ours = |line: &&str| {
@@ -297,7 +297,7 @@ fn recorded_output(step: &Value, name: &str) -> Vec<String> {
     said.lines().filter(ours).map(inside).collect()
 }
 
-/// The recorded files. Empty directories are nothing: a repository has none.
+/// Returns the recorded files. Empty directories are ignored, because a repository contains none.
 fn files(step: &Value) -> BTreeMap<String, String> {
     let files = step["tree"].as_object().expect("files").iter();
     files
@@ -306,7 +306,7 @@ fn files(step: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The files that are there.
+/// Returns the existing files.
 pub(super) fn tree(room: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let mut open = vec![room.to_owned()];

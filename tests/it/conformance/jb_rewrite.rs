@@ -1,5 +1,5 @@
-//! `jb rewrite`: the recorded files are put in a directory, ours is done there, and what is there afterwards is
-//! compared with what jsonnet-bundler left. The recording is ours and lies beside this file.
+//! `jb rewrite`: the recorded files are written to a directory, our program runs there, and the files afterwards are
+//! compared with those that jsonnet-bundler left. The recording is ours and is beside this file.
 
 use super::jb::{ADVICE, in_their_words, tree};
 use drydock::bundler::{self, Project};
@@ -38,7 +38,7 @@ fn jb_rewrite_matches_recorded_jsonnet_bundler_runs() {
     assert_eq!(known, listed.len(), "the list names cases that are not there");
 }
 
-/// The end of a run: exit code, what is said, and the files.
+/// The result of a run: the exit code, the output, and the files.
 type RewriteResult = (i64, String, BTreeMap<String, String>);
 
 fn files(case: &Value, which: &str) -> BTreeMap<String, String> {

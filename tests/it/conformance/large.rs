@@ -1,6 +1,6 @@
-//! Files of several megabytes: generated libraries and texts that are evaluated, imported, shown, formatted and linted. What
-//! comes of them is compared with sums of what go-jsonnet 0.22 makes of the same files, and with its programs as they run
-//! where they are installed. What is above the bound is told with the key that moves it, and keeps nothing else.
+//! Files of several megabytes: generated libraries and texts that are evaluated, imported, shown, formatted and linted.
+//! The results are compared with recorded sums of the results of go-jsonnet 0.22, and live with its programs if they
+//! are installed. A file above the limit is reported with the key that changes the limit, and affects no other file.
 
 use super::evaluation::values_equal;
 use crate::secrets::commit;
@@ -22,17 +22,17 @@ use std::time::Duration;
 
 /// The sizes of the libraries, by their names.
 const SIZES: [(&str, usize); 2] = [("large-1", 1_200_000), ("large-4", 4_200_000)];
-/// A file that is larger than what is read where nothing else is configured.
+/// The size of a file above the default limit.
 const TOO_LARGE: usize = 17 << 20;
-/// Said of that file, wherever it is met.
+/// The message about that file in every command.
 const BOUND: &str =
     "`lib/too-large.libsonnet` has 17825792 bytes; the limit is 16777216 (`sandbox.file_bytes_max`)";
 
-/// A build without optimisation may take long on a busy machine.
+/// The time limit. A build without optimisation may be slow on a busy machine.
 const SECONDS_MAX: u64 = 120;
 const KEY: &str = "DRYDOCK_SANDBOX__FILE_BYTES_MAX";
 
-/// The SHA-256 of what go-jsonnet makes of each.
+/// The SHA-256 of the results of go-jsonnet.
 const RECORDED: [(&str, &str); 10] = [
     (
         "code large-1",
@@ -76,7 +76,7 @@ const RECORDED: [(&str, &str); 10] = [
     ),
 ];
 
-/// A library of functions, not in the standard style.
+/// Returns a library of functions that is not in the standard style.
 fn library(bytes: usize) -> String {
     let mut text = "{\n".to_owned();
     for n in 0.. {
@@ -93,7 +93,7 @@ fn library(bytes: usize) -> String {
     text + "}\n"
 }
 
-/// A value that is as large as its program.
+/// Returns a value that is as large as its program.
 fn data(bytes: usize) -> String {
     let line = |n: usize| {
         format!(
@@ -105,7 +105,7 @@ fn data(bytes: usize) -> String {
     format!("[\n{lines}]\n")
 }
 
-/// An environment on a library and on a text.
+/// Returns an environment that uses a library and a text.
 fn main(name: &str) -> String {
     format!(
         "local l = import '{name}.libsonnet';\n\
@@ -117,12 +117,12 @@ fn main(name: &str) -> String {
 
 const SPEC: &str = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"x"},"spec":{"namespace":"large"}}"#;
 
-/// An environment on what is too large.
+/// An environment that imports the too large file.
 const OVER: &str = "(import 'too-large.libsonnet').a\n";
 
 const ALICE: &str = "U0ALICE";
 
-/// Programs on the files of one size, by their names.
+/// Returns the programs on the files of one size, by their names.
 fn programs(name: &str) -> [(String, String); 3] {
     [
         (
@@ -150,7 +150,7 @@ fn sum(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The sum of a value, with the fields in the order of their names.
+/// Returns the sum of a value, with the fields in the order of their names.
 fn sum_of(value: &Value) -> String {
     sum(value.to_string().as_bytes())
 }
@@ -179,7 +179,7 @@ impl FileComparisons {
     }
 }
 
-/// The value that go-jsonnet has of a program in this directory, where it is installed.
+/// Returns the value of a program in this directory from go-jsonnet, if it is installed.
 fn go_jsonnet_value(work: &Path, arguments: &[&str]) -> Option<Value> {
     let jsonnet = component("jsonnet")?;
     let mut command = jsonnet.command();
@@ -206,7 +206,7 @@ fn shell() -> Shell {
     shell
 }
 
-/// A library that is larger than what is read.
+/// Returns a library above the size limit.
 fn too_large() -> String {
     let (begins, ends) = ("{ a: {} } // ", "\n");
     let filled = "x".repeat(TOO_LARGE - begins.len() - ends.len());
@@ -253,7 +253,7 @@ async fn large_files_give_the_recorded_go_jsonnet_results() {
         assert_eq!(shown.code, Some(0), "{}", shown.err);
         let shown = shown.json();
         assert_eq!(shown["cross_check"], "agrees", "{name}");
-        // By name and without the namespace of the environment: what its program says.
+        // By name and without the namespace of the environment, as the program writes them.
         let objects = shown["objects"]
             .as_array()
             .expect("objects")
@@ -284,7 +284,7 @@ async fn large_files_give_the_recorded_go_jsonnet_results() {
     assert!(compared.wrong.is_empty(), "{}", compared.wrong.join("\n"));
 }
 
-/// The key that the message names is the one that moves the bound.
+/// Checks that the key in the message changes the limit.
 fn check_bound_error(shell: &Shell, compared: &mut FileComparisons) {
     let over = run(shell, &["env", "show", "environments/over"]);
     compared.check(
@@ -315,7 +315,7 @@ fn check_bound_error(shell: &Shell, compared: &mut FileComparisons) {
     });
 }
 
-/// A file above the bound is an error of its own and of whoever imports it; nothing else is wrong.
+/// Checks that a file above the limit is an error for itself and for its importers, and for no other file.
 fn linted(shell: &Shell, compared: &mut FileComparisons) {
     let linted = run(shell, &["lint", "."]);
     let errors = linted.out.lines().filter(|line| line.starts_with("error: "));
@@ -339,7 +339,7 @@ fn linted(shell: &Shell, compared: &mut FileComparisons) {
     });
 }
 
-/// A file above the bound is told, and all others are formatted.
+/// Checks that a file above the limit is reported, and all others are formatted.
 fn formatted(shell: &Shell, compared: &mut FileComparisons) {
     let written = SIZES.map(|(name, _)| shell.get(&format!("lib/{name}.libsonnet")));
     let ended = run(shell, &["fmt", "lib"]);
@@ -365,7 +365,7 @@ fn formatted(shell: &Shell, compared: &mut FileComparisons) {
     }
 }
 
-/// The MD5 of the larger text, as go-jsonnet has it.
+/// The MD5 of the larger text, from go-jsonnet.
 const SUM_IN_A_CHAT: &str = "sum: 867ac0315373cf9a6843e2600e087977";
 
 #[tokio::test]

@@ -1,12 +1,12 @@
-//! The linter: what evaluates has no error, and the messages of go-jsonnet's linter are ours where both
-//! find something.
+//! The linter: a program that evaluates has no error, and our messages equal those of go-jsonnet's linter if both find
+//! something.
 
 use drydock::jsonnet::lint::{ImportCache, ImportLookup, LintSeverity, lint, lint_with_imports};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files of one directory.
+/// The files of one directory.
 struct SiblingSources<'a>(&'a Path);
 
 impl ImportLookup for SiblingSources<'_> {
@@ -19,7 +19,7 @@ impl ImportLookup for SiblingSources<'_> {
     }
 }
 
-/// Programs that evaluate although something in them never could: laziness hides it.
+/// Programs that evaluate although a part of them never could, because laziness hides that part.
 const NEVER_EVALUATED: [&str; 0] = [];
 
 #[test]
@@ -49,10 +49,10 @@ fn programs_that_evaluate_get_no_lint_error() {
     assert_eq!(wrong, NEVER_EVALUATED.map(str::to_owned));
 }
 
-/// The number of messages of go-jsonnet's linter that are not ours.
+/// The number of messages of go-jsonnet's linter that differ from ours.
 pub(crate) const DIFFERENT_MESSAGES_COUNT: usize = DIFFERENT_MESSAGES.len();
 
-/// Inputs of go-jsonnet's linter where we say something else, each with the reason.
+/// Inputs of go-jsonnet's linter for which our message differs, each with the reason.
 const DIFFERENT_MESSAGES: [(&str, &str); 1] = [(
     "min_arity_violated",
     "their check of missing arguments is inverted; this call fails",

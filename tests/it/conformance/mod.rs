@@ -1,6 +1,5 @@
-//! Recorded behaviour of other programs, compared with ours. Each pack prints one line: how many of
-//! its cases are equal, and how many are known to differ for a reason that is written down:
-//! `cargo test conformance -- --nocapture`.
+//! Recorded behaviour of other programs, compared with ours. Each pack prints one line with the number of equal cases
+//! and the number of known differences, each with a documented reason: `cargo test conformance -- --nocapture`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,11 +1,11 @@
-//! The recorded packs: those of other programs are read beside the checkout, our own from it.
+//! The recorded packs. Those of other programs are beside the checkout, our own are in it.
 
 use std::io::Read as _;
 use std::path::Path;
 
-/// The text of a recorded pack, or `None`, said loudly, where there are none.
+/// Returns the text of a recorded pack. Returns `None`, with a notice, if there is none.
 pub(super) fn read_pack(name: &str) -> Option<String> {
-    // A worktree of the repository lies one directory deeper than the repository.
+    // A worktree of the repository is one directory deeper than the repository.
     let places = ["../shared/oracle", "../../shared/oracle"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = places
@@ -22,7 +22,7 @@ pub(super) fn read_pack(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// The text of a file beside this one: a pack of our own programs, or the list of known differences.
+/// Returns the text of a file beside this one: a pack of our own programs, or the list of known differences.
 pub(super) fn read_own_file(name: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/conformance");
     std::fs::read_to_string(directory.join(name)).expect("the file is there")

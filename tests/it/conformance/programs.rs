@@ -1,7 +1,6 @@
-//! Jsonnet programs made from a seed: nearly all have a value, and what they compute goes through the
-//! operators and most of the standard library. Fractions are never made into text, where the engines
-//! are known to write fewer digits than go-jsonnet, and nothing is formatted with `%e`, which go-jsonnet
-//! gets wrong for powers of ten (`10.000000e+02`).
+//! Jsonnet programs generated from a seed. Nearly all have a value, and they use the operators and most of the standard
+//! library. Fractions are never converted to text, because the engines are known to write fewer digits than go-jsonnet.
+//! `%e` is never used, because go-jsonnet formats powers of ten wrongly (`10.000000e+02`).
 
 use super::sources::SourceRandom;
 
@@ -27,7 +26,7 @@ const KINDS: [ExpressionType; 7] = [
     ExpressionType::Object,
 ];
 
-/// A program.
+/// Generates a program.
 pub(super) fn generate_program(seed: u64) -> String {
     let mut writer = ProgramWriter {
         random: SourceRandom::new(seed ^ 0xE7A1),
@@ -42,12 +41,12 @@ pub(super) fn generate_program(seed: u64) -> String {
 
 struct ProgramWriter {
     random: SourceRandom,
-    /// Names that mean something here.
+    /// The names in scope.
     scope: Vec<(String, ExpressionType)>,
     names: usize,
 }
 
-/// Puts made parts into a form: `#` stands for the next one.
+/// Fills generated parts into a template: each `#` stands for the next one.
 fn fill(form: &str, parts: &[String]) -> String {
     let mut parts = parts.iter();
     let filled = form.split('#').enumerate().map(|(place, piece)| match place {
@@ -67,7 +66,7 @@ impl ProgramWriter {
         format!("v{}", self.names)
     }
 
-    /// An expression of this kind.
+    /// Generates an expression of this type.
     fn make(&mut self, kind: ExpressionType, depth: usize) -> String {
         if depth == 0 || self.random.one_in(8) {
             return self.simple(kind);
@@ -109,7 +108,7 @@ impl ProgramWriter {
         }
     }
 
-    /// A field of an object, where it refers to other fields and to what it overrides.
+    /// Generates a field of an object, which may refer to other fields and to the overridden field.
     fn field(&mut self, kind: ExpressionType, depth: usize) -> String {
         let (first, second) = (self.make(kind, depth), self.make(kind, depth));
         match self.random.below(6) {

@@ -1,8 +1,8 @@
-//! The reading of generated texts: by our tree, by both engines, and by go-jsonnet 0.22, whose answers are recorded beside the generator.
-//! The record itself is compared with `jsonnet` as it runs, where that is installed.
+//! The parsing of generated texts: by our parser, by both engines, and by go-jsonnet 0.22, whose answers are recorded
+//! beside the generator. The record itself is compared with `jsonnet`, if that is installed.
 //!
-//! A value that is not Go's fails the test, whatever the engines say of each other. What has no value here although it
-//! has one in Go, and the other way round, is counted by its reason in `known.toml`.
+//! A value that differs from Go's fails the test, even if both engines agree on it. Programs that have a value in only
+//! one of Go and here are counted by the reason in `known.toml`.
 
 use super::pack::read_own_file;
 use super::written::{FILES, generate_program};
@@ -22,17 +22,17 @@ use tokio_util::sync::CancellationToken;
 
 /// The answers of go-jsonnet to the programs from seed 0 on, four characters each.
 const RECORDED: &str = include_str!("written/answers.txt");
-/// The variable that says for how many programs the answers are compared with `jsonnet` as it runs, and read.
+/// The variable with the number of programs that are compared live with `jsonnet`, and parsed.
 const PROGRAMS_VARIABLE: &str = "DRYDOCK_TEST_PROGRAMS";
-/// Programs, where nobody says how many.
+/// The default number of programs.
 const PROGRAMS: usize = 6_000;
-/// Programs of one batch.
+/// The number of programs in one batch.
 const BATCH: usize = 200;
-/// Programs that `jsonnet` is given at once.
+/// The number of programs in one run of `jsonnet`.
 const THEIR_BATCH: usize = 50;
 
-/// The reasons why there is no value where Go has one, and the other way round, or why the engines do not agree on one that is right: words
-/// of ours, and what they mean.
+/// The known reasons why only one of Go and our engines has a value, or why the engines disagree although one value is
+/// right: words of our error, and their meaning.
 #[derive(Debug, Deserialize)]
 struct KnownReadingDifferences {
     reading: BTreeMap<String, String>,
@@ -41,13 +41,13 @@ struct KnownReadingDifferences {
 /// The answer of go-jsonnet to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum GoAnswer {
-    /// The program is no Jsonnet.
+    /// An error, because the program is not valid Jsonnet.
     Refused,
-    /// The program has no value.
+    /// An error, because the program has no value.
     Failed,
-    /// go-jsonnet itself broke down.
+    /// A crash of go-jsonnet itself.
     Crashed,
-    /// The program has a value of this digest.
+    /// A value with this digest.
     Value(String),
 }
 
@@ -79,7 +79,7 @@ fn recorded() -> Vec<GoAnswer> {
         .collect()
 }
 
-/// A digest of a value, with numbers bit by bit.
+/// Returns a digest of a value, with numbers bit by bit.
 fn digest(value: &Value) -> String {
     fn add(value: &Value, hash: &mut Sha256) {
         match value {
@@ -121,7 +121,7 @@ fn programs_wanted() -> usize {
     wanted.map_or(PROGRAMS, |wanted| wanted.parse().expect("a number of programs"))
 }
 
-/// Returns the reason why a program is not read as Go reads it; `Err` where a value is wrong.
+/// Returns the reason why a program is not parsed as in Go, or `Err` if its value is wrong.
 fn difference(
     source: &str,
     theirs: &GoAnswer,
@@ -200,7 +200,7 @@ async fn generated_texts_are_read_as_go_jsonnet_reads_them() {
     assert!(values.count() > answers.len() / 2, "most programs have a value");
 }
 
-/// Says past the capture of the test harness that fewer programs are read than are wanted.
+/// Reports, past the capture of the test harness, that fewer programs are compared than requested.
 fn skipped(recorded: usize, wanted: usize) {
     let left = wanted - recorded;
     let line = format!("SKIPPED {left} of {wanted} generated texts: {recorded} answers are recorded\n");
@@ -209,8 +209,8 @@ fn skipped(recorded: usize, wanted: usize) {
         .expect("stderr takes a line");
 }
 
-/// Returns the answers of go-jsonnet to programs: each is a file that a list imports. One that has no value is named by the error, and the
-/// others are tried again without it.
+/// Returns the answers of go-jsonnet to programs. A list imports each program as a file. The error names a program
+/// without a value, and the others are tried again without it.
 fn go_jsonnet_answers(jsonnet: &Component, sources: &[String], place: &Path) -> Vec<GoAnswer> {
     for (name, text) in FILES {
         std::fs::write(place.join(name), text).expect("a file");
@@ -230,7 +230,7 @@ fn go_jsonnet_answers(jsonnet: &Component, sources: &[String], place: &Path) -> 
             }
             Err(said) => said,
         };
-        // Where it breaks down, it names no program.
+        // A crash names no program.
         let at = match is_crash(&said) {
             true => left.iter().position(|index| {
                 let alone = values(jsonnet, &[*index], place);
@@ -252,7 +252,7 @@ fn is_crash(said: &str) -> bool {
     said.starts_with("INTERNAL ERROR")
 }
 
-/// The values of programs in one list, or what `jsonnet` says of the first that has none.
+/// Returns the values of programs in one list, or the error of `jsonnet` for the first without a value.
 fn values(jsonnet: &Component, programs: &[usize], place: &Path) -> Result<Vec<Value>, String> {
     let imports = programs
         .iter()
@@ -272,7 +272,7 @@ fn values(jsonnet: &Component, programs: &[usize], place: &Path) -> Result<Vec<V
     }
 }
 
-/// The place in the list of the program that an error is about.
+/// Returns the position in the list of the program that an error names.
 fn failing(said: &str, left: &[usize]) -> Option<usize> {
     let number = |text: &str| -> Option<usize> {
         let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
@@ -292,7 +292,7 @@ fn failing(said: &str, left: &[usize]) -> Option<usize> {
     })
 }
 
-/// True for an error that is no Jsonnet. Names that mean nothing are found by an analysis after that.
+/// Returns true for an error about invalid Jsonnet. Unknown names are found by a later analysis.
 fn is_refusal(said: &str, index: usize) -> bool {
     let analysed = [
         "Unknown variable",
@@ -326,7 +326,7 @@ fn the_recorded_answers_are_those_of_jsonnet() {
     }
 }
 
-/// Returns the answers of go-jsonnet to as many programs, asked on two threads.
+/// Returns the answers of go-jsonnet to this number of programs, from two threads.
 fn asked(jsonnet: &Component, programs: usize) -> Vec<GoAnswer> {
     let sources: Vec<String> = (0..programs as u64).map(generate_program).collect();
     let batches: Vec<&[String]> = sources.chunks(THEIR_BATCH).collect();

@@ -1,5 +1,5 @@
-//! Jsonnet sources made from a seed: every construct, with comments and blank lines wherever they may
-//! stand. Most are valid; what is not, is invalid in the same way every time.
+//! Jsonnet sources generated from a seed: every construct, with comments and blank lines wherever they are allowed.
+//! Most are valid. The invalid ones are invalid in the same way every time.
 
 /// A small generator of numbers: the same seed gives the same source on every machine.
 pub(crate) struct SourceRandom(u64);
@@ -26,7 +26,7 @@ impl SourceRandom {
     }
 }
 
-/// A source.
+/// Generates a source.
 pub(crate) fn generate_source(seed: u64) -> String {
     let mut random = SourceRandom::new(seed);
     let gap = [2, 4, 12, 60][random.below(4)];
@@ -43,7 +43,7 @@ pub(crate) fn generate_source(seed: u64) -> String {
     writer.text()
 }
 
-/// A source with one token lost, doubled or foreign.
+/// Generates a source with one token removed, doubled or replaced.
 pub(crate) fn generate_broken_source(seed: u64) -> String {
     let mut text = generate_source(seed);
     let mut random = SourceRandom::new(seed ^ 0xBAD);
@@ -455,7 +455,7 @@ impl SourceGenerator {
         self.expression(depth);
     }
 
-    /// The tokens with something between them.
+    /// Returns the tokens with whitespace or comments between them.
     fn text(mut self) -> String {
         let mut text = String::new();
         if self.random.one_in(12) {

@@ -1,4 +1,4 @@
-//! The output of `tk` for a project written by hand, run by run, compared with what we print.
+//! The output of `tk` for a project written by hand, run by run, compared with ours.
 
 use super::pack::{read_own_file, read_pack};
 use crate::support::evaluation::evaluator;
@@ -30,17 +30,17 @@ struct TkRun {
     stderr: String,
 }
 
-/// Runs that differ for a reason. A key that ends in `*` stands for all runs that begin so.
+/// The known differences of runs. A key that ends in `*` stands for all runs with that prefix.
 #[derive(Deserialize)]
 struct KnownTkDifferences {
     tk: BTreeMap<String, String>,
 }
 
-/// The output of one of our runs; an error instead of output when it failed.
+/// The output of one of our runs, or its error.
 type RunOutput = Result<String, String>;
 
 struct TkProject {
-    // The files are there as long as this is.
+    // Keeps the files until the fixture is dropped.
     _directory: tempfile::TempDir,
     tree: Arc<dyn Tree>,
     renderer: Renderer,
@@ -62,7 +62,7 @@ impl TkProject {
         }
     }
 
-    /// `None` for a command of `tk` that is not compared here.
+    /// Runs the equivalent of a `tk` command. Returns `None` for a command that is not compared here.
     async fn run(&self, run: &TkRun) -> Option<Result<RunOutput, TankaError>> {
         let args: Vec<&str> = run.args.iter().map(String::as_str).collect();
         let cancel = CancellationToken::new();
@@ -169,7 +169,7 @@ impl TkProject {
         Ok(format!("{}\n", yaml::compact(&read.collect::<Vec<_>>().into())))
     }
 
-    /// The root that Tanka searches is the directory it is started in.
+    /// Tanka searches the directory in which it is started.
     fn importers(&self, cwd: &str, files: &[&str]) -> Result<String, TankaError> {
         let found = importers::tk_importers(self.tree.as_ref(), cwd, cwd, files)?;
         let found: Vec<&str> = found.iter().map(RepoPath::as_str).collect();
@@ -201,7 +201,7 @@ fn within(cwd: &str, path: &str) -> String {
     }
 }
 
-/// Returns the target to evaluate, and the flags that say something else.
+/// Returns the target to evaluate, and the overrides from the flags.
 fn target(cwd: &str, path: &str, flags: &[&str]) -> (Target, Vec<(String, String)>) {
     let mut target = Target::from_path(within(cwd, path));
     let mut rest = Vec::new();
@@ -225,7 +225,8 @@ fn target(cwd: &str, path: &str, flags: &[&str]) -> (Target, Vec<(String, String
     (target, rest)
 }
 
-/// Returns the reason why a run of ours is not theirs; `None` when it is. Messages of the evaluator itself are its own.
+/// Returns the reason why our run differs from theirs, or `None` if it does not. Messages of the evaluator itself may
+/// differ.
 fn difference(run: &TkRun, ours: Option<Result<RunOutput, TankaError>>) -> Option<String> {
     let Some(ours) = ours else {
         return Some("not compared".to_owned());
@@ -290,8 +291,8 @@ async fn tanka_commands_match_recorded_tk_output() {
     assert!(unexpected.is_empty(), "{}", unexpected.join("\n\n"));
 }
 
-/// Checks that what an evaluation reads or looks for in vain is known without one: an entry point that is called unaffected is not
-/// evaluated again.
+/// Checks that the static closure contains every file that an evaluation reads or misses. An entry point outside the
+/// closure of a change is therefore unaffected and not evaluated again.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_import_of_an_evaluation_is_in_the_static_closure() {
     let Some(pack) = read_pack("tk-oracle.json.gz") else {

@@ -1,4 +1,4 @@
-//! Values of the standard library and of operators, compared with what go-jsonnet 0.22 makes of our own programs: the
+//! Values of the standard library and of operators, compared with those of go-jsonnet 0.22 for our own programs: the
 //! scalars of YAML, formats, fractions in texts, last digits. Both engines must have the same value.
 
 use super::pack::read_own_file;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
-/// A program, and what go-jsonnet makes of it: a value, or what it says.
+/// A program, and the answer of go-jsonnet to it: a value or an error.
 #[derive(Debug, Deserialize)]
 struct ValueCase {
     program: String,
@@ -20,11 +20,11 @@ struct ValueCase {
 #[derive(Debug, Deserialize)]
 struct KnownStdDifferences {
     values: BTreeMap<String, String>,
-    /// The values of those programs here.
+    /// The values of those programs in our engines.
     values_here: BTreeMap<String, String>,
 }
 
-/// The reason why ours is not theirs; `None` where it is.
+/// Returns the reason why our value differs from theirs, or `None` if it does not.
 fn difference(case: &ValueCase, ours: &Result<Evaluation, EvalError>) -> Option<String> {
     match (&case.value, &case.error, ours) {
         (Some(theirs), _, Ok(evaluated)) => {

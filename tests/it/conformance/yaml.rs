@@ -1,4 +1,4 @@
-//! YAML of the two Go libraries, generated to be difficult.
+//! YAML of the two Go libraries, for generated difficult values.
 
 use drydock::jsonnet::yaml::{GoYamlVersion, document, stream};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Commands and buttons, when the program ends between the acknowledgement and the answer.
+//! Commands and buttons whose program ends between the acknowledgement and the answer.
 
 use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, bounded, poll, results};
 use drydock::emulator::slack::SlackState;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 const AGAIN: &str = "add the third note";
 
 impl CrashFixture {
-    /// Asks again in a thread, and waits for the `count`th result there.
+    /// Sends another request in a thread, and waits for the `count`th result there.
     async fn asks_again(&self, thread: &str, count: usize) {
         let said = self.slack.reply_in_thread(ALICE, CHANNEL, thread, AGAIN).await;
         assert_eq!(said.expect("an answer").answers[0].status, 200);
@@ -15,13 +15,13 @@ impl CrashFixture {
         self.wait_for("another result", enough).await;
     }
 
-    /// Writes a command in a thread; it is acknowledged.
+    /// Sends a command in a thread, and checks that it is acknowledged.
     async fn commands(&self, thread: &str, command: &str) {
         let said = self.slack.reply_in_thread(ALICE, CHANNEL, thread, command).await;
         assert_eq!(said.expect("an answer").answers[0].status, 200);
     }
 
-    /// A number that the database holds.
+    /// Returns a number from the database.
     fn count(&self, sql: &str) -> i64 {
         let file = self.data_directory().join("drydock.db");
         let database =
@@ -32,13 +32,13 @@ impl CrashFixture {
         database.query_row(sql, [], |row| row.get(0)).expect("a number")
     }
 
-    /// Waits until a command has done what it does, answered or not.
+    /// Waits until a command has taken effect, whether or not it is answered.
     async fn has_its_effect(&self) {
         let recorded = "SELECT COUNT(*) FROM inbox WHERE lane = 'change' AND effect IS NOT NULL";
         bounded("an effect", poll(|| (self.count(recorded) > 0).then_some(()))).await;
     }
 
-    /// The prepared patch, asked for in a thread.
+    /// Returns the prepared patch, which is requested in a thread.
     async fn patch_of(&self, thread: &str) -> String {
         let seen = self.slack.with_state(|state| state.files.len());
         self.commands(thread, "!patch").await;
@@ -48,7 +48,7 @@ impl CrashFixture {
     }
 }
 
-/// P4: the program ends after the undo is on record and before what it left is rendered.
+/// P4: the program ends after the undo is recorded and before the remaining change is rendered.
 #[tokio::test]
 async fn an_undo_takes_back_one_message_when_the_program_is_killed_before_its_answer() {
     let mut world = CrashFixture::build().await;
@@ -56,7 +56,7 @@ async fn an_undo_takes_back_one_message_when_the_program_is_killed_before_its_an
     world.assert_answered_once(&said).await;
     world.asks_again(&said, 2).await;
     assert!(world.patch_of(&said).await.contains("+three\n"));
-    // What is rendered anew takes its time.
+    // Rendering the change again takes time.
     world.kill();
     world.start().await;
     world.commands(&said, "!undo").await;
@@ -72,7 +72,7 @@ async fn an_undo_takes_back_one_message_when_the_program_is_killed_before_its_an
     world.assert_database_sound().await;
 }
 
-/// R3, P4: the program ends again while it begins again, before and after it listens.
+/// R3, P4: the program ends again during its start, before and after it listens.
 #[tokio::test]
 async fn an_undo_takes_back_one_message_however_often_the_program_is_killed_while_it_recovers() {
     let mut world = CrashFixture::build().await;
@@ -100,7 +100,7 @@ async fn an_undo_takes_back_one_message_however_often_the_program_is_killed_whil
     world.assert_database_sound().await;
 }
 
-/// P4: whenever the program ends, a discard discards once and is answered in its own words.
+/// P4: whenever the program ends, a discard takes effect once and is answered with its own text.
 #[tokio::test]
 async fn a_discard_is_answered_as_done_when_the_program_is_killed_before_its_answer() {
     let mut world = CrashFixture::build().await;
@@ -149,7 +149,7 @@ async fn a_button_works_when_the_program_is_killed_right_after_it_was_pressed() 
     world.assert_database_sound().await;
 }
 
-/// A stop holds until the message it was said about is answered.
+/// Checks that a stop holds until its message is answered.
 #[tokio::test]
 async fn a_stop_outlives_the_program() {
     let mut world = CrashFixture::build().await;
@@ -160,7 +160,7 @@ async fn a_stop_outlives_the_program() {
     world.kill();
     let asked = world.model.requests().len();
     world.start().await;
-    // It was stopped in the program that ended, if that came to it.
+    // It may have been stopped already by the program that ended.
     world
         .wait_for_message(|message| message.visible().join("\n").contains("Stopped at step "))
         .await;
@@ -170,13 +170,13 @@ async fn a_stop_outlives_the_program() {
         "the model was asked for a stopped turn"
     );
     world.hold_at(NO_STEP);
-    // What was edited before the stop is kept, as it says.
+    // Edits made before the stop are kept, as the card says.
     let patch = world.patch_of(&said).await;
     assert!(patch.contains("+one\n") && !patch.contains("+two\n"), "{patch}");
     world.assert_database_sound().await;
 }
 
-/// R23: a stop of the program while what a turn did is checked is no answer.
+/// R23: a stop of the program during the checks of a turn does not answer the turn.
 #[tokio::test]
 async fn a_turn_whose_checks_a_deployment_cut_short_is_answered_after_it() {
     let mut world = CrashFixture::build().await;
@@ -184,9 +184,9 @@ async fn a_turn_whose_checks_a_deployment_cut_short_is_answered_after_it() {
     let said = world.say(REQUEST).await;
     world.wait_until_model_holds(1).await;
     world.kill();
-    // Nothing is rendered yet in a program that has just begun: the checks last.
+    // A newly started program has rendered nothing yet, so the checks take time.
     world.hold_at(NO_STEP);
-    // It is asked for two edits again, and for the end.
+    // The model gets two requests with edits again, and one for the end.
     let answered = world.model.requests().len() + 3;
     world.start().await;
     bounded(
@@ -201,7 +201,7 @@ async fn a_turn_whose_checks_a_deployment_cut_short_is_answered_after_it() {
     assert!(!shown.contains("I could not check"), "{shown}");
 }
 
-/// R3: a message that is given up takes what it edited with it.
+/// R3: the edits of a message that is given up are removed.
 #[tokio::test]
 async fn a_message_that_is_given_up_leaves_no_edits_behind() {
     let mut world = CrashFixture::build().await;

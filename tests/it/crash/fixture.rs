@@ -15,12 +15,12 @@ use tokio::sync::watch;
 pub(super) const ALICE: &str = "U0ALICE";
 pub(super) const CHANNEL: &str = "C0PLATFORM";
 pub(super) const REQUEST: &str = "@drydock add the two notes";
-/// The longest time anything on loopback may take; the machine may be busy.
+/// The longest time any step on loopback may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
-/// The number of no step of the model.
+/// A number that is no step of the model.
 pub(super) const NO_STEP: usize = usize::MAX;
 
-/// The lines Alice gets in the end, whatever happened on the way.
+/// The lines of Alice's patch in the end, whatever happened before.
 const PATCH: [&str; 2] = ["+one\n", "+two\n"];
 
 /// Slack, the model, a repository, and the program between them.
@@ -29,16 +29,16 @@ pub(super) struct CrashFixture {
     pub(super) model: ModelEmulator,
     /// The step of a turn at which the model does not answer.
     held_step: Arc<AtomicUsize>,
-    /// The number of times it did not.
+    /// The number of requests that the model held.
     held_count: watch::Receiver<usize>,
     program: Option<GatewayProcess>,
-    /// The command that starts the program, if it is not started by itself.
+    /// The command that starts the program, or empty if it is started directly.
     wrapper: Vec<String>,
     directory: TempDir,
     starts: usize,
 }
 
-/// A running program. It is killed when it is dropped.
+/// A running program. It is killed on drop.
 struct GatewayProcess(Child);
 
 impl Drop for GatewayProcess {
@@ -122,7 +122,7 @@ impl CrashFixture {
         address
     }
 
-    /// Starts the program and waits for nothing; where it writes its log.
+    /// Starts the program and does not wait. Returns the path of its log.
     pub(super) fn spawn(&mut self) -> PathBuf {
         let directory = self.directory.path();
         let config = directory.join("drydock.toml");
@@ -162,17 +162,17 @@ impl CrashFixture {
         bounded("the program is ready", ready).await;
     }
 
-    /// Starts the program by means of another one from now on.
+    /// Makes later starts use another program as a wrapper.
     pub(super) fn start_through(&mut self, wrapper: &[&str]) {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
     }
 
-    /// The process that was started.
+    /// Returns the id of the started process.
     pub(super) fn id(&self) -> u32 {
         self.program.as_ref().expect("a running program").0.id()
     }
 
-    /// The exit code, once the program has ended by itself.
+    /// Returns the exit code, once the program has ended by itself.
     pub(super) fn exit_code(&mut self) -> Option<i32> {
         let program = self.program.as_mut().expect("a running program");
         let status = program.0.try_wait().expect("a status")?;
@@ -180,14 +180,14 @@ impl CrashFixture {
         status.code()
     }
 
-    /// Starts the program, which ends: its exit code and its last words.
+    /// Starts the program, which fails. Returns its exit code and its last output.
     pub(super) async fn start_and_fail(&mut self) -> (i32, String) {
         self.spawn();
         let code = bounded("the program ends", poll(|| self.exit_code())).await;
         (code, self.log())
     }
 
-    /// Slack delivers a message again of which it heard that it was not taken.
+    /// Delivers a message again, as Slack does after a refusal.
     pub(super) async fn redeliver(&self, ts: &str) -> Option<u16> {
         let said = |message: &&SlackMessage| message.ts == ts;
         let said = self
@@ -201,12 +201,12 @@ impl CrashFixture {
         Some(self.slack.send_event(&event).await.ok()?.status)
     }
 
-    /// `kill -9`.
+    /// Sends `kill -9`.
     pub(super) fn kill(&mut self) {
         drop(self.program.take().expect("a running program"));
     }
 
-    /// `kill`, as an orchestrator does, and the program ends well.
+    /// Sends SIGTERM like an orchestrator, and checks that the program ends normally.
     pub(super) async fn terminate(&mut self) {
         let mut program = self.program.take().expect("a running program");
         let id = i32::try_from(program.0.id())
@@ -225,7 +225,7 @@ impl CrashFixture {
         self.held_step.store(step, Ordering::SeqCst);
     }
 
-    /// Waits until the model was held for the `count`th time.
+    /// Waits until the model held `count` requests.
     pub(super) async fn wait_until_model_holds(&mut self, count: usize) {
         let held = self.held_count.wait_for(|held| *held >= count);
         bounded("the model is asked", held)
@@ -258,7 +258,7 @@ impl CrashFixture {
             .expect("an answer")
     }
 
-    /// Alice says something, and it is acknowledged.
+    /// Sends a message of Alice, and checks that it is acknowledged.
     pub(super) async fn say(&self, text: &str) -> String {
         let said = self.slack.say(ALICE, CHANNEL, text).await.expect("an answer");
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
@@ -283,7 +283,8 @@ impl CrashFixture {
         self.wait_for("a message", found).await
     }
 
-    /// Answers of a thread go out in order: once another one shows, it is durable which message is the card.
+    /// Waits until the id of the card is stored. Answers of a thread are sent in order: once another one shows, the id
+    /// of the card is durable.
     pub(super) async fn wait_until_card_is_stored(&self, thread: &str) {
         let answer = self
             .slack
@@ -294,7 +295,8 @@ impl CrashFixture {
             .await;
     }
 
-    /// The card of a held turn says that it was taken up again; after another kill there is its result.
+    /// Checks that the card of a held turn says that the turn was resumed, and that its result appears after another
+    /// kill.
     pub(super) async fn assert_restarted_and_answered(&mut self, said: &str) {
         let resumed = "I was restarted and picked this up again.";
         self.wait_for_message(|message| message.visible().join("\n").contains(resumed))
@@ -305,7 +307,7 @@ impl CrashFixture {
         self.assert_answered_once(said).await;
     }
 
-    /// Exactly one result in the thread, with the whole change, and nothing wrong anywhere.
+    /// Checks that the thread has exactly one result, with the whole change, and that nothing else is wrong.
     pub(super) async fn assert_answered_once(&self, said: &str) {
         let result = |state: &SlackState| {
             let found = results(state)
@@ -318,7 +320,7 @@ impl CrashFixture {
             result.visible().join("\n").contains("Both notes are there."),
             "{result:?}"
         );
-        // The answer to a command is the last word of its thread: nothing follows that is still on its way.
+        // The answer to a command is the last message of its thread: nothing else is in delivery.
         let answer = self
             .slack
             .reply_in_thread(ALICE, CHANNEL, said, "!patch")
@@ -344,7 +346,7 @@ impl CrashFixture {
         self.assert_database_sound().await;
     }
 
-    /// One message of the bot says so, and no other.
+    /// Checks that exactly one message of the bot contains these words.
     pub(super) async fn assert_one_message_with(&self, words: &str) {
         self.wait_for_message(|message| message.visible().join("\n").contains(words))
             .await;
@@ -406,7 +408,7 @@ api_base_url = "{slack}"
     }
 }
 
-/// The step of the turn that is asked about: results since the person last spoke.
+/// Returns the step of the turn for a request: the number of results since the last message of the person.
 fn step_of(asked: &ModelRequest) -> usize {
     let messages = asked.messages.iter().rev();
     let answered = messages.filter(|message| message.role == RequestRole::User);
@@ -422,7 +424,7 @@ pub(super) fn bot_messages(state: &SlackState) -> impl Iterator<Item = &SlackMes
 
 pub(super) fn is_result(message: &SlackMessage) -> bool {
     let text = message.visible().join("\n");
-    // A turn that wrote what was there already prepares nothing new.
+    // A turn that wrote the existing content prepares nothing new.
     ["Nothing was applied or committed.", "CHG-1 stays as it was;"]
         .iter()
         .any(|words| text.contains(words))
@@ -439,7 +441,7 @@ pub(super) fn texts(state: &SlackState) -> String {
     texts.join("\n---\n")
 }
 
-/// The address a log names.
+/// Returns the address in a log.
 fn address_in(log: &Path) -> Option<String> {
     let text = std::fs::read_to_string(log).ok()?;
     let (_, rest) = text.split_once("listening on http://")?;
@@ -450,7 +452,7 @@ fn address_in(log: &Path) -> Option<String> {
     Some(address)
 }
 
-/// Looks again and again.
+/// Polls until `look` returns a value.
 pub(super) async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(found) = look() {

@@ -1,5 +1,5 @@
-//! The real program, ended at the moments that matter and started again. Slack and the model live in
-//! this process, so they remember what was said before.
+//! The real program, ended at critical moments and started again. Slack and the model live in this process, so they
+//! keep their state across restarts.
 
 mod commands;
 mod storage;
@@ -20,7 +20,7 @@ async fn a_message_is_answered_when_the_program_is_killed_right_after_the_acknow
     world.assert_answered_once(&said).await;
 }
 
-/// R1: the model was asked and had not answered.
+/// R1: the model had the request and had not answered.
 #[tokio::test]
 async fn a_message_is_answered_when_the_program_is_killed_while_the_model_thinks() {
     let mut world = CrashFixture::build().await;
@@ -44,7 +44,7 @@ async fn edits_survive_when_the_program_is_killed_at_the_third_step() {
     let said = world.say(REQUEST).await;
     world.wait_until_model_holds(1).await;
     world.kill();
-    // The model is asked again from the start, and sees what it did before.
+    // The model starts again from its first request, and sees its earlier edits.
     world.start().await;
     world.wait_until_model_holds(2).await;
     let asked = world.model.requests();
@@ -57,7 +57,7 @@ async fn edits_survive_when_the_program_is_killed_at_the_third_step() {
     world.assert_answered_once(&said).await;
 }
 
-/// R1, P3: the placeholder of the card was shown, and nobody heard that it was.
+/// R1, P3: the placeholder of the card was shown, but Slack's answer was lost.
 #[tokio::test]
 async fn a_message_is_answered_once_when_the_card_was_lost_on_the_way_back() {
     let mut world = CrashFixture::build().await;
@@ -78,7 +78,7 @@ async fn a_message_is_answered_once_when_the_card_was_lost_on_the_way_back() {
     assert!(!world.slack.with_state(texts).contains("Working"));
 }
 
-/// R1, P3: the result was shown, and nobody heard that it was.
+/// R1, P3: the result was shown, but Slack's answer was lost.
 #[tokio::test]
 async fn a_result_is_shown_once_when_word_of_it_was_lost_on_the_way_back() {
     let mut world = CrashFixture::build().await;
@@ -95,7 +95,7 @@ async fn a_result_is_shown_once_when_word_of_it_was_lost_on_the_way_back() {
     world.assert_one_message_with("is ready").await;
 }
 
-/// R3: the program ends again while it begins again, before and after it listens.
+/// R3: the program ends again during its start, before and after it listens.
 #[tokio::test]
 async fn a_message_is_answered_once_however_often_the_program_is_killed_while_it_recovers() {
     let mut world = CrashFixture::build().await;
@@ -125,7 +125,7 @@ async fn nothing_is_said_twice_when_the_program_is_killed_after_the_result() {
     world.assert_answered_once(&said).await;
 }
 
-/// R3: a message that ends the program again and again is given up, and says so.
+/// R3: a message that ends the program again and again is given up with a notice.
 #[tokio::test]
 async fn a_message_interrupted_three_times_is_given_up_with_a_notice() {
     let mut world = CrashFixture::build().await;
@@ -150,7 +150,7 @@ async fn a_message_interrupted_three_times_is_given_up_with_a_notice() {
     world.assert_answered_once(&other).await;
 }
 
-/// R23, B28: a deployment is no reason to lose a request.
+/// R23, B28: a deployment does not lose a request.
 #[tokio::test]
 async fn a_running_request_outlives_an_orderly_restart() {
     let mut world = CrashFixture::build().await;
@@ -165,8 +165,8 @@ async fn a_running_request_outlives_an_orderly_restart() {
     world.assert_restarted_and_answered(&said).await;
 }
 
-/// A restart finds its work before the platform answers again: the turn runs, and its card, posted
-/// before, is kept current from then on.
+/// Checks a restart that claims its work before the platform answers again: the turn runs, and its earlier card is
+/// updated from then on.
 #[tokio::test]
 async fn a_request_claimed_before_slack_connects_updates_its_card() {
     let mut world = CrashFixture::build().await;
@@ -190,7 +190,7 @@ async fn a_request_claimed_before_slack_connects_updates_its_card() {
     world.assert_restarted_and_answered(&said).await;
 }
 
-/// P2: messages that wait behind another are not lost with it.
+/// P2: messages that wait behind another one are not lost with it.
 #[tokio::test]
 async fn messages_that_wait_are_answered_after_a_kill_each_on_its_own_card() {
     let mut world = CrashFixture::build().await;

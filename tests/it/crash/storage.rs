@@ -1,5 +1,5 @@
-//! Storage that fails under the real program: no room, a foreign lock, a sync that fails, no descriptors. It says so,
-//! takes nothing it cannot keep, and goes on or ends.
+//! Storage that fails under the real program: no space, another process's lock, a failed sync, no file descriptors. The
+//! program reports the fault, accepts no message that it cannot store, and continues or ends.
 
 use super::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bot_messages, bounded, poll, results, texts};
 use crate::support::require::component;
@@ -29,7 +29,7 @@ impl CrashFixture {
         (status, String::from_utf8(body).expect("text"))
     }
 
-    /// Waits until `/readyz` answers so; that takes no longer than it may.
+    /// Waits until `/readyz` has this answer, within the allowed time.
     async fn is_soon(&self, address: &str, status: u16, words: &str) {
         let began = Instant::now();
         loop {
@@ -43,7 +43,8 @@ impl CrashFixture {
         assert_eq!(self.probe(address, "livez").await.0, 200);
     }
 
-    /// Alice says something that cannot be kept now: Slack hears so in time, and nobody hears anything else.
+    /// Sends a message of Alice that cannot be stored. Checks that Slack gets the refusal in time, and that nothing
+    /// else is sent.
     async fn is_refused(&self, text: &str) -> String {
         let shown = self.slack.with_state(|state| bot_messages(state).count());
         let asked = Instant::now();
@@ -55,7 +56,7 @@ impl CrashFixture {
         said.ts
     }
 
-    /// Commands until the program ends by itself: those that were acknowledged, and the exit code.
+    /// Sends commands until the program ends by itself. Returns the number of acknowledged commands, and the exit code.
     async fn commands_until_it_ends(&mut self, thread: &str) -> (usize, i32) {
         let mut acknowledged = 0;
         for _ in 0..400 {
@@ -72,7 +73,7 @@ impl CrashFixture {
         (acknowledged, code)
     }
 
-    /// Checks that all that was acknowledged is answered once, by a program that finds its disk well again.
+    /// Checks that a program with a working disk answers every acknowledged message once.
     async fn answers_all(&mut self, commands: usize) {
         let said_why = self.log();
         let last = said_why.lines().last().unwrap_or_default();
@@ -91,19 +92,19 @@ impl CrashFixture {
     }
 }
 
-/// Returns nothing unless there is a result in this thread.
+/// Returns `Some` if this thread has a result.
 fn is_answered(state: &SlackState, thread: &str) -> Option<()> {
     let mut results = results(state).into_iter();
     let is_there = results.any(|message| message.thread_ts.as_deref() == Some(thread));
     is_there.then_some(())
 }
 
-/// The data directory as a process sees it that has it on a file system of its own.
+/// Returns the data directory as seen by a process with its own file system.
 fn inside(id: u32, data: &std::path::Path) -> PathBuf {
     PathBuf::from(format!("/proc/{id}/root")).join(data.strip_prefix("/").expect("an absolute path"))
 }
 
-/// R14, R36: messages are refused while there is no room, and taken as soon as there is.
+/// R14, R36: messages are refused while there is no space, and accepted as soon as there is.
 #[tokio::test]
 async fn a_full_disk_refuses_messages_says_so_and_heals() {
     if component("tmpfs").is_none() {
@@ -124,11 +125,11 @@ async fn a_full_disk_refuses_messages_says_so_and_heals() {
     world.wait_until_ready(&address).await;
     let filler = inside(world.id(), &data).join("filler");
     let mut file = std::fs::File::create(&filler).expect("a file");
-    // The size of a page of the database, so that nothing less than that is left.
+    // Small writes fill the disk until less than a page of the database is left.
     let full = std::iter::repeat_with(|| file.write_all(&[7; 512])).find_map(Result::err);
     assert_eq!(full.expect("a full disk").kind(), std::io::ErrorKind::StorageFull);
     let mut said = Vec::new();
-    // What is in the log already is written over first.
+    // The write-ahead log reuses its existing pages first.
     for _ in 0..200 {
         let answer = world.slack.say(ALICE, CHANNEL, REQUEST).await.expect("an answer");
         if answer.answers.iter().any(|answer| answer.status == 503) {
@@ -150,7 +151,7 @@ async fn a_full_disk_refuses_messages_says_so_and_heals() {
     assert!(!world.log().contains("broken"), "{}", world.log());
 }
 
-/// R14: a sync that fails is the end of the process, and nothing that was acknowledged is lost.
+/// R14: a failed sync ends the process, and no acknowledged message is lost.
 #[tokio::test]
 async fn a_sync_that_fails_ends_the_program_with_74() {
     if component("strace").is_none() {
@@ -160,7 +161,7 @@ async fn a_sync_that_fails_ends_the_program_with_74() {
     let said = world.say(REQUEST).await;
     world.assert_answered_once(&said).await;
     world.terminate().await;
-    // Counted for each thread: those that start are done by then.
+    // The count is per thread. The syncs of the start are done by then.
     let inject = "inject=fsync,fdatasync:error=EIO:when=25+";
     world.start_through(&[
         "strace",
@@ -180,7 +181,7 @@ async fn a_sync_that_fails_ends_the_program_with_74() {
     world.answers_all(acknowledged).await;
 }
 
-/// R14: the same where the log is moved into the database, behind the back of all who wait.
+/// R14: the same for the checkpoint, which moves the log into the database without a waiting caller.
 #[tokio::test]
 async fn a_checkpoint_that_cannot_be_synced_ends_the_program_with_74() {
     if component("strace").is_none() {
@@ -236,7 +237,7 @@ async fn a_lock_of_another_program_refuses_messages_is_reported_and_recovers() {
     assert!(!shown.contains("lock"), "{shown}");
 }
 
-/// R22: whoever opens more connections than there are descriptors for costs nobody their message.
+/// R22: a client that opens more connections than there are descriptors causes no lost message.
 #[tokio::test]
 async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
     let mut world = CrashFixture::build().await;
@@ -254,7 +255,7 @@ async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
         }
     }
     assert!(idle.len() > 256, "{}", idle.len());
-    // Whether it finds a place is a matter of luck; what it does is not.
+    // Whether the server accepts the connection depends on timing. The other checks do not.
     let crowded = world.slack.say(ALICE, CHANNEL, REQUEST).await;
     drop(idle);
     let taken = crowded.is_ok_and(|said| said.answers.iter().all(|answer| answer.status == 200));
@@ -280,7 +281,7 @@ async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
     assert_eq!(world.probe(&address, "readyz").await.0, 200);
 }
 
-/// A connection that says nothing.
+/// Opens a connection that sends nothing.
 async fn connect_from(source: &str, server: SocketAddr) -> Option<TcpStream> {
     let socket = tokio::net::TcpSocket::new_v4().ok()?;
     socket.bind(source.parse().ok()?).ok()?;
@@ -288,7 +289,7 @@ async fn connect_from(source: &str, server: SocketAddr) -> Option<TcpStream> {
     connected.into_std().ok()
 }
 
-/// R16: the program refuses what is damaged with the code for a person, and touches nothing.
+/// R16: the program refuses a damaged database with 78, the exit code that calls for a person. It changes nothing.
 #[tokio::test]
 async fn a_damaged_database_is_refused_with_78() {
     let mut world = CrashFixture::build().await;

@@ -1,5 +1,5 @@
-//! A work tree on a file system that folds case, as on a Mac: another spelling of a name is no way around a rule, and ordinary
-//! work goes on.
+//! A work tree on a file system that folds case, as on a Mac: another spelling of a name does not bypass a rule, and
+//! normal work succeeds.
 
 use super::folding::FoldingMount;
 use crate::support::require;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const MAIN: &str = "environments/dev/main.jsonnet";
 const KEY: &str = "SECRET-OF-THE-KEY-0123456789";
 
-/// A shell whose work tree is on such a file system.
+/// Returns a shell whose work tree is on such a file system.
 fn shell() -> Option<(Shell, FoldingMount)> {
     require::component("fuse")?;
     let shell = Shell::with_repository(&[
@@ -39,7 +39,7 @@ fn another_spelling_reaches_nothing_that_its_name_denies() {
     let attempts: Vec<(&str, Value)> = vec![
         ("file_read", json!({ "path": "Secrets/prod.key" })),
         ("file_read", json!({ "path": "secrets/PROD.KEY" })),
-        // Names that have no letters of two cases.
+        // Names without letters of two cases.
         ("file_read", json!({ "path": "\u{6a5f}\u{200d}\u{5bc6}/42" })),
         ("file_read", json!({ "path": "\u{6a5f}\u{5bc6}/42." })),
         ("file_read", json!({ "path": "Environments/dev/main.jsonnet" })),

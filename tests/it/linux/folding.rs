@@ -1,5 +1,5 @@
-//! A file system that folds: names are looked up in any spelling, as Macs and Windows do, and keep the one they were made with.
-//! It is served from this process over `/dev/fuse` and keeps its files in a directory of this machine.
+//! A file system that folds case: names are looked up in any spelling, as on macOS and Windows, and keep their original
+//! spelling. This process serves it over `/dev/fuse` and stores its files in a directory of this machine.
 #![allow(unsafe_code, reason = "a mount has no safe form")]
 
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The size of what is said before each question.
+/// The size of the header of a request.
 const HEADER_BYTES: usize = 40;
-/// Bytes that are written at once.
+/// The most bytes that are written at once.
 const WRITE_BYTES_MAX: u32 = 64 << 10;
 
-/// The mount. It is taken away when this is dropped.
+/// The mount. It is unmounted on drop.
 pub(super) struct FoldingMount {
     place: PathBuf,
 }
 
 impl FoldingMount {
-    /// Mounts what `files` holds at `place`; `None` where this system does not let it.
+    /// Mounts the directory `files` at `place`. Returns `None` if this system does not allow it.
     pub(super) fn mount(files: &Path, place: &Path) -> Option<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse").ok()?;
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
@@ -34,7 +34,7 @@ impl FoldingMount {
             options.as_bytes(),
         ]
         .map(|text| CString::new(text).unwrap());
-        // SAFETY: each text ends with nought and lives until the call is over.
+        // SAFETY: each text ends with a NUL byte and lives until the call returns.
         let mounted = unsafe {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             libc::mount(
@@ -63,7 +63,7 @@ impl FoldingMount {
 impl Drop for FoldingMount {
     fn drop(&mut self) {
         let place = CString::new(self.place.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the text ends with nought and lives until the call is over.
+        // SAFETY: the text ends with a NUL byte and lives until the call returns.
         unsafe {
             libc::umount2(place.as_ptr(), libc::MNT_DETACH);
         }
@@ -72,7 +72,7 @@ impl Drop for FoldingMount {
 
 struct FuseServer {
     device: File,
-    /// The files the kernel was told of, by their numbers.
+    /// The files known to the kernel, by their numbers.
     paths: BTreeMap<u64, PathBuf>,
     open: BTreeMap<u64, File>,
 }
@@ -92,7 +92,7 @@ impl FuseRequest<'_> {
         u64::from_ne_bytes(self.body[at..at + 8].try_into().unwrap())
     }
 
-    /// The names from a place on.
+    /// Returns the names in the body of the request from a position on.
     fn names(&self, at: usize) -> Vec<String> {
         let names = self.body[at..]
             .split(|byte| *byte == 0)
@@ -106,7 +106,7 @@ impl FuseRequest<'_> {
 type FuseReply = Result<Vec<u8>, i32>;
 
 impl FuseServer {
-    /// Answers one question; `None` when the mount is gone.
+    /// Answers one request. Returns `None` when the mount is gone.
     fn answer_next(&mut self) -> Option<()> {
         let mut asked = vec![0; HEADER_BYTES + 4_096 + WRITE_BYTES_MAX as usize];
         let bytes = match self.device.read(&mut asked) {
@@ -135,12 +135,12 @@ impl FuseServer {
             &unique.to_ne_bytes(),
         ]
         .concat();
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _gone = self.device.write(&[head, content].concat());
         Some(())
     }
 
-    /// Returns the answer to the kernel; it expects no answer to some calls, which end here as an answer nobody waits for.
+    /// Returns the answer to the kernel. Some calls expect no answer. The answer returned for them here is never read.
     fn answer(&mut self, call: u32, asked: &FuseRequest<'_>) -> Option<FuseReply> {
         let here = self.paths.get(&asked.node).cloned().unwrap_or_default();
         let names = |at: usize| asked.names(at);
@@ -185,7 +185,7 @@ impl FuseServer {
             12 | 45 => {
                 let names = names(if call == 12 { 8 } else { 16 });
                 let to = self.paths.get(&asked.u64(0)).cloned().unwrap_or_default();
-                // The name that is there stays, as on a Mac.
+                // The existing name stays, as on a Mac.
                 done(std::fs::rename(found(&here, &names[0]), found(&to, &names[1])))
             }
             14 => match OpenOptions::new()
@@ -240,7 +240,7 @@ impl FuseServer {
         Ok(entry)
     }
 
-    /// Opened without a cache of the kernel's.
+    /// Opens a file without caching by the kernel.
     fn opened(&mut self, file: File) -> Vec<u8> {
         let handle = self.open.keys().last().map_or(1, |last| last + 1);
         self.open.insert(handle, file);
@@ -248,7 +248,7 @@ impl FuseServer {
     }
 }
 
-/// The name that is there in any spelling, or else the name itself.
+/// Returns the existing name in any spelling, or else the name itself.
 fn found(directory: &Path, name: &str) -> PathBuf {
     let names = std::fs::read_dir(directory).into_iter().flatten();
     let alike = names
@@ -257,7 +257,7 @@ fn found(directory: &Path, name: &str) -> PathBuf {
     directory.join(alike.as_deref().unwrap_or(name))
 }
 
-/// The form by which it keeps names, without a look at what the product makes of them.
+/// Returns the folded form of a name. It does not use the folding of the product.
 fn key(name: &str) -> String {
     let whole = name.trim_end_matches(['.', ' ']).nfd();
     let seen = whole.filter(|character| !['\u{200b}', '\u{200d}', '\u{feff}'].contains(character));
@@ -309,7 +309,7 @@ fn set(place: &Path, asked: &FuseRequest<'_>) -> FuseReply {
     attributes_of(place)
 }
 
-/// A part of the list of a directory, from a number on.
+/// Returns a part of the list of a directory, from an entry number on.
 fn listed(place: &Path, from: u64, bytes_max: usize) -> FuseReply {
     let mut names: Vec<(u64, String)> = std::fs::read_dir(place)
         .map_err(number)?
@@ -325,7 +325,7 @@ fn listed(place: &Path, from: u64, bytes_max: usize) -> FuseReply {
     let mut said = Vec::new();
     for (at, (inode, name)) in names.iter().enumerate().skip(usize::try_from(from).unwrap()) {
         let mut entry = [*inode, at as u64 + 1].map(u64::to_ne_bytes).concat();
-        // The kind is not told: whoever wants it asks.
+        // The kind is omitted. A caller that needs it requests it.
         entry.extend(
             [u32::try_from(name.len()).unwrap(), 0]
                 .map(u32::to_ne_bytes)

@@ -1,5 +1,5 @@
-//! Makes this kernel answer a child process as another one would: a filter of system calls, inherited by all that the child
-//! starts, fails some calls as if they were not there.
+//! A simulation of other kernels for a child process: a filter of system calls, inherited by all its child processes,
+//! fails some calls as if they did not exist.
 #![allow(
     unsafe_code,
     reason = "what a child does to itself before it becomes the program is said to the system"
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A call that fails, always or where one argument has a value.
+/// A call that fails, always or for one value of an argument.
 #[derive(Clone, Copy)]
 pub(super) struct FailingSyscall {
     call: i64,
@@ -31,13 +31,13 @@ const fn call_with(call: i64, at: u8, value: i32) -> FailingSyscall {
     }
 }
 
-/// Kernels without Landlock, or started without it.
+/// A kernel without Landlock, or started without it.
 pub(super) const LANDLOCK: &[FailingSyscall] = &[
     call(libc::SYS_landlock_create_ruleset),
     call(libc::SYS_landlock_add_rule),
     call(libc::SYS_landlock_restrict_self),
 ];
-/// The features this program asks for that Linux 4.18 does not have yet.
+/// The features that this program uses and that Linux 4.18 does not have yet.
 pub(super) const SINCE_4_18: &[FailingSyscall] = &[
     call(libc::SYS_landlock_create_ruleset),
     call(libc::SYS_landlock_add_rule),
@@ -51,21 +51,21 @@ pub(super) const SINCE_4_18: &[FailingSyscall] = &[
     call(libc::SYS_fchmodat2),
     call(libc::SYS_epoll_pwait2),
 ];
-/// A kernel that filters no system calls.
+/// A kernel without system call filters.
 pub(super) const SECCOMP: &[FailingSyscall] = &[
     call(libc::SYS_seccomp),
     call_with(libc::SYS_prctl, 0, libc::PR_SET_SECCOMP),
 ];
-/// A runtime that lets no process ask for a signal when its parent ends.
+/// A runtime that does not allow a process to request a signal when its parent ends.
 pub(super) const PARENT_DEATH: &[FailingSyscall] = &[call_with(libc::SYS_prctl, 0, libc::PR_SET_PDEATHSIG)];
-/// A runtime that lets no process bound itself.
+/// A runtime that does not allow a process to set limits for itself.
 pub(super) const LIMITS: &[FailingSyscall] = &[call_with(libc::SYS_prlimit64, 1, libc::RLIMIT_NPROC as i32)];
 
-/// Makes a command run where these calls are missing. Whatever else is filtered later still counts.
+/// Makes a command run without these calls. Later filters still apply.
 pub(super) fn without(command: &mut Command, missing: &[FailingSyscall]) {
     let filter = filter(missing);
-    // SAFETY: between fork and exec nothing is allocated and no lock is taken: the filter is made already, and installing it is
-    // two system calls.
+    // SAFETY: between fork and exec nothing is allocated and no lock is taken. The filter exists already, and
+    // installing it takes two system calls.
     unsafe {
         command.pre_exec(move || apply_filter(&filter).map_err(|_| std::io::ErrorKind::Unsupported.into()));
     }

@@ -1,5 +1,5 @@
-//! A system that lacks a layer of the sandbox: every command that evaluates says so first, and with the layer listed all results
-//! are the same.
+//! A system without one layer of the sandbox: every command that evaluates reports this first, and with the layer
+//! listed in the configuration all results are the same.
 
 use super::kernel::{FailingSyscall, LANDLOCK, LIMITS, PARENT_DEATH, SECCOMP, SINCE_4_18, without};
 use crate::cli_serve::TOML;
@@ -94,7 +94,7 @@ fn each_layer_that_is_missing_is_named() {
     }
 }
 
-/// The lines of the story, without what is another in each run.
+/// Returns the lines of the demo, without the parts that differ between runs.
 fn story(ended: &ProgramOutput) -> Vec<(String, String, bool)> {
     let lines = ended.out.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -152,7 +152,7 @@ fn a_server_that_may_lack_a_layer_starts_and_logs_which() {
     assert_eq!(running.end().code, Some(0));
 }
 
-/// Returns the result of a command: its exit code, what it printed, and the file it may have changed.
+/// Returns the result of a command: its exit code, its output, and the file it may have changed.
 fn left(ended: &ProgramOutput, shell: &Shell) -> (Option<i32>, String, String) {
     (ended.code, ended.out.clone(), shell.get(MAIN))
 }
@@ -204,7 +204,7 @@ fn with_fewer_layers_the_result_of_a_command_is_the_same() {
             (left(&ended, &shell), answers, ended.err)
         });
         let [(strong, told, words), (weak, weakly_told, weak_words)] = results;
-        // The kernel resolves no paths either: they are walked.
+        // This kernel cannot resolve paths in one call either, so the program walks them.
         assert_eq!(strong, weak, "{arguments:?}: {words} {weak_words}");
         assert_eq!(told, weakly_told, "{arguments:?}");
     }

@@ -1,4 +1,4 @@
-//! Tests of what only Linux can show.
+//! Tests that only Linux can run.
 
 mod folded_names;
 mod folding;

@@ -1,5 +1,5 @@
-//! The meaning of a tree, without what stands between its tokens and without what a formatter may choose: quotes, doubled parentheses, the
-//! order of imports at the top, how a plain name is written.
+//! The meaning of a tree, without the whitespace between its tokens and without the choices of a formatter: quotes,
+//! doubled parentheses, the order of imports at the top, the spelling of a plain name.
 
 use drydock::jsonnet::syntax::{
     BinaryOperator, Field, FieldKind, FieldName, ForSpec, ImportKind, NodeId, NodeKind, Parameters,
@@ -7,7 +7,7 @@ use drydock::jsonnet::syntax::{
 };
 use std::fmt::Write as _;
 
-/// Returns a text that is equal for two trees exactly if they mean the same.
+/// Returns a text that is equal for two trees exactly if they have the same meaning.
 pub(super) fn meaning(tree: &SyntaxTree<'_>) -> String {
     let mut written = MeaningWriter {
         tree,
@@ -27,7 +27,7 @@ struct MeaningWriter<'t, 's> {
 }
 
 impl MeaningWriter<'_, '_> {
-    /// The imports the text begins with, whose order means nothing; and what follows them.
+    /// Records the imports at the beginning of the text, whose order has no meaning. Returns the node after them.
     fn imports(&mut self) -> NodeId {
         let mut next = self.tree.root;
         let mut imports = Vec::new();
@@ -93,7 +93,7 @@ impl MeaningWriter<'_, '_> {
                     .collect();
                 self.nodes(&what, all);
             }
-            // `a {}` is how `a + {}` is written.
+            // `a {}` is short for `a + {}`.
             NodeKind::ApplyBrace { left, right } => self.nodes("+", [*left, *right]),
             NodeKind::Binary {
                 left,

@@ -1,6 +1,6 @@
-//! Jsonnet that somebody or something damaged: sources of ours with bytes and tokens lost, doubled,
-//! swapped and put in. Whatever comes of it, the parser, the formatter and the linter end, say where the
-//! mistake is, and keep what the text means. The same texts in every run.
+//! Damaged Jsonnet: our own sources with bytes and tokens removed, doubled, swapped and inserted. For each text, the
+//! parser, the formatter and the linter end, report the location of the error, and keep the meaning of the text. The
+//! texts are the same in every run.
 
 mod meaning;
 mod mutant;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::RngSeed;
 
-/// Sources of our own that are damaged beside the generated ones.
+/// Our own sources that are damaged beside the generated ones.
 const OURS: [&str; 6] = [
     "local k = import 'k.libsonnet';\n{\n  _config+:: { name: 'web', replicas: 2 },\n  web: k.deployment.new($._config.name, replicas=$._config.replicas)\n       + k.deployment.withLabels({ app: self.name }),\n}\n",
     "// A list\nlocal xs = [x * 2 for x in std.range(1, 10) if x % 2 == 0]; # odd\n{ [k]: v for k in std.objectFields(xs) for v in xs }\n",
@@ -40,7 +40,7 @@ fn text((number, mutations): &(u64, Vec<Mutation>)) -> String {
     mutated(whole, mutations)
 }
 
-/// Returns true if a place is in a text, or where it ends.
+/// Returns true if a location is in a text, or at its end.
 fn is_in(text: &str, place: LineColumn) -> bool {
     let line = text.split('\n').nth((place.line as usize).wrapping_sub(1));
     line.is_some_and(|line| place.column >= 1 && place.column as usize <= line.len() + 1)
@@ -50,9 +50,9 @@ fn are_in(text: &str, range: SourceRange) -> bool {
     range.begin <= range.end && is_in(text, range.begin) && is_in(text, range.end)
 }
 
-/// Returns true where the formatter of go-jsonnet writes something else than it read, and ours does, byte for byte: `{ ['a']: x for x in xs
-/// }` becomes `{ a: x for x in xs }`, which nobody reads, and a text block that begins with an empty line of spaces loses the indentation
-/// of the next one.
+/// Returns true if the formatter of go-jsonnet changes the meaning of a text, which ours copies byte for byte: `{
+/// ['a']: x for x in xs }` becomes `{ a: x for x in xs }`, which is invalid, and a text block that begins with an empty
+/// line of spaces loses the indentation of the next line.
 fn is_spoilt_by_go(tree: &SyntaxTree<'_>) -> bool {
     let is_text = |field: &Field<'_>| match &field.kind {
         FieldKind::Field {
@@ -123,7 +123,7 @@ proptest! {
     }
 }
 
-/// Half of the texts are still Jsonnet: the properties are not about refusals alone.
+/// Checks that half of the texts are still Jsonnet, so that the properties do not cover refusals alone.
 #[test]
 fn many_damaged_texts_are_still_jsonnet() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-/// The texts that are put in: much of it keeps Jsonnet what it is, the rest is trouble.
+/// The inserted texts. Many keep the program valid, and the rest break it.
 const INSERTED_TEXTS: [&str; 44] = [
     " ",
     "\n",
@@ -50,26 +50,26 @@ const INSERTED_TEXTS: [&str; 44] = [
     "import 'x'",
 ];
 
-/// One piece of damage. Places are parts of 65,536 of the text.
+/// One mutation. Positions are fractions of the text in units of 1/65,536.
 #[derive(Clone, Debug)]
 pub(super) enum Mutation {
-    /// Bytes are lost.
+    /// Bytes are removed.
     Lose { at: u16, bytes: u8 },
-    /// A byte is another.
+    /// A byte is changed.
     Change { at: u16, byte: u8 },
-    /// A text is put in.
+    /// A text is inserted.
     Put { at: u16, what: usize },
-    /// A token, or what is between two, is lost.
+    /// A token, or the text between two tokens, is removed.
     LoseToken { at: u16 },
-    /// A token comes again somewhere else.
+    /// A token is repeated at another position.
     Repeat { at: u16, to: u16 },
-    /// Two tokens change places.
+    /// Two tokens are swapped.
     Swap { one: u16, other: u16 },
-    /// A text is put in before a token.
+    /// A text is inserted before a token.
     PutBefore { at: u16, what: usize },
-    /// A token is in parentheses.
+    /// A token is put in parentheses.
     Wrap { at: u16, depth: u8 },
-    /// The text ends early.
+    /// The text is truncated.
     End { at: u16 },
 }
 
@@ -82,7 +82,7 @@ pub(super) fn mutation() -> impl Strategy<Value = Mutation> {
         1 => any::<u16>().prop_map(|at| Mutation::LoseToken { at }),
         1 => (any::<u16>(), any::<u16>()).prop_map(|(at, to)| Mutation::Repeat { at, to }),
         1 => (any::<u16>(), any::<u16>()).prop_map(|(one, other)| Mutation::Swap { one, other }),
-        // The first ones keep the text Jsonnet.
+        // The first ones keep the text valid Jsonnet.
         6 => (any::<u16>(), 0..9_usize).prop_map(|(at, what)| Mutation::PutBefore { at, what }),
         1 => (any::<u16>(), what()).prop_map(|(at, what)| Mutation::PutBefore { at, what }),
         2 => (any::<u16>(), 1..40_u8).prop_map(|(at, depth)| Mutation::Wrap { at, depth }),
@@ -145,7 +145,8 @@ fn one(text: String, mutation: &Mutation) -> String {
     tokens.concat()
 }
 
-/// Names and numbers, spaces, and every other character by itself: as good as tokens for damage.
+/// Splits a text into names and numbers, spaces, and single other characters. That is close enough to tokens for
+/// mutations.
 fn tokens(text: &str) -> Vec<&str> {
     let kind = |c: char| match c {
         c if c.is_alphanumeric() || c == '_' => 1,
@@ -166,13 +167,14 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// A program only ever sees text.
+/// Converts bytes to text, because a program only ever receives text.
 fn whole(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns true if the formatter of go-jsonnet, and so ours, surely leaves alone what it wrote itself. It does not always: it moves some
-/// comments again, takes parentheses away two at a time, and lines up what stands in a comprehension twice.
+/// Returns true if the formatter of go-jsonnet, and so ours, certainly does not change its own output. It sometimes
+/// does: it moves some comments again, removes parentheses two at a time, and aligns the parts of a comprehension
+/// twice.
 pub(super) fn is_format_stable(text: &str) -> bool {
     let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     !["//", "#", "/*", "(((", "for"]

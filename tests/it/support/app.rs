@@ -1,6 +1,6 @@
-//! The whole gateway between emulators of everything outside, with helpers for what people do. When a
-//! [`TestApp`] is dropped it fails the test if anything outside saw something wrong, if the script
-//! was not used up, or if the database or its audit log is damaged.
+//! The whole gateway between emulators of everything outside, with helpers for the actions of people. On drop, a
+//! [`TestApp`] fails the test if an emulator saw an error, if the script was not used up, or if the database or its
+//! audit log is damaged.
 
 use super::world::Host;
 use drydock::access::{Grant, Role};
@@ -18,12 +18,12 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The longest time that anything on loopback takes on a busy machine.
+/// The longest time that any step on loopback takes on a busy machine.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
-/// Ends every result: steps, tokens, time.
+/// The end of every result: steps, tokens, time.
 const FOOTER: &str = " tokens · ";
 
-/// The gateway and the world around it.
+/// The gateway and the emulators around it.
 pub(crate) struct TestApp {
     pub(crate) demo: DemoEnvironment,
     members: Mutex<BTreeSet<String>>,
@@ -49,7 +49,8 @@ impl TestApp {
         Self::with_host(script, super::world::world::<0>(), settings).await
     }
 
-    /// Starts the program with settings. Nothing is rendered ahead unless one says so: what a test sees is what was asked for.
+    /// Starts the program with settings. Nothing is prerendered unless the settings enable it, so a test sees only the
+    /// requested work.
     pub(crate) async fn with_host(
         script: impl AnswerScript + 'static,
         world: Host,
@@ -80,7 +81,7 @@ impl TestApp {
         }
     }
 
-    /// A Slack account in the platform channel whom nobody invited.
+    /// Adds a Slack account in the platform channel that was not invited.
     pub(crate) fn add_slack_account(&self, user: &str) {
         let mut members = self.members.lock().unwrap();
         members.insert(user.to_owned());
@@ -89,7 +90,7 @@ impl TestApp {
         self.demo.slack.add_channel(SLACK_CHANNEL, &all);
     }
 
-    /// Invites and admits a Slack account; its name is its id.
+    /// Invites and admits a Slack account. Its name is its id.
     pub(crate) async fn admit_slack_user(&self, user: &str, role: Role, environments: &[&str]) {
         self.add_slack_account(user);
         let token = self.invite(user, role, environments).await;
@@ -180,13 +181,13 @@ impl TestApp {
         .await
     }
 
-    /// Writes to the bot in the platform channel as somebody.
+    /// Sends a message of a person to the bot in the platform channel.
     pub(crate) async fn say(&self, user: &str, words: &str) -> SentMessage {
         let words = format!("@drydock {words}");
         self.demo.slack.say(user, SLACK_CHANNEL, &words).await.unwrap()
     }
 
-    /// Writes in a thread as somebody.
+    /// Sends a message of a person in a thread.
     pub(crate) async fn say_in(&self, user: &str, thread: &str, words: &str) -> SentMessage {
         let slack = &self.demo.slack;
         slack
@@ -195,13 +196,13 @@ impl TestApp {
             .unwrap()
     }
 
-    /// Asks in the platform channel as somebody; waits for the result.
+    /// Sends a request of a person in the platform channel, and waits for the result.
     pub(crate) async fn ask(&self, user: &str, words: &str) -> SlackResult {
         let said = self.say(user, words).await;
         self.wait_for_result(&said.ts, 1).await
     }
 
-    /// Asks again in a thread as somebody; waits for the next result.
+    /// Sends another request of a person in a thread, and waits for the next result.
     pub(crate) async fn ask_in(&self, user: &str, thread: &str, words: &str) -> SlackResult {
         let before = self.results(thread).len();
         self.say_in(user, thread, words).await;
@@ -222,14 +223,14 @@ impl TestApp {
         }
     }
 
-    /// The results of a thread so far.
+    /// Returns the results of a thread so far.
     pub(crate) fn results(&self, thread: &str) -> Vec<String> {
         self.demo
             .slack
             .with_state(|state| results_of(state, thread).map(visible_text).collect())
     }
 
-    /// The messages of the bot in a thread, each message on one line.
+    /// Returns the messages of the bot in a thread, each on one line.
     pub(crate) fn thread_messages(&self, thread: &str) -> Vec<String> {
         self.demo.slack.with_state(|state| {
             let replies = state.replies(SLACK_CHANNEL, thread);
@@ -239,7 +240,7 @@ impl TestApp {
         })
     }
 
-    /// Types `/drydock <words>` in the platform channel as somebody; returns what only they see.
+    /// Types `/drydock <words>` in the platform channel as a person. Returns the answer, which only that person sees.
     pub(crate) async fn run_slash_command(&self, user: &str, words: &str) -> String {
         let seen = self.ephemeral_messages(user).len();
         self.demo.slack.slash(user, SLACK_CHANNEL, words).await.unwrap();
@@ -254,7 +255,7 @@ impl TestApp {
         .await
     }
 
-    /// The messages that only one person saw.
+    /// Returns the ephemeral messages of a person.
     pub(crate) fn ephemeral_messages(&self, user: &str) -> Vec<String> {
         self.demo.slack.with_state(|state| {
             let whispers = state.ephemerals.iter().filter(|message| message.user == user);
@@ -262,8 +263,8 @@ impl TestApp {
         })
     }
 
-    /// Waits until nothing is left to run, to write down or to deliver. A turn answers before the last of its
-    /// recording is written, and gives its conversation back after that.
+    /// Waits until no work is left to run, to record or to deliver. A turn answers before the last part of its
+    /// recording is written, and releases its conversation after that.
     pub(crate) async fn wait_until_idle(&self) {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
             + (SELECT count(*) FROM outbox WHERE done_at IS NULL)
@@ -271,14 +272,14 @@ impl TestApp {
         let started = std::time::Instant::now();
         while self.count(open) > 0 {
             assert!(started.elapsed() < BOUND, "the gateway is never idle");
-            // The database tells nobody when it changes; a poll is bounded and ends as soon as it can.
+            // The database does not notify about changes. A poll is bounded and ends as soon as possible.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Writes a command in a thread as somebody; returns the answer below it.
+    /// Sends a command of a person in a thread. Returns the answer below it.
     pub(crate) async fn run_command_in(&self, user: &str, thread: &str, words: &str) -> String {
-        // What an earlier message still brings is no answer to this one.
+        // Later output of an earlier message must not be taken for this answer.
         self.wait_until_idle().await;
         let seen = self
             .demo
@@ -294,7 +295,7 @@ impl TestApp {
         .await
     }
 
-    /// Returns all that the bot shows in Slack: messages, whispers and files.
+    /// Returns all output of the bot in Slack: messages, ephemeral messages and files.
     pub(crate) fn all_slack_output(&self) -> String {
         self.demo.slack.with_state(|state| {
             let messages = state.messages.iter().filter(|message| is_from_bot(message));
@@ -329,7 +330,7 @@ impl TestApp {
         .await
     }
 
-    /// Asks the bot alone as somebody; waits for the result.
+    /// Sends a request of a person in a direct chat with the bot, and waits for the result.
     pub(crate) async fn ask_telegram(&self, user: i64, words: &str) -> PostedMessage {
         let seen = self.telegram_results(user).len();
         self.demo.telegram.say(user, user, words).await;
@@ -337,14 +338,14 @@ impl TestApp {
             .await
     }
 
-    /// The results in a chat so far.
+    /// Returns the results in a chat so far.
     pub(crate) fn telegram_results(&self, chat: i64) -> Vec<PostedMessage> {
         let mut messages = self.demo.telegram.messages(chat);
         messages.retain(|posted| posted.text.contains(FOOTER));
         messages
     }
 
-    /// Writes a command to the bot alone as somebody; returns the answer.
+    /// Sends a command of a person in a direct chat with the bot. Returns the answer.
     pub(crate) async fn run_telegram_command(&self, user: i64, words: &str) -> String {
         let seen = self.demo.telegram.messages(user).len();
         self.demo.telegram.say(user, user, words).await;
@@ -361,7 +362,7 @@ impl TestApp {
         self.demo.model.requests()
     }
 
-    /// Waits until the model was asked so often; by then the gateway waits for its answer.
+    /// Waits until the model got `count` requests. By then the gateway waits for its answer.
     pub(crate) async fn wait_for_model_requests(&self, count: usize) {
         let started = std::time::Instant::now();
         while self.model_requests().len() < count {
@@ -370,14 +371,14 @@ impl TestApp {
                 "the model was asked {} times",
                 self.model_requests().len()
             );
-            // The emulator offers nothing to wait for; a poll is bounded and ends as soon as it can.
+            // The emulator cannot notify. A poll is bounded and ends as soon as possible.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     // The gateway.
 
-    /// The same in a workspace that does not let the bot read.
+    /// Removes the bot's permission to read the history of the workspace, and restarts the gateway.
     pub(crate) async fn without_history(mut self) -> Self {
         self.demo.slack.withdraw("channels:history");
         self.restart().await;
@@ -409,14 +410,14 @@ impl TestApp {
         }
     }
 
-    /// The answer of `/readyz`.
+    /// Returns the answer of `/readyz`.
     pub(crate) async fn readyz(&self) -> (u16, String) {
         let answer = reqwest_client().get(format!("{}/readyz", self.demo.url()));
         let answer = answer.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// Sends any request to the gateway: status and body.
+    /// Sends a request to the gateway. Returns status and body.
     pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
         let mut request = reqwest_client().post(format!("{}{path}", self.demo.url()));
         for (name, value) in headers {
@@ -431,7 +432,7 @@ impl TestApp {
         (status, String::from_utf8(text).unwrap())
     }
 
-    /// The answer to a probe: status and body.
+    /// Returns the answer to a probe: status and body.
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let request = reqwest_client().get(format!("{}{path}", self.demo.url()));
         let mut answer = request.send().await.unwrap();
@@ -443,12 +444,12 @@ impl TestApp {
         (status, String::from_utf8(text).unwrap())
     }
 
-    /// The first column of the first row of a query, as a number.
+    /// Returns the first column of the first row of a query, as a number.
     pub(crate) fn count(&self, query: &str) -> i64 {
         self.database().query_row(query, [], |row| row.get(0)).unwrap()
     }
 
-    /// The first column of every row of a query, as text.
+    /// Returns the first column of every row of a query, as text.
     pub(crate) fn column(&self, query: &str) -> Vec<String> {
         let database = self.database();
         let mut statement = database.prepare(query).unwrap();
@@ -456,21 +457,21 @@ impl TestApp {
         rows.map(Result::unwrap).collect()
     }
 
-    /// Changes the database behind the gateway's back.
+    /// Changes the database without the gateway.
     pub(crate) fn alter_database(&self, statement: &str) {
         let database = Connection::open(self.database_file()).unwrap();
         database.busy_timeout(BOUND).unwrap();
         database.execute_batch(statement).unwrap();
     }
 
-    /// The audit log's lines that contain a text.
+    /// Returns the lines of the audit log that contain a text.
     pub(crate) fn audit_lines_with(&self, text: &str) -> Vec<String> {
         let mut lines = self.column("SELECT line FROM audit ORDER BY id");
         lines.retain(|line| line.contains(text));
         lines
     }
 
-    /// Waits until the audit log has a line with this text; it is written behind the answer.
+    /// Waits until the audit log has a line with this text. It may be written after the answer.
     pub(crate) async fn wait_for_audit_line(&self, text: &str) {
         let started = std::time::Instant::now();
         while self.audit_lines_with(text).is_empty() {
@@ -479,7 +480,7 @@ impl TestApp {
         }
     }
 
-    /// Recordings: file names and contents.
+    /// Returns the recordings: file names and contents.
     pub(crate) fn recordings(&self) -> Vec<(String, String)> {
         let Ok(entries) = std::fs::read_dir(self.demo.data().join("sessions")) else {
             return Vec::new();
@@ -492,7 +493,7 @@ impl TestApp {
         files.collect()
     }
 
-    /// Every byte below the data directory, for looking for what must not be there.
+    /// Searches all files below the data directory for bytes that must not be there.
     pub(crate) fn data_files_with(&self, needle: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut directories = vec![self.demo.data()];
@@ -540,7 +541,7 @@ impl TestApp {
         problems
     }
 
-    /// The faults of the database; the chain is computed here from its definition.
+    /// Returns the faults of the database. The hash chain is computed here from its definition.
     fn damage(&self) -> Option<String> {
         let database = self.database();
         let integrity: String = database
@@ -572,7 +573,7 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        // A test that failed already says why; a second panic would hide it.
+        // A failed test already has a reason. A second panic would hide it.
         if !std::thread::panicking() {
             let problems = self.problems();
             assert!(problems.is_empty(), "left behind:\n{}", problems.join("\n"));
@@ -580,7 +581,7 @@ impl Drop for TestApp {
     }
 }
 
-/// The text that a person reads in a Slack message.
+/// Returns the text that a person reads in a Slack message.
 pub(crate) fn visible_text(message: &SlackMessage) -> String {
     message.visible().join("\n")
 }
@@ -599,7 +600,7 @@ fn reqwest_client() -> reqwest::Client {
     drydock::provider::http_client().unwrap()
 }
 
-/// The number of a request's step in its turn, from 0.
+/// Returns the number of a request's step in its turn, from 0.
 pub(crate) fn step_number(asked: &ModelRequest) -> usize {
     let words = asked.messages.iter().rposition(|message| {
         message.role == RequestRole::User

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Files that are there and cannot be changed.
+/// A tree of files that cannot be changed.
 #[derive(Debug, Default)]
 pub(crate) struct TestTree(BTreeMap<RepoPath, bytes::Bytes>);
 
@@ -20,7 +20,7 @@ impl TestTree {
         Self::from_pairs(files.into_iter().map(|(name, text)| (path(name), text)))
     }
 
-    /// The same with one file that is no text.
+    /// Adds a file that is not text.
     pub(crate) fn with_bytes<const N: usize>(
         files: [(&str, &str); N],
         name: &str,
@@ -105,7 +105,7 @@ pub(crate) fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).expect("a path")
 }
 
-/// The program these tests belong to.
+/// Returns the program of these tests.
 pub(crate) fn program() -> ProgramPath {
     ProgramPath::at(built())
 }
@@ -114,7 +114,7 @@ pub(crate) fn evaluator(limits: EvalLimits) -> Evaluator {
     Evaluator::for_program(program(), limits, LayerName::ALL.to_vec()).expect("an evaluator")
 }
 
-/// A request for a text, named as a file in the root.
+/// Returns a request for a text, named like a file in the root.
 pub(crate) fn snippet_request(text: &str) -> EvalRequest {
     EvalRequest {
         tree: TestTree::from_texts([]),
@@ -130,7 +130,7 @@ pub(crate) fn snippet_request(text: &str) -> EvalRequest {
     }
 }
 
-/// A request for a file of a tree.
+/// Returns a request for a file of a tree.
 pub(crate) fn file_request(tree: Arc<dyn Tree>, name: &str) -> EvalRequest {
     EvalRequest {
         tree,
@@ -143,7 +143,7 @@ pub(crate) async fn evaluate(evaluator: &Evaluator, request: EvalRequest) -> Res
     evaluator.evaluate(request, &CancellationToken::new()).await
 }
 
-/// The value, as text.
+/// Evaluates a request and returns the value as text.
 pub(crate) async fn evaluate_to_json(
     evaluator: &Evaluator,
     request: EvalRequest,

@@ -1,4 +1,4 @@
-//! A host of files on this machine: answers by path, over plain http, and counts what was asked.
+//! A host of files on this machine. It answers by path over plain HTTP, and counts the requests.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,20 +14,20 @@ const HELD_MAX: Duration = Duration::from_secs(120);
 pub(crate) enum FileResponse {
     /// A file.
     File(Vec<u8>),
-    /// The same, called a page that was compressed on its way.
+    /// A file with a header that claims a compressed transfer.
     EncodedFile(Vec<u8>),
     /// A redirect.
     Redirect(String),
-    /// A head that promises so many bytes, and then less than that, and nothing more.
+    /// A header with this content length, and then less content than that.
     Truncated(u64, Vec<u8>),
-    /// A file of which so many bytes come at once, and the rest when it is let go.
+    /// A file of which this number of bytes is sent at once, and the rest after the release.
     Held(Vec<u8>, usize),
 }
 
-/// Serves until the test process ends.
+/// A server that runs until the test process ends.
 #[derive(Clone, Debug)]
 pub(crate) struct FileHost {
-    /// `http://127.0.0.1:port/`
+    /// The address: `http://127.0.0.1:port/`
     pub(crate) address: String,
     responses: Arc<Mutex<BTreeMap<String, FileResponse>>>,
     requests: Arc<Mutex<Vec<String>>>,
@@ -53,7 +53,7 @@ impl FileHost {
         host
     }
 
-    /// Serves something at a path with its query.
+    /// Serves a response at a path with its query.
     pub(crate) fn serve_response(&self, target: &str, sent: FileResponse) {
         self.responses
             .lock()
@@ -61,24 +61,24 @@ impl FileHost {
             .insert(target.to_owned(), sent);
     }
 
-    /// Serves a file there.
+    /// Serves a file at a path with its query.
     pub(crate) fn serve_file(&self, target: &str, content: impl Into<Vec<u8>>) {
         self.serve_response(target, FileResponse::File(content.into()));
     }
 
-    /// Lets go of what is held back, and holds nothing back any more.
+    /// Releases the held files, and holds no later ones.
     pub(crate) fn release_held(&self) {
         let (is_let_go, changed) = &*self.released;
         *is_let_go.lock().expect("the gate") = true;
         changed.notify_all();
     }
 
-    /// Serves nothing any more.
+    /// Removes everything.
     pub(crate) fn remove_all(&self) {
         self.responses.lock().expect("the answers").clear();
     }
 
-    /// Returns the requests since the last time.
+    /// Returns the requests since the last call.
     pub(crate) fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.requests.lock().expect("the requests"))
     }
@@ -106,7 +106,7 @@ impl FileHost {
             }
             Some(FileResponse::Truncated(bytes, content)) => {
                 write_ok(&mut stream, bytes, "", &content)?;
-                // Whoever waits has to give up.
+                // The client must give up waiting.
                 let mut rest = BufReader::new(stream).lines();
                 while rest.next().is_some_and(|line| line.is_ok()) {}
                 Ok(())

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// Serves every bare repository below a directory, and every `.tar.gz`, until the test process ends.
+/// A server of every bare repository and every `.tar.gz` below a directory, until the test process ends.
 pub(crate) struct GitServer {
-    /// `http://127.0.0.1:port/`
+    /// The address: `http://127.0.0.1:port/`
     pub(crate) address: String,
     state: Arc<Mutex<ServerMode>>,
 }
@@ -18,12 +18,12 @@ enum ServerMode {
     Up,
     /// Closes them at once.
     Down,
-    /// Keeps them open and says nothing.
+    /// Keeps them open and sends nothing.
     Hanging(Vec<TcpStream>),
 }
 
 impl GitServer {
-    /// `None`, said loudly, without git on the machine.
+    /// Starts the server. Returns `None`, with a notice, if git is not installed.
     pub(crate) fn start(directory: &Path) -> Option<Self> {
         let git = super::require::component("git")?;
         let path = git.command().arg("--exec-path").output().ok()?.stdout;
@@ -54,12 +54,12 @@ impl GitServer {
         *self.state.lock().unwrap() = ServerMode::Down;
     }
 
-    /// Answers nobody from now on, and closes no connection.
+    /// Answers no request from now on, and closes no connection.
     pub(crate) fn hang(&self) {
         *self.state.lock().unwrap() = ServerMode::Hanging(Vec::new());
     }
 
-    /// Serves again; connections that hang are closed.
+    /// Serves again. Connections that hang are closed.
     pub(crate) fn up(&self) {
         *self.state.lock().unwrap() = ServerMode::Up;
     }

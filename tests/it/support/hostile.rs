@@ -1,4 +1,4 @@
-//! A helm that tries everything: compiled once, when the first test needs it.
+//! The hostile helm, compiled once, when the first test needs it.
 
 use super::source::root;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// The program.
+/// Returns the path of the program.
 pub(crate) fn hostile_helm() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let compiler = option_env!("RUSTC").unwrap_or("rustc");

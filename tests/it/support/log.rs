@@ -1,4 +1,5 @@
-//! The log of the program while a test runs, at every level. A test's runtime has one thread, so the log of a thread is the log of a test.
+//! The log of the program while a test runs, at every level. A test's runtime has one thread, so the log of a thread is
+//! the log of a test.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -12,7 +13,7 @@ thread_local! {
     static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// Captures what this thread logs until it is dropped.
+/// A capture of the log of this thread, until it is dropped.
 pub(crate) struct LogCapture(());
 
 impl LogCapture {

@@ -1,4 +1,4 @@
-//! The support that the tests share.
+//! The shared support of the tests.
 
 pub(crate) mod app;
 pub(crate) mod built;

@@ -1,10 +1,10 @@
-//! A chart as a file, and what vouches for it.
+//! A chart as a file, and its digest.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-/// A packed chart.
+/// Returns a packed chart.
 pub(crate) fn packed_chart(name: &str, version: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let chart = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
@@ -23,7 +23,7 @@ pub(crate) fn packed_chart(name: &str, version: &str, more: &[(&str, &str)]) -> 
         .expect("an archive")
 }
 
-/// The SHA-256 of something in hex.
+/// Returns the SHA-256 of the content in hex.
 pub(crate) fn sha256(content: &[u8]) -> String {
     Sha256::digest(content)
         .iter()

@@ -1,5 +1,5 @@
-//! Components that a test needs from the machine. A missing one skips the test, aloud; where
-//! `DRYDOCK_TEST_REQUIRE` names it, it fails the test instead.
+//! Components that a test needs from the machine. A missing one skips the test with a notice. If `DRYDOCK_TEST_REQUIRE`
+//! names it, it fails the test instead.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// The program that starts emulators of other authors.
 pub(crate) const START: &str = "tests/strangers/start.js";
 
-/// The program that provides a component, when it is there and works.
+/// The program of a component that is installed and works.
 #[derive(Clone, Debug)]
 pub(crate) struct Component {
     /// The program to run.
@@ -16,7 +16,7 @@ pub(crate) struct Component {
 }
 
 impl Component {
-    /// A command of the component.
+    /// Returns a command of the component.
     pub(crate) fn command(&self) -> Command {
         Command::new(&self.program)
     }
@@ -30,7 +30,7 @@ impl Component {
     }
 }
 
-/// A component by name, or `None` after one line that says how to get it.
+/// Returns a component by name, or `None` after one line with the way to install it.
 pub(crate) fn component(name: &str) -> Option<Component> {
     let (probe, what, how) = requirement(name);
     let works = Command::new(probe[0])
@@ -50,7 +50,7 @@ pub(crate) fn component(name: &str) -> Option<Component> {
         !required.split(',').any(|one| one.trim() == name),
         "DRYDOCK_TEST_REQUIRE names `{name}`, and {what} is not usable here: {how}"
     );
-    // Past the capture of the test harness: a skipped test must be seen in a green run.
+    // The line bypasses the capture of the test harness, because a skipped test must be visible in a green run.
     let line = format!("SKIPPED needs {what}: {how}\n");
     std::io::stderr()
         .write_all(line.as_bytes())
@@ -58,7 +58,7 @@ pub(crate) fn component(name: &str) -> Option<Component> {
     None
 }
 
-/// Returns how to find out that a component works, what it is, and how to install it.
+/// Returns the command that checks a component, its description, and the way to install it.
 fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static str) {
     match name {
         "git" => (&["git", "--version"], "git", "apt-get install git"),

@@ -1,5 +1,5 @@
-//! The real program, started as a person starts it, in a home of its own: no variable of the machine
-//! reaches it, and nothing it may do touches anything but its own directories.
+//! The real program, started like a person starts it, in a separate home: no variable of the machine reaches it, and it
+//! can change only its own directories.
 
 use crate::support::built::built;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,10 +9,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The longest time anything on loopback may take.
+/// The longest time any step on loopback may take.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 
-/// Tests on files of many megabytes take turns: beside each other, on few cores, each would take longer than it may.
+/// The lock that makes tests on files of many megabytes run one at a time. Concurrently, on few cores, each would
+/// exceed its time limit.
 pub(crate) static LARGE_FILE_LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// A home with a work tree in it.
@@ -21,7 +22,7 @@ pub(crate) struct Shell {
     variables: Vec<(String, String)>,
 }
 
-/// The output of a program, and how it ended.
+/// The output of a program, and its exit code.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     pub(crate) code: Option<i32>,
@@ -30,7 +31,7 @@ pub(crate) struct ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// Standard output as one JSON value.
+    /// Parses standard output as one JSON value.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -48,7 +49,7 @@ impl Shell {
         }
     }
 
-    /// A shell whose work tree is a repository with one commit of these files.
+    /// Creates a shell whose work tree is a repository with one commit of these files.
     pub(crate) fn with_repository(files: &[(&str, &str)]) -> Self {
         let shell = Self::new();
         for (path, text) in files {
@@ -67,7 +68,7 @@ impl Shell {
         self.home.path()
     }
 
-    /// The work tree.
+    /// Returns the work tree.
     pub(crate) fn work(&self) -> PathBuf {
         self.home.path().join("work")
     }
@@ -82,7 +83,7 @@ impl Shell {
         std::fs::read_to_string(self.work().join(path)).unwrap()
     }
 
-    /// Names of what is left below the temporary directory.
+    /// Returns the names of remaining files below the temporary directory.
     pub(crate) fn leftover_files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.home.path().join("tmp")).unwrap();
         entries
@@ -90,7 +91,7 @@ impl Shell {
             .collect()
     }
 
-    /// The program, in the work tree.
+    /// Returns a command of the program, in the work tree.
     pub(crate) fn drydock(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(built());
         command.args(arguments);
@@ -98,7 +99,7 @@ impl Shell {
         command
     }
 
-    /// Gives a command this shell's directory and environment.
+    /// Sets this shell's directory and environment on a command.
     pub(crate) fn prepare(&self, command: &mut Command) {
         command
             .current_dir(self.work())
@@ -144,14 +145,14 @@ pub(crate) fn run_to_end_with_input(command: Command, input: &str) -> ProgramOut
     running.end()
 }
 
-/// A program that runs. It is killed when a test fails.
+/// A running program. It is killed when a test fails.
 pub(crate) struct RunningProgram {
     child: Child,
     out: LineStream,
     err: LineStream,
 }
 
-/// Lines of a stream, as they come.
+/// The lines of a stream, as they arrive.
 struct LineStream {
     receiver: mpsc::Receiver<String>,
     text: String,
@@ -217,11 +218,11 @@ impl RunningProgram {
 
     fn type_bytes(&mut self, bytes: &[u8]) {
         let input = self.child.stdin.as_mut().unwrap();
-        // A program that refuses to start does not read.
+        // A program that refuses to start does not read its input.
         let _ = input.write_all(bytes).and_then(|()| input.flush());
     }
 
-    /// Ctrl-D.
+    /// Closes the input, like Ctrl-D.
     pub(crate) fn close_input(&mut self) {
         drop(self.child.stdin.take());
     }
@@ -240,17 +241,17 @@ impl RunningProgram {
         self.err.until(wanted, &mut self.child)
     }
 
-    /// Ctrl-C.
+    /// Sends the signal of Ctrl-C.
     pub(crate) fn interrupt(&self) {
         self.signal(rustix::process::Signal::INT);
     }
 
-    /// Sends the signal of a service manager that stops it.
+    /// Sends the signal with which a service manager stops it.
     pub(crate) fn terminate(&self) {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Sends the signal of a terminal that is closed.
+    /// Sends the signal of a closed terminal.
     pub(crate) fn hang_up(&self) {
         self.signal(rustix::process::Signal::HUP);
     }
@@ -286,7 +287,7 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Makes a directory a repository with one commit on `main`; needs no git on the machine.
+/// Makes a directory a repository with one commit on `main`. This needs no git on the machine.
 pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
     let options = gix::open::Options::isolated();
     let kind = gix::create::Kind::WithWorktree;
@@ -325,7 +326,7 @@ pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
     id.to_string()
 }
 
-/// An emulated model on a runtime of its own, so that tests may block.
+/// An emulated model with its own runtime, so that tests may block.
 pub(crate) struct BlockingModel {
     runtime: tokio::runtime::Runtime,
     emulator: Option<drydock::emulator::model::ModelEmulator>,
@@ -359,7 +360,7 @@ impl BlockingModel {
         self.emulator().requests()
     }
 
-    /// Waits until so many requests were made.
+    /// Waits until `count` requests were made.
     pub(crate) fn wait_for_requests(&self, count: usize) {
         let deadline = Instant::now() + BOUND;
         while self.asked().len() < count {

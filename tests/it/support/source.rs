@@ -1,15 +1,15 @@
-//! The project's own source, for the tests that check what is and is not in it.
+//! The project's own source, for the tests that check its contents.
 
 use regex::Regex;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every Rust file below a folder of the checkout: its path from the root, and its text.
+/// Returns every Rust file below a folder of the checkout: its path from the root, and its text.
 pub(crate) fn rust_files(folder: &str) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -39,7 +39,7 @@ pub(crate) struct Function {
     pub(crate) is_test: bool,
 }
 
-/// Every function of the source tree, once for each time its name is given.
+/// Returns every function of the source tree, once for each definition of its name.
 pub(crate) fn functions() -> Vec<Function> {
     let folders = ["src", "tests", "benches", "torture/src"];
     let files = folders.iter().flat_map(|folder| rust_files(folder));
@@ -48,7 +48,7 @@ pub(crate) fn functions() -> Vec<Function> {
 
 static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bfn (\w+)").expect("a regular expression"));
 
-/// The functions of one file.
+/// Returns the functions of one file.
 pub(crate) fn functions_of(text: &str) -> Vec<Function> {
     let mut functions = Vec::new();
     let (mut comment, mut is_test) = (String::new(), false);
@@ -72,8 +72,8 @@ pub(crate) fn functions_of(text: &str) -> Vec<Function> {
     functions
 }
 
-/// A line without its comment. A `//` inside a string is rare enough to be cut with it only when a
-/// blank comes before it, so that addresses stay whole.
+/// Returns a line without its comment. Only a `//` after a space begins a comment, so that addresses stay whole. A
+/// string that contains one is cut as well, which is rare.
 pub(crate) fn without_comment(line: &str) -> &str {
     let start = line.trim_start();
     if start.starts_with("//") {

@@ -1,5 +1,5 @@
-//! Time and randomness of a test. Time starts at a fixed moment and runs; a test that moves it has a
-//! clock of its own, because tests run side by side.
+//! The time and randomness of a test. Time starts at a fixed moment and runs. A test that moves it has a separate
+//! clock, because tests run concurrently.
 
 use super::built::built;
 pub(crate) use drydock::app::Host;
@@ -10,16 +10,16 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Clocks that can be moved; number 0 never is.
+/// The number of clocks that can be moved. Number 0 never is.
 const CLOCKS: usize = 8;
-/// 2026-11-21 12:00 UTC.
+/// The start of the time: 2026-11-21 12:00 UTC.
 const BEGINNING: i64 = 1_795_262_400;
 
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 static MOVED_SECONDS: [AtomicI64; CLOCKS] = [const { AtomicI64::new(0) }; CLOCKS];
 static DRAWN: AtomicU64 = AtomicU64::new(0);
 
-/// The world with clock number `CLOCK`.
+/// Returns the host with clock number `CLOCK`.
 pub(crate) fn world<const CLOCK: usize>() -> Host {
     Host {
         now: now::<CLOCK>,
@@ -29,7 +29,7 @@ pub(crate) fn world<const CLOCK: usize>() -> Host {
     }
 }
 
-/// Returns the program that runs in the sandbox: the one that was built for these tests, which are another one.
+/// Returns the program that runs in the sandbox. It is the one built for these tests, not the test binary.
 pub(crate) fn program() -> ProgramPath {
     ProgramPath::at(built())
 }
@@ -46,7 +46,7 @@ pub(crate) fn now<const CLOCK: usize>() -> Timestamp {
     Timestamp::from_second(BEGINNING).unwrap() + ran + moved
 }
 
-/// Returns random bytes: no two draws are alike, and every run draws the same.
+/// Returns random bytes: no two draws are equal, and every run draws the same.
 fn random() -> [u8; 32] {
     let number = DRAWN.fetch_add(1, Ordering::SeqCst);
     Sha256::digest(format!("draw {number}")).into()

@@ -1,6 +1,6 @@
-//! Programs made from a seed whose values depend on how a text is read: comments, strings of all kinds, text blocks,
-//! numbers, operators without parentheses, commas, colons, slices. Most have a value. Every fourth has a token that is
-//! lost, doubled, moved or foreign, and most of those have none.
+//! Programs generated from a seed whose values depend on how a text is parsed: comments, strings of all kinds, text
+//! blocks, numbers, operators without parentheses, commas, colons, slices. Most have a value. Every fourth has a token
+//! that is removed, doubled, moved or inserted, and most of those have none.
 
 mod objects;
 mod parts;
@@ -37,7 +37,7 @@ const KINDS: [ProgramType; 5] = [
     ProgramType::Object,
 ];
 
-/// A program.
+/// Generates a program.
 pub(crate) fn generate_program(seed: u64) -> String {
     let mut random = SourceRandom::new(seed ^ 0x1E_C5ED);
     let gap = [3, 6, 15, 80][random.below(4)];
@@ -59,9 +59,9 @@ pub(crate) fn generate_program(seed: u64) -> String {
 struct TokenWriter {
     random: SourceRandom,
     tokens: Vec<String>,
-    /// Names that mean something here.
+    /// The names in scope.
     names: Vec<(String, ProgramType)>,
-    /// Objects around what is written.
+    /// The number of enclosing objects.
     inside: usize,
 }
 
@@ -79,7 +79,7 @@ impl TokenWriter {
         KINDS[self.random.below(KINDS.len())]
     }
 
-    /// A comma where one may be left out.
+    /// Writes a comma where one is optional.
     fn last_comma(&mut self) {
         if self.random.one_in(3) {
             self.put(",");
@@ -177,7 +177,7 @@ impl TokenWriter {
         name.to_owned()
     }
 
-    /// Loses, doubles, moves or puts in a token.
+    /// Removes, doubles, moves or inserts a token.
     fn spoil(&mut self) {
         let at = self.random.below(self.tokens.len());
         match self.random.below(8) {
@@ -204,7 +204,7 @@ impl TokenWriter {
         }
     }
 
-    /// The tokens with something between them.
+    /// Returns the tokens with whitespace or comments between them.
     fn text(mut self, gap: usize) -> String {
         let mut text = String::new();
         for token in std::mem::take(&mut self.tokens) {
@@ -215,7 +215,7 @@ impl TokenWriter {
             let apart = (word(last) && word(first)) || (symbol(last) && symbol(first));
             match self.random.one_in(gap) {
                 true => self.between(&mut text),
-                // Tokens that belong together, and some that become one.
+                // Most tokens that need a separator get one. A few are joined to a single token.
                 false if apart && !self.random.one_in(12) => text.push(' '),
                 false if self.random.one_in(4) => text.push(' '),
                 false => {}

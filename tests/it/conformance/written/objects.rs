@@ -1,4 +1,4 @@
-//! Objects: fields of every kind, locals, assertions, comprehensions, what extends another.
+//! Objects: fields of every kind, locals, assertions, comprehensions, extended objects.
 
 use super::{ProgramType, TokenWriter};
 

@@ -1,10 +1,10 @@
-//! Expressions of every kind but objects.
+//! Expressions of every kind except objects.
 
 use super::words::{COLONS, COMPARISONS, OPERATORS};
 use super::{ProgramType, TokenWriter};
 
 impl TokenWriter {
-    /// Operands without parentheses around them.
+    /// Writes a number as a chain of operands without parentheses.
     pub(super) fn number(&mut self, depth: usize) {
         if self.random.one_in(4) {
             self.put("std");
@@ -166,7 +166,7 @@ impl TokenWriter {
         }
     }
 
-    /// A list through one to three others, each of which the one before gives.
+    /// Writes a comprehension over one to three lists, each of which comes from the one before.
     fn comprehension(&mut self, depth: usize) {
         let lists = [1, 1, 2, 3][self.random.below(4)];
         let known = self.names.len();
@@ -288,7 +288,7 @@ impl TokenWriter {
         }
     }
 
-    /// An element or field.
+    /// Writes an index or field access.
     pub(super) fn picked(&mut self, kind: ProgramType, depth: usize) {
         match self.random.below(4) {
             0 => {

@@ -1,4 +1,4 @@
-//! Tokens that the programs are made of.
+//! The tokens of the programs.
 
 pub(super) const NUMBERS: &[&str] = &[
     "0",
@@ -26,7 +26,7 @@ pub(super) const NUMBERS: &[&str] = &[
     "100",
     "5",
 ];
-/// The odd numbers, some of which are no numbers.
+/// The unusual numbers, some of which are invalid.
 pub(super) const ODD_NUMBERS: &[&str] = &[
     "01", "1.", ".5", "1__0", "1_", "0_1", "1e999", "1e", "1e+", "0x10", "1.5.2", "1._5", "1_.5", "1e_5",
     "00", "1e-999", "0.00", "1.e5", "1f", "9e307", "5e-324", "1e0_1",
@@ -75,7 +75,7 @@ pub(super) const TEXTS: &[&str] = &[
     "|||-\n  \n|||",
     "|||\n    deep\n     er\n    x\n   |||",
 ];
-/// The odd texts: some of these are no texts, and some mean other things than they seem to.
+/// The unusual strings. Some are invalid, and some have an unexpected meaning.
 pub(super) const ODD_TEXTS: &[&str] = &[
     "'\\ud800'",
     "'\\udc00'",
@@ -219,7 +219,7 @@ pub(super) const STRAY_TOKENS: &[&str] = &[
     "1.5",
 ];
 
-/// The texts that stand between tokens.
+/// The texts between tokens.
 pub(super) const GAPS: &[&str] = &[
     "\n",
     "\n  ",

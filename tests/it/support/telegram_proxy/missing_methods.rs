@@ -1,4 +1,4 @@
-//! The calls that telegram-test-api lacks, as Telegram documents it.
+//! The methods that telegram-test-api lacks, as Telegram documents them.
 
 use super::{ProxyCall, ProxyShared, SentDocument, WRITTEN_AT, WebhookTarget};
 use bytes::Bytes;
@@ -8,16 +8,16 @@ use std::io::Error;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The address to which the emulator is told to push updates.
+/// The path to which the emulator pushes updates.
 pub(super) const PUSH_PATH: &str = "/pushed";
-/// Ids of messages with files, which the emulator does not know: far above its own.
+/// The first id of messages with files, which the emulator does not know. It is far above the emulator's own ids.
 const FIRST_FILE_MESSAGE: usize = 1_000_000;
 
-/// A result, or the words of a refusal.
+/// A result, or the text of a refusal.
 pub(super) type SuppliedResult = Result<Value, String>;
 
 impl ProxyShared {
-    /// The emulator forgets what it handed out once, and never waits.
+    /// Answers `getUpdates`. The emulator itself returns each update only once, and never waits.
     pub(super) async fn get_updates(&self, parameters: &Value) -> Result<SuppliedResult, Error> {
         let offset = parameters["offset"].as_i64().unwrap_or_default();
         let wait = Duration::from_secs(parameters["timeout"].as_u64().unwrap_or_default());
@@ -49,7 +49,7 @@ impl ProxyShared {
         }
     }
 
-    /// A bot may set one reaction, on a message that is there.
+    /// Sets a reaction. A bot may set one, on an existing message.
     pub(super) async fn set_reaction(&self, parameters: &Value) -> Result<SuppliedResult, Error> {
         let history = self
             .ask_emulator("getUpdatesHistory", &json!({"token": TOKEN}))
@@ -84,7 +84,8 @@ impl ProxyShared {
         )
     }
 
-    /// The emulator pushes to us, because it knows no secret tokens and speaks to loopback only.
+    /// Sets the webhook. The emulator pushes to the proxy, because it supports no secret tokens and connects to
+    /// loopback only.
     pub(super) async fn set_webhook(&self, parameters: &Value) -> Result<SuppliedResult, Error> {
         let url = parameters["url"].as_str().unwrap_or_default();
         let secret = parameters["secret_token"].as_str().unwrap_or_default();
@@ -102,7 +103,7 @@ impl ProxyShared {
         Ok(Ok(json!(true)))
     }
 
-    /// Hands an update on with the secret token in its header.
+    /// Forwards an update with the secret token in its header.
     pub(super) async fn forward_push(&self, body: Bytes) {
         let (webhook, gateway) = {
             let state = self.state.lock().unwrap();
@@ -121,8 +122,8 @@ impl ProxyShared {
     }
 }
 
-/// A hundred commands at most, of up to 32 lower case letters, digits and underscores, with a description of up to
-/// 256 characters: <https://core.telegram.org/bots/api#botcommand>.
+/// Sets the commands: a hundred at most, of up to 32 lower case letters, digits and underscores, with a description of
+/// up to 256 characters: <https://core.telegram.org/bots/api#botcommand>.
 pub(super) fn set_commands(parameters: &Value) -> SuppliedResult {
     let commands = parameters["commands"].as_array().map(Vec::as_slice);
     let is_right = |command: &Value| {
@@ -146,7 +147,7 @@ struct Part {
     content: String,
 }
 
-/// The parts of a form; `None` if it is none.
+/// Returns the parts of a form, or `None` if the body is not a form.
 fn form(content_type: &str, body: &Bytes) -> Option<Vec<Part>> {
     let boundary = content_type.strip_prefix("multipart/form-data; boundary=")?;
     let text = std::str::from_utf8(body).ok()?;

@@ -1,8 +1,8 @@
-//! A recording proxy between the gateway and telegram-test-api, a Bot API of another author. It plays failures of
-//! every call, and supplies what that emulator lacks, as Telegram documents it: updates are handed out until an
-//! offset confirms them and a poll is held until there is one (<https://core.telegram.org/bots/api#getupdates>);
+//! A recording proxy between the gateway and telegram-test-api, a Bot API of another author. It simulates failures of
+//! every call, and adds the features that the emulator lacks, as Telegram documents them: updates are returned until an
+//! offset confirms them, and a poll waits until there is one (<https://core.telegram.org/bots/api#getupdates>);
 //! `setMyCommands`, `setMessageReaction` and `sendDocument`; and the secret token of a webhook
-//! (<https://core.telegram.org/bots/api#setwebhook>). Everything else is the emulator's own answer.
+//! (<https://core.telegram.org/bots/api#setwebhook>). All other answers are the emulator's own.
 
 mod missing_methods;
 
@@ -25,23 +25,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Bytes of a request.
+/// The most bytes of a request.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
 /// The time at which people write, in seconds since 1970.
 const WRITTEN_AT: i64 = 1_795_262_400;
 
-/// The fate of a call instead of its answer.
+/// The failure that replaces the answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyFailure {
-    /// A gateway in front of the platform says no; the call had no effect.
+    /// A refusal by a gateway in front of the platform. The call had no effect.
     Unavailable,
-    /// The platform asks to wait so many seconds.
+    /// A request of the platform to wait this number of seconds.
     TooMany(u64),
-    /// The call had its effect, and its 200 cannot be read.
+    /// An unreadable 200. The call had its effect.
     Malformed,
-    /// The connection ends before the platform has the call.
+    /// A connection that ends before the platform receives the call.
     CutBefore,
-    /// The call had its effect, then the connection ends.
+    /// A connection that ends after the call had its effect.
     CutAfter,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum ProxyFailure {
 pub(crate) struct BotMessage {
     pub(crate) id: i64,
     pub(crate) text: String,
-    /// Labels and data of its buttons.
+    /// The labels and data of its buttons.
     pub(crate) buttons: Vec<(String, String)>,
 }
 
@@ -76,22 +76,22 @@ struct ProxyShared {
     emulator: String,
     http: reqwest::Client,
     state: Mutex<ProxyState>,
-    /// Moves when a call was answered.
+    /// Changes when a call was answered.
     answered: watch::Sender<u64>,
-    /// Moves when a person did something.
+    /// Changes when a person did something.
     done: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct ProxyState {
-    /// Methods with their parameters, in order.
+    /// The methods with their parameters, in order.
     calls: Vec<(String, Value)>,
     failures: BTreeMap<String, VecDeque<ProxyFailure>>,
-    /// Updates that were taken from the emulator and not confirmed yet.
+    /// The updates that were taken from the emulator and not confirmed yet.
     updates: Vec<Value>,
     documents: Vec<SentDocument>,
     webhook: Option<WebhookTarget>,
-    /// The gateway's address, and what it answered to each update that was pushed.
+    /// The gateway's address, and its answers to the pushed updates.
     gateway: String,
     pushes: Vec<u16>,
 }
@@ -103,7 +103,7 @@ struct WebhookTarget {
 }
 
 impl TelegramProxy {
-    /// Starts the emulator and the proxy; `None`, said aloud, where the emulator is not installed.
+    /// Starts the emulator and the proxy. Returns `None`, with a notice, if the emulator is not installed.
     pub(crate) async fn start() -> Option<Self> {
         let emulator = ThirdPartyEmulator::start("telegram-test-api", "")?;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -130,7 +130,7 @@ impl TelegramProxy {
         })
     }
 
-    /// The next call of a method ends like this; several are played in order.
+    /// Makes the next call of a method fail. Several failures apply in order.
     pub(crate) fn fail_next(&self, method: &str, failure: ProxyFailure) {
         let mut state = self.shared.state.lock().unwrap();
         state
@@ -140,7 +140,7 @@ impl TelegramProxy {
             .push_back(failure);
     }
 
-    /// Waits until every failure was met.
+    /// Waits until every failure has occurred.
     pub(crate) async fn wait_for_all_failures(&self, chat: i64) {
         let is_none_left = |_: &[BotMessage]| {
             let state = self.shared.state.lock().unwrap();
@@ -149,24 +149,24 @@ impl TelegramProxy {
         self.wait_for("every failure", chat, is_none_left).await;
     }
 
-    /// The address for updates of a webhook.
+    /// Sets the webhook address of the gateway.
     pub(crate) fn push_to(&self, gateway: &str) {
         gateway.clone_into(&mut self.shared.state.lock().unwrap().gateway);
     }
 
-    /// The answers of the gateway to what was pushed.
+    /// Returns the answers of the gateway to pushed updates.
     pub(crate) fn pushes(&self) -> Vec<u16> {
         self.shared.state.lock().unwrap().pushes.clone()
     }
 
-    /// The parameters of every call of a method, in order.
+    /// Returns the parameters of every call of a method, in order.
     pub(crate) fn calls_of(&self, method: &str) -> Vec<Value> {
         let state = self.shared.state.lock().unwrap();
         let calls = state.calls.iter().filter(|(called, _)| called == method);
         calls.map(|(_, parameters)| parameters.clone()).collect()
     }
 
-    /// Every method that was called.
+    /// Returns every method that was called.
     pub(crate) fn methods(&self) -> Vec<String> {
         let state = self.shared.state.lock().unwrap();
         let methods: BTreeSet<&String> = state.calls.iter().map(|(method, _)| method).collect();
@@ -177,7 +177,7 @@ impl TelegramProxy {
         self.shared.state.lock().unwrap().documents.clone()
     }
 
-    /// Writes to the bot alone as somebody.
+    /// Sends a message of a person to the bot in a direct chat.
     pub(crate) async fn say(&self, user: i64, text: &str) {
         let mut message = message_of(user);
         message["text"] = json!(text);
@@ -185,7 +185,7 @@ impl TelegramProxy {
         self.act("sendMessage", message).await;
     }
 
-    /// Presses a button as somebody. The emulator's own client leaves out the id of the message; Telegram does not.
+    /// Presses a button as a person. The emulator's own client omits the id of the message, but Telegram does not.
     pub(crate) async fn press(&self, user: i64, shown: &BotMessage, label: &str) {
         let button = shown.buttons.iter().find(|(text, _)| text == label);
         let (_, data) = button.unwrap_or_else(|| panic!("no button {label} in {shown:?}"));
@@ -201,7 +201,7 @@ impl TelegramProxy {
         self.shared.done.send_modify(|count| *count += 1);
     }
 
-    /// The bot's messages in a chat, edits included.
+    /// Returns the bot's messages in a chat, edits included.
     pub(crate) async fn messages(&self, chat: i64) -> Vec<BotMessage> {
         let asked = json!({"token": TOKEN});
         let history = self
@@ -214,13 +214,13 @@ impl TelegramProxy {
         bots.map(bot_message).collect()
     }
 
-    /// The number of messages of the bot in a chat that contain a text.
+    /// Counts the messages of the bot in a chat that contain a text.
     pub(crate) async fn count(&self, chat: i64, text: &str) -> usize {
         let messages = self.messages(chat).await;
         messages.iter().filter(|shown| shown.text.contains(text)).count()
     }
 
-    /// Waits until something can be seen; looks again after each call of the gateway.
+    /// Waits until `look` finds something. It is called again after each call of the gateway.
     pub(crate) async fn wait_for<T>(
         &self,
         what: &str,
@@ -258,7 +258,7 @@ impl Drop for TelegramProxy {
     }
 }
 
-/// The record of a message of the bot in the emulator.
+/// Reads a message of the bot from the emulator's record.
 fn bot_message(entry: &Value) -> BotMessage {
     let rows = entry["message"]["reply_markup"]["inline_keyboard"].as_array();
     let buttons = rows.into_iter().flatten().filter_map(Value::as_array).flatten();
@@ -281,7 +281,7 @@ type ProxyResponse = Response<Full<Bytes>>;
 
 async fn serve_connection(stream: TcpStream, shared: Arc<ProxyShared>) {
     let answer = service_fn(move |request| handle(request, Arc::clone(&shared)));
-    // A connection that ends in an error is one that was cut on purpose, or a gateway that stopped.
+    // A connection that ends in an error was cut on purpose, or its gateway stopped.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), answer)
         .await;
@@ -297,7 +297,7 @@ async fn handle(request: Request<Incoming>, shared: Arc<ProxyShared>) -> Result<
     let body = body.map_err(Error::other)?.to_bytes();
     if head.uri.path() == PUSH_PATH {
         shared.forward_push(body).await;
-        // The emulator ends itself when it is told anything else.
+        // The emulator ends itself on any other request.
         return Ok(json_response(200, "{}".to_owned()));
     }
     let method = head
