@@ -134,8 +134,8 @@ mod tests {
     fn the_reader_thread_survives_a_panic_and_ends_when_idle() {
         static OWN: ReaderThread = ReaderThread(Mutex::new(None));
         let ran_on = || {
-            let (told, thread) = mpsc::channel::<ThreadId>();
-            let work = Box::new(move || told.send(thread::current().id()).unwrap());
+            let (sender, thread) = mpsc::channel::<ThreadId>();
+            let work = Box::new(move || sender.send(thread::current().id()).unwrap());
             OWN.enqueue(work).unwrap();
             thread.recv().unwrap()
         };

@@ -48,9 +48,9 @@ impl ReadOnlyTree {
             path: path.clone(),
             what,
         };
-        let mut ahead: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+        let mut remaining: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
         let (mut walked, mut links) = (Vec::new(), 0);
-        while let Some(component) = ahead.pop() {
+        while let Some(component) = remaining.pop() {
             if component == ".." {
                 walked
                     .pop()
@@ -66,7 +66,7 @@ impl ReadOnlyTree {
                     return Err(wrong("symlink that leads in a circle"));
                 }
                 walked.pop();
-                ahead.extend(target.rsplit('/').map(str::to_owned));
+                remaining.extend(target.rsplit('/').map(str::to_owned));
             }
         }
         Ok(walked.join("/"))

@@ -135,7 +135,7 @@ impl<'a> ImportLexer<'a> {
         let indentation: String = first.map_or_else(String::new, blanks);
         let mut text = String::new();
         while !self.rest.is_empty() {
-            let ahead = self.rest;
+            let before_line = self.rest;
             let line = self.take_until("\n");
             if let Some(line) = line
                 .strip_prefix(indentation.as_str())
@@ -145,7 +145,7 @@ impl<'a> ImportLexer<'a> {
             } else if !line.trim_end_matches('\r').is_empty() {
                 // The end of the block. The program continues on this line.
                 if line.trim_start().starts_with("|||") {
-                    self.rest = ahead.split_once("|||").map_or("", |(_, after)| after);
+                    self.rest = before_line.split_once("|||").map_or("", |(_, after)| after);
                 }
                 break;
             }

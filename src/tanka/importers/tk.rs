@@ -236,9 +236,9 @@ impl<'a> Search<'a> {
 
     /// Returns the path of a file or directory without symlinks, or `None` if it does not exist.
     fn real(&self, path: &str) -> Option<String> {
-        let mut ahead: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+        let mut remaining: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let (mut walked, mut links) = (String::new(), 0);
-        while let Some(component) = ahead.pop() {
+        while let Some(component) = remaining.pop() {
             walked = clean(&walked, &component)?;
             if walked.is_empty() {
                 continue;
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
                 links += 1;
                 let target = std::str::from_utf8(&target).ok().filter(|_| links <= LINKS_MAX)?;
                 walked = parent(&walked)?.to_owned();
-                ahead.extend(
+                remaining.extend(
                     target
                         .strip_suffix('/')
                         .unwrap_or(target)

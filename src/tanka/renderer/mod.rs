@@ -267,7 +267,7 @@ impl Renderer {
     ) -> Result<Vec<(RepoPath, Result<Vec<ParsedEnvironment>, TankaError>)>, TankaError> {
         let (mut looked, mut inline, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         for (entrypoint, place) in places {
-            let settled = match place {
+            let parsed = match place {
                 Ok(EnvironmentLocation {
                     layout,
                     settings: None,
@@ -285,7 +285,7 @@ impl Renderer {
                 }) => Ok(vec![settings]),
                 Err(error) => Err(error),
             };
-            looked.push((entrypoint, settled));
+            looked.push((entrypoint, parsed));
         }
         let answers = match requests.is_empty() {
             true => Vec::new(),
