@@ -1,5 +1,5 @@
-//! A repository as a `tar.gz`, as GitHub sends it: read as a stream, within bounds, and never onto a
-//! disk. Every entry is checked, also those that are not wanted.
+//! A repository as a `tar.gz` from GitHub. It is read as a stream, within limits, and never written to disk. Every
+//! entry is checked, including those outside the package.
 
 use super::snapshot::{self, EntryContent, PackageError, PackageId, PackageSnapshot, SnapshotBuilder};
 use crate::download::{BoundedGzip, ExceededBound};
@@ -7,20 +7,20 @@ use crate::model::FileMode;
 use std::io::Read;
 use tar::EntryType;
 
-/// The bounds of an archive.
+/// The limits for an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveLimits {
-    /// Bytes as they are sent.
+    /// Maximum compressed size in bytes.
     pub sent_bytes_max: u64,
-    /// Bytes when it is unpacked, all of the repository.
+    /// Maximum unpacked size of the whole repository in bytes.
     pub unpacked_bytes_max: u64,
-    /// The largest ratio of unpacked to sent bytes; not looked at below a MiB.
+    /// Maximum ratio of unpacked to compressed bytes. It is checked only above 1 MiB.
     pub ratio_max: u64,
-    /// Entries of all of the repository.
+    /// Maximum number of entries in the whole repository.
     pub entries_max: usize,
-    /// Files of the package.
+    /// Maximum number of files in the package.
     pub files_max: usize,
-    /// Bytes of the package.
+    /// Maximum size of the package in bytes.
     pub bytes_max: u64,
 }
 
@@ -37,13 +37,13 @@ impl Default for ArchiveLimits {
     }
 }
 
-/// The reason an archive is not accepted as a package.
+/// The reason why an archive is not accepted as a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackageArchiveError {
-    /// An entry, or all of them together.
+    /// An entry, or all of them together, is not acceptable.
     #[error("archive {0}")]
     Package(#[from] PackageError),
-    /// The bytes are not an archive, or a broken one.
+    /// The bytes are not a valid archive.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
     /// The archive has more entries than a repository may have.
@@ -54,10 +54,11 @@ pub enum PackageArchiveError {
     Unpacks(#[from] ExceededBound),
 }
 
-/// The first component, which GitHub names after repository and commit, is taken away.
+/// Separator after the first path component, which GitHub names after repository and commit. That component is
+/// removed.
 const COMPONENTS_BEFORE: char = '/';
 
-/// Reads the package `id` out of an archive.
+/// Reads the package `id` from an archive.
 pub(super) fn read(
     sent: &[u8],
     id: PackageId,
@@ -65,7 +66,7 @@ pub(super) fn read(
 ) -> Result<PackageSnapshot, PackageArchiveError> {
     let mut unpacked = BoundedGzip::new(sent, limits.unpacked_bytes_max, limits.ratio_max);
     let result = entries(&mut unpacked, id, limits);
-    // The reader of the format cannot tell why its source ended.
+    // The format parser cannot tell why its input ended.
     match unpacked.exceeded() {
         Some(exceeded) => Err(exceeded.into()),
         None => result,
@@ -103,7 +104,7 @@ fn add_entry(
     }
     let whole = entry.path_bytes().into_owned();
     let trimmed = whole.strip_suffix(b"/").unwrap_or(&whole);
-    // Checked whole, so that nothing hides in the component that is taken away.
+    // The whole path is checked, including the component that is removed.
     SnapshotBuilder::new("", 0, 0)
         .path_in_package(trimmed)
         .or_else(|err| match err {

@@ -1,45 +1,46 @@
-//! The dependencies of a project and their names: that below `vendor/`, made from the source, and the short one that older imports use.
+//! The dependencies of a project and their names: the name below `vendor/`, derived from the source, and the short
+//! name that older imports use.
 
-/// A dependency, of a `jsonnetfile.json` or of its lock.
+/// A dependency in a `jsonnetfile.json` or in its lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// The source.
     pub source: PackageSource,
-    /// The version that was asked for, or in a lock the commit that is there; empty for a local directory.
+    /// The requested version, or in a lock file the installed commit. Empty for a local directory.
     pub version: String,
-    /// The sum of the files, in a lock; empty without one.
+    /// The checksum of the files in a lock file. Empty without one.
     pub sum: String,
-    /// True if the package's own dependencies are left out.
+    /// True if the dependencies of the package are not installed.
     pub single: bool,
-    /// The short name somebody chose for it; empty for the usual one.
+    /// The short name chosen in the file. Empty for the default.
     pub legacy_name: String,
 }
 
 /// The source of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageSource {
-    /// A directory of a git repository.
+    /// A directory in a git repository.
     Git(Git),
-    /// A directory of the project's own repository.
+    /// A directory in the repository of the project.
     Local(Local),
 }
 
-/// A directory of a remote repository.
+/// A directory in a remote repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Git {
-    /// The way it is reached.
+    /// The protocol.
     pub scheme: Scheme,
-    /// The host: `github.com`.
+    /// The host, such as `github.com`.
     pub host: String,
-    /// The owner; with subgroups, all of them: `group/subgroup`.
+    /// The owner, including all subgroups: `group/subgroup`.
     pub user: String,
-    /// The repository, without `.git`.
+    /// The repository name without `.git`.
     pub repo: String,
-    /// The directory inside it, without slashes around it; empty for all of it.
+    /// The directory inside it, without leading and trailing slashes. Empty for the whole repository.
     pub subdir: String,
 }
 
-/// The way a remote is reached. Only https is ever fetched from; the other one is known because files name it.
+/// The protocol of a remote. Only https is used for fetching. The other one is parsed because files contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scheme {
     /// `https://`
@@ -48,17 +49,17 @@ pub enum Scheme {
     Ssh,
 }
 
-/// A directory of the project's own repository.
+/// A directory in the repository of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Local {
-    /// The directory as it is written, relative to the file that names it.
+    /// The directory as written, relative to the file that names it.
     pub directory: String,
-    /// The last component of the path it has: its name.
+    /// The name, which is the last component of the resolved path.
     pub name: String,
 }
 
 impl Dependency {
-    /// A dependency on a source, with nothing chosen yet.
+    /// Creates a dependency on a source with default options.
     pub fn new(source: PackageSource, version: &str) -> Self {
         Self {
             source,
@@ -77,7 +78,7 @@ impl Dependency {
         }
     }
 
-    /// Returns the short name that older imports use.
+    /// Returns the short name for older imports.
     pub fn legacy_name(&self) -> String {
         match self.legacy_name.as_str() {
             "" => self.usual_legacy_name(),
@@ -85,7 +86,7 @@ impl Dependency {
         }
     }
 
-    /// Takes away a short name that is the usual one.
+    /// Clears a short name that is equal to the default.
     pub(super) fn without_usual_name(mut self) -> Self {
         if self.legacy_name == self.usual_legacy_name() {
             self.legacy_name.clear();
@@ -100,7 +101,7 @@ impl Dependency {
 }
 
 impl Git {
-    /// `host/user/repo`, and the directory if there is one.
+    /// Returns `host/user/repo`, followed by the directory if there is one.
     pub fn name(&self) -> String {
         let repository = format!("{}/{}/{}", self.host, self.user, self.repo);
         match self.subdir.as_str() {
@@ -109,7 +110,7 @@ impl Git {
         }
     }
 
-    /// The address of the repository, as it is written into files.
+    /// Returns the address of the repository as written in the files.
     pub fn remote(&self) -> String {
         let scheme = match self.scheme {
             Scheme::Https => "https://",

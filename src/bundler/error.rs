@@ -1,5 +1,5 @@
-//! The errors of bundler operations, in the words of jsonnet-bundler where it has words for them; advice names our own
-//! program.
+//! The errors of bundler operations. Messages that also exist in jsonnet-bundler keep its wording. Advice names the
+//! commands of this program.
 
 use super::fetch::FetchError;
 use super::uri::UriError;
@@ -7,55 +7,54 @@ use crate::download::RemoteRefused;
 use crate::model::PathError;
 use crate::workspace::TreeError;
 
-/// The reason an operation does nothing.
+/// The reason why an operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum BundlerError {
-    /// The project has no `jsonnetfile.json`: it has to be initialised.
+    /// The project has no `jsonnetfile.json` and must be initialized first.
     #[error("failed to load jsonnetfile: open {0}: no such file or directory")]
     NoFile(String),
-    /// The project has no lock, and an update starts from one: install first.
+    /// The project has no lock file. An update needs one, so the packages must be installed first.
     #[error("failed to load lockfile: open {0}: no such file or directory")]
     NoLock(String),
-    /// A rewrite needs the names of a lock, and there is none that can be read.
+    /// A rewrite needs the names in a lock file, and there is no readable one.
     #[error(
         "Failed to load lockFile: {0}.\nThe locks are required to compute the new import names. Make sure to run `drydock jb install` first."
     )]
     NoNames(String),
-    /// A rewrite leads to files of `vendor/`, and there are none: install first.
+    /// A rewrite needs the files in `vendor/`, and there are none. The packages must be installed first.
     #[error("stat {0}: no such file or directory")]
     NoVendor(String),
-    /// The project is initialised already.
+    /// The project is already initialized.
     #[error("jsonnetfile.json already exists")]
     Exists,
-    /// The `jsonnetfile.json` or its lock is not valid.
+    /// The `jsonnetfile.json` or its lock file is not valid.
     #[error("{0}")]
     File(#[from] FileError),
-    /// A package that was asked for is not named as packages are.
+    /// A requested package has an invalid address.
     #[error("{0}")]
     Uri(#[from] UriError),
-    /// A legacy name fits one package only.
+    /// A legacy name was given for more than one package.
     #[error("Cannot use --legacy-name multiple times")]
     OneLegacyName,
-    /// A name that would lie outside `vendor/`, or under which a file could not be stored.
+    /// A package name is outside `vendor/` or cannot be the name of a file.
     #[error("`{0}` is not a name for a package: it would not stay below `vendor/`")]
     Name(String),
-    /// A version that is no commit, and that no branch or tag can have.
+    /// A version is neither a commit nor a possible name of a branch or tag.
     #[error("`{0}` is not a version: use a branch, a tag or a commit of 40 hex digits")]
     Version(String),
-    /// The project's directory is not a path inside the repository.
+    /// The directory of the project is not a path inside the repository.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A directory outside the repository.
+    /// A local directory is outside the repository.
     #[error("local dependency `{0}` is outside the repository; only its own directories can be linked")]
     OutsideRepository(String),
-    /// A local directory that is not there.
+    /// A local directory does not exist.
     #[error("failed to install packages: downloading: symlink destination path does not exist: `{0}`")]
     NoDirectory(String),
-    /// The remote is not one that may be asked. Refused before anything is, where jsonnet-bundler
-    /// would download.
+    /// The remote is not allowed. This is checked before any request, where jsonnet-bundler would download.
     #[error("failed to install packages: downloading: {0}")]
     Remote(#[from] RemoteRefused),
-    /// The package could not be had.
+    /// A package could not be downloaded.
     #[error("failed to install packages: downloading: `{package}`: {source}")]
     Download {
         /// The package.
@@ -63,23 +62,23 @@ pub enum BundlerError {
         /// The reason.
         source: FetchError,
     },
-    /// The remote sends something else than what was locked.
+    /// The downloaded files differ from the locked ones.
     #[error("failed to install packages: checksum mismatch for {package}. Expected {expected} but got {got}")]
     Checksum {
         /// The package.
         package: String,
-        /// The sum of the lock.
+        /// The locked checksum.
         expected: String,
-        /// The sum of what came.
+        /// The checksum of the download.
         got: String,
     },
-    /// More packages than a project may have.
+    /// The project has too many packages.
     #[error("more than {0} packages; a dependency of a dependency asks for too much")]
     TooMany(usize),
-    /// More files than can be compared.
+    /// The files are too large to compare.
     #[error("`vendor/` has more than {0} bytes; delete what no package needs")]
     TooLarge(u64),
-    /// Two packages want to be in each other's place.
+    /// Two packages need the same path.
     #[error("`vendor/{0}` would be a file and a directory at once; rename one of the two packages")]
     Clash(String),
     /// The workspace could not be read.
@@ -87,13 +86,13 @@ pub enum BundlerError {
     Tree(#[from] TreeError),
 }
 
-/// The reason a `jsonnetfile.json` or its lock is not valid.
+/// The reason why a `jsonnetfile.json` or its lock file is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// Written by something newer than we know.
+    /// The format version is newer than the supported ones.
     #[error("jsonnetfile version unknown, update drydock")]
     Unknown,
-    /// Not JSON, or not of the form such a file has.
+    /// The file is not JSON or does not have the expected structure.
     #[error("`{file}`: {why}")]
     Malformed {
         /// The file.

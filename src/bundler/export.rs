@@ -1,4 +1,4 @@
-//! The files and directories an archive of a repository leaves out: those whose attributes say `export-ignore`.
+//! The files and directories that an archive of a repository leaves out because of their `export-ignore` attribute.
 
 use gix::attrs::search::{MetadataCollection, Outcome};
 use gix::attrs::{Search, StateRef};
@@ -6,15 +6,15 @@ use gix::bstr::BStr;
 use gix::glob::pattern::Case;
 use std::path::Path;
 
-/// The file that says so, for its directory and all below it.
+/// The file with the attributes for its directory and everything below.
 pub(super) const ATTRIBUTES: &str = ".gitattributes";
-/// The attribute.
+/// The attribute that leaves files out.
 const IGNORED: &str = "export-ignore";
-/// Bytes of such files that are read. What follows says nothing.
+/// Maximum number of bytes of attribute files that are read. The rest is ignored.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The attributes of a repository, read directory by directory. A directory has to be read after the one it lies in, so that what is nearer
-/// counts for more.
+/// The attributes of a repository, read directory by directory. A directory must be read after its parent, because
+/// the nearest attribute has priority.
 pub(super) struct ExportAttributes {
     search: Search,
     names: MetadataCollection,
@@ -22,7 +22,7 @@ pub(super) struct ExportAttributes {
 }
 
 impl ExportAttributes {
-    /// Makes the attributes of a repository that says nothing yet.
+    /// Creates an empty set of attributes.
     pub(super) fn new() -> Self {
         Self {
             search: Search::default(),
@@ -31,12 +31,12 @@ impl ExportAttributes {
         }
     }
 
-    /// The bytes that a file of attributes may still have.
+    /// Returns the remaining bytes for attribute files.
     pub(super) fn bytes_left(&self) -> usize {
         self.bytes_left
     }
 
-    /// Takes the attributes of a directory; that of the root is empty.
+    /// Reads the attribute file of a directory. The path of the root is empty.
     pub(super) fn read(&mut self, directory: &[u8], content: &[u8]) {
         let Some(left) = self.bytes_left.checked_sub(content.len()) else {
             return;
@@ -46,14 +46,15 @@ impl ExportAttributes {
             return;
         };
         let source = Path::new(directory).join(ATTRIBUTES);
-        // Macros count in the root alone, as in git. A line that is malformed says nothing.
+        // Macros are valid only in the root, as in git. Malformed lines are ignored.
         let macros = directory.is_empty();
         let _ =
             self.search
                 .add_patterns_buffer(content, source, Some(Path::new("")), &mut self.names, macros);
     }
 
-    /// Returns true if an archive leaves a file or a directory out. Nobody asks about what lies in a directory that is left out.
+    /// True if an archive leaves out a file or directory. Callers do not ask about entries inside an ignored
+    /// directory.
     pub(super) fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
         let mut found = Outcome::default();
         found.initialize_with_selection(&self.names, [IGNORED]);

@@ -1,5 +1,5 @@
-//! The fetching of packages: a version becomes a commit, a commit becomes files. All requests go through this trait, so a test, a cache and
-//! the network are the same to an operation.
+//! Fetching of packages: a version resolves to a commit, and a commit to files. All requests go through one trait,
+//! so that an operation works in the same way with a test fixture, a cache and the network.
 
 use super::archive::PackageArchiveError;
 use super::dependency::Git;
@@ -7,20 +7,21 @@ use super::snapshot::{PackageError, PackageSnapshot};
 use crate::download::{DownloadError, DownloadObserver, RemoteRefused};
 use std::sync::Arc;
 
-/// The two ways to the files of a commit. A repository may say that its archives leave files out or
-/// change them, so the two can have different sums, and a lock may have been made with either.
+/// The two methods to get the files of a commit. A repository can exclude or change files in its archives, so the
+/// two methods can give different checksums. A lock file may have been made with either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FetchMethod {
-    /// The form jsonnet-bundler tries first: an archive where the host has them, else the files as git keeps them.
+    /// The method that jsonnet-bundler tries first: an archive if the host has one, otherwise the files as stored
+    /// in git.
     Preferred,
-    /// The other form, if there is one.
+    /// The other method, if there is one.
     Alternative,
 }
 
-/// The reason a package could not be fetched.
+/// The reason why a package could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The remote is not one that may be asked.
+    /// The remote is not allowed.
     #[error(transparent)]
     Refused(#[from] RemoteRefused),
     /// The network is off.
@@ -28,19 +29,19 @@ pub enum FetchError {
         "the network is off for packages; an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]"
     )]
     FetchDisabled,
-    /// No branch, tag or commit has that name.
+    /// No branch, tag or commit has this name.
     #[error("`{0}` has no tag, branch or commit of that name")]
     NoVersion(String),
-    /// The package has no other form.
+    /// The package cannot be fetched in another way.
     #[error("there is no other form of this package")]
     NoAlternative,
-    /// The archive is no package.
+    /// The archive is not a valid package.
     #[error(transparent)]
     Archive(#[from] PackageArchiveError),
-    /// The repository's files are no package.
+    /// The files of the repository are not a valid package.
     #[error("repository {0}")]
     Repository(PackageError),
-    /// The remote could not be reached, or did not answer as it should.
+    /// The remote is unreachable or gave an invalid response.
     #[error("{0}")]
     Remote(String),
     /// The fetch was stopped.
@@ -58,13 +59,13 @@ impl From<DownloadError> for FetchError {
     }
 }
 
-/// A source of packages. Both methods may block for long.
+/// A source of packages. Both methods may block for a long time.
 pub trait Fetch: Send + Sync {
-    /// The commit a version names, as 40 hex digits: a commit itself, else the tag of exactly that
-    /// name, peeled, else the branch.
+    /// Returns the commit of a version as 40 hex digits: a commit itself, otherwise the peeled tag with exactly
+    /// that name, otherwise the branch.
     fn resolve(&self, git: &Git, version: &str, watch: &DownloadObserver) -> Result<String, FetchError>;
 
-    /// The files of the package at a commit.
+    /// Returns the files of the package at a commit.
     fn fetch(
         &self,
         git: &Git,
@@ -74,7 +75,7 @@ pub trait Fetch: Send + Sync {
     ) -> Result<Arc<PackageSnapshot>, FetchError>;
 }
 
-/// A source without a network: every package is refused with how to change that.
+/// A source without a network. It refuses every package and explains how to allow hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfflineFetcher;
 

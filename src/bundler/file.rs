@@ -1,5 +1,5 @@
-//! `jsonnetfile.json` and its lock, read in both forms they ever had and written as
-//! jsonnet-bundler writes them, byte for byte.
+//! `jsonnetfile.json` and its lock file. Both format versions are read, and files are written byte for byte as
+//! jsonnet-bundler writes them.
 
 use super::dependency::{Dependency, Git, Local, PackageSource};
 use super::error::FileError;
@@ -8,17 +8,17 @@ use super::uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Largest file that is read.
+/// Maximum size of a file in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// Dependencies one file may list.
+/// Maximum number of dependencies in one file.
 const DEPENDENCIES_MAX: usize = 1_000;
 
-/// A `jsonnetfile.json` or its lock. Dependencies keep the order of the file; each name is there once.
+/// A `jsonnetfile.json` or its lock file. Dependencies keep the order of the file, and each name occurs once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonnetFile {
     /// The dependencies.
     pub dependencies: Vec<Dependency>,
-    /// True if packages can also be imported by their short names.
+    /// True if packages can also be imported by short names.
     pub legacy_imports: bool,
 }
 
@@ -82,8 +82,8 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl JsonnetFile {
-    /// Reads a file. `name` is how it is called when it is wrong, and `project` the directory local
-    /// names are counted from. No bytes are an empty file.
+    /// Parses a file. `name` is used in error texts, and local names are relative to the directory `project`. No
+    /// bytes are an empty file.
     pub fn parse(bytes: &[u8], name: &str, project: &str) -> Result<Self, FileError> {
         let malformed = |why: String| FileError::Malformed {
             file: name.to_owned(),
@@ -95,7 +95,7 @@ impl JsonnetFile {
         if bytes.len() > FILE_BYTES_MAX {
             return Err(malformed(format!("more than {FILE_BYTES_MAX} bytes")));
         }
-        // By way of a value: of a key that is there twice, the last one counts.
+        // Parsed as a generic value first, so that the last of several equal keys is used.
         let mut value: Value = serde_json::from_slice(bytes).map_err(|err| malformed(err.to_string()))?;
         let fields = value
             .as_object_mut()
@@ -118,7 +118,7 @@ impl JsonnetFile {
         }
         let mut file = Self {
             dependencies: Vec::with_capacity(listed.len()),
-            // The older form had no choice.
+            // The older format had no such option.
             legacy_imports: version == 0 || written.legacy_imports.unwrap_or(true),
         };
         for dependency in listed {
@@ -127,19 +127,19 @@ impl JsonnetFile {
         Ok(file)
     }
 
-    /// The file as it is written.
+    /// Returns the file as jsonnet-bundler writes it.
     pub fn write(&self) -> String {
         let written = RawJsonnetFile {
             version: 1,
             dependencies: Some(self.sorted().into_iter().map(RawDependency::from).collect()),
             legacy_imports: Some(self.legacy_imports),
         };
-        // A struct of texts, lists and flags has no way to fail.
+        // Serializing strings, lists and flags cannot fail.
         let text = serde_json::to_string_pretty(&written).unwrap_or_default();
         let mut escaped = String::with_capacity(text.len() + 1);
         for next in text.chars() {
             match next {
-                // Outside of texts, JSON has none of these; inside, Go escapes them.
+                // In JSON, these characters occur only inside strings. Go escapes them.
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
                     escaped.push_str(&format!("\\u{:04x}", u32::from(next)));
                 }
@@ -150,14 +150,14 @@ impl JsonnetFile {
         escaped
     }
 
-    /// The dependency of that name.
+    /// Returns the dependency with this name.
     pub fn get(&self, name: &str) -> Option<&Dependency> {
         self.dependencies
             .iter()
             .find(|dependency| dependency.name() == name)
     }
 
-    /// Puts a dependency in the place of the one of its name, else at the end.
+    /// Replaces the dependency with the same name, or adds it at the end.
     pub(super) fn set(&mut self, dependency: Dependency) {
         let name = dependency.name();
         match self.dependencies.iter_mut().find(|known| known.name() == name) {
@@ -166,12 +166,12 @@ impl JsonnetFile {
         }
     }
 
-    /// Takes the dependency of that name away.
+    /// Removes the dependency with this name.
     pub(super) fn remove(&mut self, name: &str) {
         self.dependencies.retain(|dependency| dependency.name() != name);
     }
 
-    /// Returns true if both say the same, in whatever order.
+    /// True if both have the same content in any order.
     pub(super) fn is_equivalent(&self, other: &Self) -> bool {
         self.legacy_imports == other.legacy_imports && self.sorted() == other.sorted()
     }

@@ -1,5 +1,5 @@
-//! Remotes asked as git asks them, in this process: which commit a name means, and the files of one
-//! commit without its history. What comes lies in a directory that goes when the call is over.
+//! In-process git access to remotes: the commit of a name, and the files of one commit without its history. Fetched
+//! data is stored in a temporary directory that is removed after the call.
 
 use super::export::{ATTRIBUTES, ExportAttributes};
 use super::fetch::FetchError;
@@ -17,27 +17,28 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes one fetch takes.
+/// Maximum number of bytes of one fetch.
 const FETCH_BYTES_MAX: usize = 512 << 20;
-/// Bytes of one object of a package, unpacked: those of a whole package. [`failure`] says how many.
+/// Maximum unpacked size of one object in bytes, equal to that of a whole package. The error text in [`failure`]
+/// repeats it.
 const OBJECT_BYTES_MAX: usize = BYTES_MAX as usize;
-/// Branches and tags that are looked through.
+/// Maximum number of branches and tags that are examined.
 const REFERENCES_MAX: usize = 100_000;
-/// The depth to which directories may be nested.
+/// Maximum depth of nested directories.
 const DEPTH_MAX: usize = 100;
-/// Directories that are looked into. One may lie in many places of a repository.
+/// Maximum number of directories that are visited. One directory can occur at many places in a repository.
 const DIRECTORIES_MAX: usize = 100_000;
 
-/// The files of a commit that a package has.
+/// The files of a commit that belong to a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IncludedFiles {
-    /// All files, as git keeps them.
+    /// All files, as stored in git.
     All,
-    /// The files that an archive of the commit has.
+    /// The files that an archive of the commit contains.
     Exported,
 }
 
-/// The commit that a tag, else a branch, of exactly this name is of.
+/// Returns the commit of the tag, or else the branch, with exactly this name.
 pub(super) fn resolve(
     url: &str,
     version: &str,
@@ -64,7 +65,7 @@ pub(super) fn resolve(
             .iter()
             .take(REFERENCES_MAX)
             .find_map(|reference| match reference {
-                // A tag with a message is another object than its commit.
+                // An annotated tag is an object of its own, separate from its commit.
                 Ref::Peeled {
                     full_ref_name,
                     object,
@@ -85,7 +86,7 @@ pub(super) fn resolve(
     Ok(named(&format!("refs/tags/{version}")).or_else(|| named(&format!("refs/heads/{version}"))))
 }
 
-/// The files of the package `id`.
+/// Returns the files of the package `id`.
 pub(super) fn fetch(
     url: &str,
     id: PackageId,
@@ -115,10 +116,10 @@ pub(super) fn fetch(
     files(&place.repository, commit, id, which)
 }
 
-/// A repository for one call.
+/// A temporary repository for one call.
 struct TempRepository {
     repository: gix::Repository,
-    // Removed with everything in it when the call is over.
+    // The directory is removed after the call.
     _directory: tempfile::TempDir,
 }
 
@@ -142,7 +143,7 @@ impl TempRepository {
     }
 
     fn remote(&self, url: &str, specs: &[String]) -> Result<gix::Remote<'_>, FetchError> {
-        // The client would panic without one. The shell installs it at start.
+        // The client would panic without a provider. The program normally installs it at start.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             return Err(FetchError::Remote("no TLS provider is installed".to_owned()));
         }
@@ -157,7 +158,7 @@ impl TempRepository {
     }
 }
 
-/// Tells the watcher, and stops a remote that sends too much.
+/// Forwards the progress to the observer, and stops a remote that sends too much.
 fn limit_fetch(watch: &DownloadObserver) -> OnFetch {
     let watch = watch.clone();
     Arc::new(move |step| {
@@ -208,7 +209,7 @@ fn files(
                     open.push((path.clone(), oid, depth + 1));
                     EntryContent::Directory
                 }
-                // A repository inside the repository is not part of it.
+                // A submodule is not part of the repository.
                 EntryKind::Commit => EntryContent::Directory,
                 EntryKind::Link => EntryContent::Link(blob(repository, oid, &gathering)?),
                 EntryKind::Blob => {
@@ -224,7 +225,7 @@ fn files(
     gathering.finish(id).map_err(FetchError::Repository)
 }
 
-/// The directory of a package. What is said on the way to it is read.
+/// Finds the directory of a package and reads the attribute files on the way.
 fn directory_of<'r>(
     repository: &'r gix::Repository,
     root: gix::Tree<'r>,
@@ -253,7 +254,7 @@ fn directory_of<'r>(
     Ok(tree)
 }
 
-/// Takes what a directory says of the files below it. What is too long says nothing.
+/// Reads the attribute file of a directory. A file that is too large is ignored.
 fn read_attributes(
     repository: &gix::Repository,
     tree: &gix::Tree<'_>,
@@ -288,7 +289,7 @@ fn beneath(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The remote sent something that is no repository.
+/// Returns the error for an invalid response of the remote.
 fn invalid_repository<E>(_: E) -> FetchError {
     FetchError::Remote("the remote sent a broken repository".to_owned())
 }
@@ -298,7 +299,7 @@ fn blob(
     id: ObjectId,
     gathering: &SnapshotBuilder,
 ) -> Result<Vec<u8>, FetchError> {
-    // Asked for its size first: a blob may unpack to far more than was sent.
+    // The size is checked first, because a blob may unpack to far more than was sent.
     let bytes = repository.find_header(id).map_err(invalid_repository)?.size();
     if bytes > gathering.bytes_left() {
         return Err(FetchError::Repository(PackageError::TooLarge(BYTES_MAX)));
@@ -310,7 +311,7 @@ fn blob(
         .data)
 }
 
-/// Errors of the transport may quote requests, so their text is looked at and never shown.
+/// Classifies an error. Transport errors may quote requests, so their text is examined but never shown.
 fn failure(err: &gix::Error, watch: &DownloadObserver) -> FetchError {
     if watch.is_stopped() {
         return FetchError::Stopped;

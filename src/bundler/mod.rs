@@ -1,11 +1,10 @@
-//! Packages of Jsonnet, as jsonnet-bundler manages them: `jsonnetfile.json` says what a project
-//! wants, `jsonnetfile.lock.json` what it got, `vendor/` holds the files.
+//! Jsonnet packages as managed by jsonnet-bundler: `jsonnetfile.json` lists the dependencies of a project,
+//! `jsonnetfile.lock.json` the installed versions, and `vendor/` contains the files.
 //!
-//! Read `operation.rs` first. An operation reads a tree, asks [`Fetch`] for what is missing, and
-//! answers with the writes and deletions that make it so; it changes nothing itself, and names
-//! nothing outside `vendor/` and the two files, but for [`rewrite`], which changes imports of programs.
-//! A [`PackageSnapshot`] is made of what a remote sends only after a check: there is no way to make one with a path
-//! that leaves its package, or with a link.
+//! Read `operation.rs` first. An operation reads a tree, requests missing packages through [`Fetch`], and returns
+//! the necessary writes and deletions. It changes nothing itself, and affects only `vendor/` and the two files. The
+//! exception is [`rewrite`], which changes imports in programs. A [`PackageSnapshot`] can only be built from
+//! checked data: a path or link that leaves its package cannot occur in it.
 
 mod archive;
 mod dependency;

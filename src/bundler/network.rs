@@ -1,5 +1,5 @@
-//! Packages over the network: archives from GitHub, everything else as git. Only hosts that an
-//! operator allowed are asked, over https, and what was had once is not asked for again.
+//! Packages from the network: archives from GitHub, everything else through git. Only hosts that an operator
+//! allowed are contacted, over https. Fetched packages are cached.
 
 use super::archive::{self, ArchiveLimits};
 use super::dependency::{Git, Scheme};
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of layers that are kept in memory.
+/// Maximum size of the packages that are cached in memory, in bytes.
 const CACHE_BYTES_MAX: u64 = 256 << 20;
-/// The host that has archives.
+/// The host that offers archives.
 const GITHUB: &str = "github.com";
-/// The key that allows hosts.
+/// The configuration key that allows hosts.
 const KEY: &str = "[bundler] hosts_allowed";
-/// The host that GitHub sends requests for an archive to.
+/// The host to which GitHub redirects requests for an archive.
 const GITHUB_ARCHIVES: &str = "codeload.github.com";
 
-/// The network, as far as it is allowed.
+/// Fetches packages from the allowed hosts.
 pub struct NetworkFetcher {
     downloads: Downloader,
     scratch: PathBuf,
@@ -35,7 +35,7 @@ pub struct NetworkFetcher {
 #[derive(Default)]
 struct SnapshotCache {
     snapshots: BTreeMap<(PackageId, FetchMethod), Arc<PackageSnapshot>>,
-    // The oldest first.
+    // Oldest first.
     order: Vec<(PackageId, FetchMethod)>,
     bytes: u64,
 }
@@ -49,9 +49,9 @@ impl std::fmt::Debug for NetworkFetcher {
 }
 
 impl NetworkFetcher {
-    /// The network for these hosts. Downloads run on `runtime`, and are asked for from threads that may
-    /// block. `scratch` is made when it is needed, and nothing stays in it. The client must follow no
-    /// redirects: each is looked at here.
+    /// Creates a fetcher for these hosts. Downloads run on `runtime`, and the calling threads must be allowed to
+    /// block. `scratch` is created on demand, and nothing remains in it. The HTTP client must not follow redirects,
+    /// because each one is checked here.
     pub fn new(
         hosts_allowed: &[String],
         client: reqwest::Client,
@@ -68,29 +68,29 @@ impl NetworkFetcher {
         }
     }
 
-    /// Sets the directory where packages stay, at most so many bytes of them. It is made when it
-    /// is needed, and several processes may share it.
+    /// Sets the directory of the package cache and its maximum size in bytes. The directory is created on demand,
+    /// and several processes may share it.
     #[must_use]
     pub fn with_package_cache(mut self, directory: PathBuf, bytes_max: u64) -> Self {
         self.disk_cache = (bytes_max > 0).then(|| PackageCache::new(directory, bytes_max));
         self
     }
 
-    /// Sets the bounds of archives.
+    /// Sets the limits for archives.
     #[must_use]
     pub fn with_limits(mut self, limits: ArchiveLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Puts a server on this machine in the place of an allowed host, at a plain http address
-    /// of loopback: how it is tried out without a network.
+    /// Replaces an allowed host by a server on this machine, at a plain http address of loopback. Used to test
+    /// without a network.
     pub fn with_host_override(mut self, host: &str, address: &str) -> Result<Self, NotLoopback> {
         self.downloads = self.downloads.with_host_override(host, address)?;
         Ok(self)
     }
 
-    /// Refuses a package of a host that nobody allowed, or over anything but https.
+    /// Refuses a package from a host that is not allowed, or over a protocol other than https.
     fn check(&self, git: &Git) -> Result<(), FetchError> {
         if git.scheme != Scheme::Https {
             return Err(RemoteRefused("scheme ssh; use the https address".to_owned()).into());
@@ -143,8 +143,8 @@ impl NetworkFetcher {
     ) -> Result<PackageSnapshot, FetchError> {
         match (git.host.as_str(), form) {
             (GITHUB, FetchMethod::Preferred) => match self.fetch_archive(id.clone(), git, watch) {
-                // An archive that is no package is not tried in another way: it says something.
-                // Git stands in for it, so that both give the same sum.
+                // An invalid archive is reported without a second try. If there is no archive, git provides the
+                // same set of files, so that the checksum is the same.
                 Err(FetchError::NoVersion(_) | FetchError::Remote(_)) if !watch.is_stopped() => {
                     self.fetch_git(id, git, IncludedFiles::Exported, watch)
                 }
@@ -185,12 +185,12 @@ impl Fetch for NetworkFetcher {
         if let Some(layer) = self.memory_cache().snapshots.get(&key) {
             return Ok(Arc::clone(layer));
         }
-        let layer = match self.disk_cache.as_ref().and_then(|shelf| shelf.get(&id, form)) {
+        let layer = match self.disk_cache.as_ref().and_then(|cache| cache.get(&id, form)) {
             Some(layer) => layer,
             None => {
                 let layer = self.fetch_uncached(id, git, form, watch)?;
-                if let Some(shelf) = &self.disk_cache {
-                    shelf.put(&layer, form);
+                if let Some(cache) = &self.disk_cache {
+                    cache.put(&layer, form);
                 }
                 layer
             }

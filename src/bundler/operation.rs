@@ -1,5 +1,5 @@
-//! The operations of packages: begin a project, install, update, list. Each answers with what has to be written and deleted, and changes
-//! nothing itself. A plan is an operation that nobody carries out.
+//! The operations on packages: initialize, install, update, list. Each returns the necessary writes and deletions
+//! and changes nothing itself. A plan is an operation whose result is not applied.
 
 use super::dependency::{Dependency, Local, PackageSource};
 use super::error::BundlerError;
@@ -15,19 +15,19 @@ use crate::model::{FileMode, FileVersion};
 use crate::workspace::{Tree, TreeError, WorkspaceEdits};
 use std::collections::BTreeMap;
 
-/// The result an operation would have.
+/// The result of an operation that was not applied yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreparedOperation {
-    /// The files to be written or deleted. Deletions come first.
+    /// The files to write or delete. Deletions come first.
     pub changes: WorkspaceEdits,
-    /// Every package, with what becomes of it, by name.
+    /// Every package and its change, by name.
     pub packages: Vec<PackageChange>,
-    /// Notices for people.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
 }
 
 impl PreparedOperation {
-    /// Applies the changes: deletions first, then the rest is written. It stops at the first failure.
+    /// Applies the changes: deletions first, then writes. Stops at the first failure.
     pub fn apply(&self, tree: &dyn Tree) -> Result<(), TreeError> {
         let (written, deleted): (Vec<_>, Vec<_>) =
             self.changes.iter().partition(|(_, after)| after.is_some());
@@ -41,31 +41,31 @@ impl PreparedOperation {
     }
 }
 
-/// The packages to install beside those the file lists.
+/// The packages to install in addition to those in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstallRequest {
-    /// Packages as people name them.
+    /// Package addresses as people write them.
     pub packages: Vec<String>,
-    /// Leave out what they depend on themselves.
+    /// True to leave out the dependencies of the packages.
     pub single: bool,
-    /// The short name of the one package.
+    /// The short name, if there is exactly one package.
     pub legacy_name: Option<String>,
 }
 
-/// A package of a list.
+/// A package in a list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ListedPackage {
     /// The name.
     pub name: String,
-    /// The version the file asks for; `None` for a package that only a dependency needs.
+    /// The version in the file; `None` for an indirect dependency.
     pub declared: Option<String>,
-    /// The commit the lock states; `None` when it is not installed yet.
+    /// The commit in the lock file; `None` if the package is not installed yet.
     pub locked: Option<String>,
-    /// The directory, for a local one.
+    /// The directory of a local package.
     pub local: Option<String>,
 }
 
-/// Begins a project: an empty `jsonnetfile.json`.
+/// Initializes a project with an empty `jsonnetfile.json`.
 pub fn init(project: Project<'_>) -> Result<PreparedOperation, BundlerError> {
     if project.file(FILE).is_ok_and(|file| file.is_none()) {
         let mut prepared = PreparedOperation::default();
@@ -75,7 +75,7 @@ pub fn init(project: Project<'_>) -> Result<PreparedOperation, BundlerError> {
     Err(BundlerError::Exists)
 }
 
-/// Installs what the file lists, at the versions of the lock, and more packages beside it.
+/// Installs the packages in the file at their locked versions, and the requested additional packages.
 pub fn install(
     project: Project<'_>,
     order: &InstallRequest,
@@ -98,7 +98,7 @@ pub fn install(
             |known: &Dependency| known.version == dependency.version && known.source == dependency.source;
         if !file.get(&name).is_some_and(same) {
             file.set(dependency);
-            // What is asked for now counts more than what was locked.
+            // The requested version has priority over the locked one.
             locks.remove(&name);
         }
     }
@@ -113,8 +113,7 @@ pub fn install(
     Ok(prepared)
 }
 
-/// Brings packages to the newest commit of the versions the file asks for: those that are named, or
-/// all.
+/// Updates packages to the newest commit of the versions in the file: the named packages, or all.
 pub fn update(
     project: Project<'_>,
     packages: &[String],
@@ -135,7 +134,7 @@ pub fn update(
     ensure(project, &file, &locks, Some(&locked), fetch, watch)
 }
 
-/// Lists the packages the file asks for and those in the lock.
+/// Lists the packages in the file and in the lock file.
 pub fn list(project: Project<'_>) -> Result<Vec<ListedPackage>, BundlerError> {
     let file = wanted(project)?;
     let locked = project.file(LOCK_FILE)?.unwrap_or_default();
@@ -172,7 +171,7 @@ fn wanted(project: Project<'_>) -> Result<JsonnetFile, BundlerError> {
         .ok_or_else(|| BundlerError::NoFile(path.to_string()))
 }
 
-/// A package as a person names it: an address, or a directory of the project's repository.
+/// Parses a package as a person names it: an address, or a directory in the repository of the project.
 fn parse_package(project: Project<'_>, text: &str) -> Result<Dependency, BundlerError> {
     match uri::parse(text) {
         Err(UriError::Unparsable(_)) => {}
@@ -195,7 +194,7 @@ fn parse_package(project: Project<'_>, text: &str) -> Result<Dependency, Bundler
     ))
 }
 
-/// Puts everything in place and writes the lock.
+/// Resolves and installs everything, and writes the lock file.
 fn ensure(
     project: Project<'_>,
     file: &JsonnetFile,
@@ -208,7 +207,7 @@ fn ensure(
     let mut vendor = Vendor::read(project)?;
     let known = LockedDependencies::new(locks.dependencies.clone());
     let notices = &mut prepared.notices;
-    let settled = resolve_dependencies(
+    let resolved = resolve_dependencies(
         project,
         &file.dependencies,
         known,
@@ -217,7 +216,7 @@ fn ensure(
         watch,
         notices,
     )?;
-    let dependencies = settled
+    let dependencies = resolved
         .dependencies
         .into_iter()
         .map(Dependency::without_usual_name);
@@ -233,7 +232,7 @@ fn ensure(
     if locked.is_none_or(|locked| !locked.is_equivalent(&lock)) {
         write(&mut prepared.changes, project, LOCK_FILE, &lock)?;
     }
-    prepared.packages = package_changes(locked, &lock, &|name| settled.in_place.contains(name));
+    prepared.packages = package_changes(locked, &lock, &|name| resolved.in_place.contains(name));
     Ok(prepared)
 }
 

@@ -1,9 +1,10 @@
-//! Packages that stay on disk, so that a restart downloads nothing again. A package lies in a file that is
-//! named after the hash of its bytes; another small file says which one a commit has. What does not have
-//! the hash it is named after, or does not pass the checks of a download, is not there.
+//! Disk cache of packages, so that a restart downloads nothing again. A package is stored in a file named after the
+//! hash of its bytes. A small record file maps a commit to its package. A file with a wrong hash, or one that fails
+//! the checks for downloads, counts as missing.
 //!
-//! Several processes may share the directory: a file is written beside its place and moved there, and
-//! nobody trusts what they find. What cannot be kept is fetched again the next time; that is no error.
+//! Several processes may share the directory: a file is written under a temporary name and moved into place, and
+//! its content is checked at each read. A package that cannot be cached is fetched again next time. This is not an
+//! error.
 #![allow(
     clippy::disallowed_methods,
     reason = "packages that were fetched are kept below the data directory"
@@ -21,12 +22,12 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Bytes of the list of a package's files.
+/// Maximum size of the file list of a package in bytes.
 const HEADER_BYTES_MAX: u64 = 32 << 20;
-/// Bytes of the file that says which package a commit has.
+/// Maximum size of a record file in bytes.
 const NAME_BYTES_MAX: u64 = 64 << 10;
 
-/// The directory, and how much may be in it.
+/// The cache directory and its maximum size.
 #[derive(Debug)]
 pub(super) struct PackageCache {
     packages: PathBuf,
@@ -34,18 +35,18 @@ pub(super) struct PackageCache {
     bytes_max: u64,
 }
 
-/// A record that a commit has a certain package.
+/// Maps a commit to its package.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct CacheRecord {
     remote: String,
     commit: String,
     subdir: String,
     form: String,
-    /// The hash of the package, which is its file's name.
+    /// The hash of the package, which is the name of its file.
     package: String,
 }
 
-/// A file of a package, in the first line of it. The contents follow, one after the other.
+/// A file of a package, as listed in the first line of the package file. The contents follow in the same order.
 #[derive(Debug, Serialize, Deserialize)]
 struct CachedFile {
     path: String,
@@ -62,7 +63,7 @@ impl PackageCache {
         }
     }
 
-    /// The package, if it is here and is what it was.
+    /// Returns the package if it is cached and intact.
     pub(super) fn get(&self, id: &PackageId, form: FetchMethod) -> Option<PackageSnapshot> {
         let name = read(&self.names.join(record_file_name(id, form)), NAME_BYTES_MAX).ok()?;
         let name: CacheRecord = serde_json::from_slice(&name).ok()?;
@@ -73,12 +74,12 @@ impl PackageCache {
         let file = self.packages.join(&name.package);
         let content = read(&file, BYTES_MAX + HEADER_BYTES_MAX).ok()?;
         if hash(&content) != name.package {
-            // It would stand in the way of the right one.
+            // A damaged file would prevent the storage of the correct one.
             let _ = fs::remove_file(&file);
             return None;
         }
         let layer = decode(id, &content.into())?;
-        // Used now: what was not used for the longest time goes first.
+        // Updates the time of use. The least recently used package is evicted first.
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_NOW,
@@ -91,7 +92,7 @@ impl PackageCache {
         Some(layer)
     }
 
-    /// Keeps a package that was fetched, and makes room for it.
+    /// Stores a fetched package and evicts others if necessary.
     pub(super) fn put(&self, layer: &PackageSnapshot, form: FetchMethod) {
         let Some(content) = encode(layer) else { return };
         if content.len() as u64 > self.bytes_max {
@@ -102,7 +103,7 @@ impl PackageCache {
         let Ok(name) = serde_json::to_vec(&name) else {
             return;
         };
-        // The package first: a name never says more than there is.
+        // The package is written first, so that a record never points to a missing package.
         let kept = write(&self.packages, &package, &content)
             .and_then(|()| write(&self.names, &record_file_name(layer.id(), form), &name));
         if kept.is_ok() {
@@ -110,7 +111,7 @@ impl PackageCache {
         }
     }
 
-    /// Removes what was not used for the longest time until the rest fits, and names of what is gone.
+    /// Evicts the least recently used packages until the rest fits, and the records of missing packages.
     fn evict(&self, newest: &str) {
         let mut packages = list_files(&self.packages);
         let mut bytes: u64 = packages.iter().map(|(_, _, bytes)| bytes).sum();
@@ -170,7 +171,7 @@ fn hash(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// A package as the bytes of its file.
+/// Encodes a package as the content of its file.
 fn encode(layer: &PackageSnapshot) -> Option<Vec<u8>> {
     let listed = |entry: &super::snapshot::PackageFile| CachedFile {
         path: entry.path.to_string(),
@@ -186,7 +187,7 @@ fn encode(layer: &PackageSnapshot) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The package in the bytes of a file. It passes the same checks as when it came.
+/// Decodes a package from the content of its file, with the same checks as for a download.
 fn decode(id: &PackageId, bytes: &Bytes) -> Option<PackageSnapshot> {
     let end = memchr::memchr(b'\n', bytes)?;
     let list: Vec<CachedFile> = serde_json::from_slice(bytes.get(..end)?).ok()?;
@@ -214,7 +215,7 @@ fn decode(id: &PackageId, bytes: &Bytes) -> Option<PackageSnapshot> {
     (at == bytes.len()).then(|| gathering.finish(id.clone()).ok())?
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file of at most this many bytes.
 fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(file)?
@@ -226,7 +227,7 @@ fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a file beside its place and moves it there: whoever looks sees all of it or nothing.
+/// Writes a file under a temporary name and moves it into place, so that readers see all of it or nothing.
 fn write(directory: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut file = tempfile::Builder::new().prefix(".").tempfile_in(directory)?;
@@ -235,7 +236,7 @@ fn write(directory: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The files of a directory: when each was used, where it is, and its size. Without those on their way.
+/// Lists the files of a directory with the time of use, path and size, without temporary files.
 fn list_files(directory: &Path) -> Vec<(SystemTime, PathBuf, u64)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();

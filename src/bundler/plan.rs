@@ -1,4 +1,5 @@
-//! The actions a list of dependencies needs, decided without performing them: from the list, the lock and the content of `vendor/`.
+//! Computes the actions for a list of dependencies without performing them, from the list, the lock file and the
+//! content of `vendor/`.
 
 use super::dependency::{Dependency, PackageSource};
 use super::error::BundlerError;
@@ -6,23 +7,23 @@ use super::vendor::Vendor;
 use crate::model::RepoPath;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The action one dependency needs.
+/// The action for one dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageAction {
-    /// No action: the locked package is there.
+    /// No action, because the locked package is in place.
     Keep(Dependency),
-    /// A download of the package's files at this version. The sum is the one they have to have, where one was locked.
+    /// A download of the files at this version. If a checksum was locked, the files must match it.
     Fetch {
-        /// The dependency to fetch; its version is the locked one if there is one.
+        /// The dependency to fetch. Its version is the locked one, if there is one.
         dependency: Dependency,
-        /// The sum of the lock.
+        /// The locked checksum.
         expected: Option<String>,
     },
-    /// A link to a directory of the repository.
+    /// A link to a directory in the repository.
     Link(Dependency),
 }
 
-/// The locked dependencies, by name, and which of them are known to be in place.
+/// The locked dependencies by name, and those that are known to be in place.
 #[derive(Clone, Debug, Default)]
 pub struct LockedDependencies {
     entries: BTreeMap<String, Dependency>,
@@ -30,7 +31,7 @@ pub struct LockedDependencies {
 }
 
 impl LockedDependencies {
-    /// The entries of a lock. None of them is known to be in place.
+    /// Creates the set of locked dependencies. None of them is known to be in place.
     pub fn new(entries: impl IntoIterator<Item = Dependency>) -> Self {
         let entries = entries.into_iter().map(|entry| (entry.name(), entry)).collect();
         Self {
@@ -39,15 +40,15 @@ impl LockedDependencies {
         }
     }
 
-    /// Notes that a dependency was put in place.
+    /// Records that a dependency was put in place.
     pub(super) fn mark_in_place(&mut self, dependency: Dependency) {
         self.in_place.insert(dependency.name());
         self.entries.insert(dependency.name(), dependency);
     }
 }
 
-/// Returns the action each dependency needs, in their order. A locked version counts, whatever the list says: whoever wants another one
-/// asks for an update.
+/// Returns the action for each dependency, in the same order. A locked version has priority over the list. Only an
+/// update changes it.
 pub fn plan(
     wanted: &[Dependency],
     locks: &LockedDependencies,
@@ -88,7 +89,7 @@ fn action(
     }
 }
 
-/// Returns true if the locked package lies in `vendor/`. A local directory changes while one works on it, so it only has to be there.
+/// True if the locked package is in `vendor/`. A local directory changes during work, so it only has to exist.
 fn is_intact(locked: &Dependency, vendor: &Vendor) -> bool {
     match &locked.source {
         PackageSource::Local(local) => vendor.has_link_target(&local.name),
@@ -98,7 +99,7 @@ fn is_intact(locked: &Dependency, vendor: &Vendor) -> bool {
     }
 }
 
-/// A name has to be a path that stays below `vendor/`.
+/// Checks that a name is a path below `vendor/`.
 pub(super) fn check_name(name: &str) -> Result<(), BundlerError> {
     match RepoPath::parse(name) {
         Ok(path) if path.as_str() == name => Ok(()),
@@ -106,7 +107,7 @@ pub(super) fn check_name(name: &str) -> Result<(), BundlerError> {
     }
 }
 
-/// A short name is one component.
+/// Checks that a short name is a single path component.
 fn check_legacy_name(name: &str) -> Result<(), BundlerError> {
     match name.contains('/') {
         true => Err(BundlerError::Name(name.chars().take(200).collect())),
@@ -114,7 +115,7 @@ fn check_legacy_name(name: &str) -> Result<(), BundlerError> {
     }
 }
 
-/// A commit, or what a branch or a tag can be called.
+/// Checks that a version is a commit or a valid name of a branch or tag.
 pub(super) fn check_version(version: &str) -> Result<(), BundlerError> {
     let refused = || BundlerError::Version(version.chars().take(200).collect());
     let reference = format!("refs/tags/{version}");

@@ -1,18 +1,18 @@
-//! The project an operation works in: one directory of a tree. Nothing outside the tree has a name here.
+//! The project of an operation: one directory of a tree. Paths outside the tree cannot be expressed.
 
 use super::error::{BundlerError, FileError};
 use super::file::JsonnetFile;
 use crate::model::RepoPath;
 use crate::workspace::{Tree, TreeError};
 
-/// The file that lists the dependencies of a project.
+/// The name of the file with the dependencies of a project.
 pub const FILE: &str = "jsonnetfile.json";
-/// The file that locks the versions that were installed.
+/// The name of the lock file with the installed versions.
 pub const LOCK_FILE: &str = "jsonnetfile.lock.json";
-/// The directory of the packages.
+/// The name of the directory of packages.
 pub const VENDOR: &str = "vendor";
 
-/// A directory with a `jsonnetfile.json`, or one that is to have it.
+/// A directory with a `jsonnetfile.json`, or one that will get it.
 #[derive(Clone, Copy, Debug)]
 pub struct Project<'a> {
     tree: &'a dyn Tree,
@@ -20,7 +20,7 @@ pub struct Project<'a> {
 }
 
 impl<'a> Project<'a> {
-    /// The project in a directory of a tree; `.` and nothing are the root.
+    /// Returns the project in a directory of a tree. `.` and an empty text are the root.
     pub fn new(tree: &'a dyn Tree, directory: &'a str) -> Result<Self, BundlerError> {
         if matches!(directory, "" | "." | "./") {
             return Ok(Self { tree, directory: "" });
@@ -31,7 +31,7 @@ impl<'a> Project<'a> {
         Ok(Self { tree, directory })
     }
 
-    /// The tree it lies in.
+    /// Returns the tree of the project.
     pub fn tree(&self) -> &'a dyn Tree {
         self.tree
     }
@@ -41,18 +41,18 @@ impl<'a> Project<'a> {
         self.directory
     }
 
-    /// The path of something in it.
+    /// Returns the path of a file or directory in the project.
     pub fn path(&self, inside: &str) -> Result<RepoPath, BundlerError> {
         let path = under(self.directory, inside);
         RepoPath::parse(&path).map_err(|_| BundlerError::Name(inside.to_owned()))
     }
 
-    /// Reads one of the two files; `None` when there is none.
+    /// Reads one of the two files, or returns `None` if it does not exist.
     pub(super) fn file(&self, name: &str) -> Result<Option<JsonnetFile>, BundlerError> {
         self.file_at(&self.path(name)?)
     }
 
-    /// A file of that form anywhere in the tree.
+    /// Reads a file of the same format anywhere in the tree.
     pub(super) fn file_at(&self, path: &RepoPath) -> Result<Option<JsonnetFile>, BundlerError> {
         match self.tree.read(path) {
             Ok(file) => Ok(Some(self.parse(&file.content, path.as_str())?)),
@@ -61,18 +61,18 @@ impl<'a> Project<'a> {
         }
     }
 
-    /// Reads a file of that form.
+    /// Parses a file of this format.
     pub(super) fn parse(&self, content: &[u8], name: &str) -> Result<JsonnetFile, FileError> {
         JsonnetFile::parse(content, name, self.directory)
     }
 
-    /// Returns true if there is a directory with files in it.
+    /// True if the directory contains files.
     pub(super) fn has_directory(&self, path: &str) -> Result<bool, BundlerError> {
         Ok(!self.tree.files_below(path)?.is_empty())
     }
 }
 
-/// The path of something in a directory, where nothing is the root.
+/// Joins a directory and a path inside it. An empty directory is the root.
 pub(super) fn under(directory: &str, inside: &str) -> String {
     match (directory, inside) {
         ("", inside) => inside.to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn under(directory: &str, inside: &str) -> String {
     }
 }
 
-/// Returns the path a relative one leads to from a directory; `None` when that is outside the repository.
+/// Resolves a relative path from a directory. Returns `None` if the result is outside the repository.
 pub(super) fn join(directory: &str, relative: &str) -> Option<String> {
     if relative.starts_with('/') {
         return None;
@@ -112,7 +112,7 @@ pub(super) fn relative(directory: &str, path: &str) -> String {
         .join("/")
 }
 
-/// Returns a relative path without what changes nothing: `./a//b/../c/` is `a/c`.
+/// Normalizes a relative path: `./a//b/../c/` becomes `a/c`.
 pub(super) fn clean_relative(path: &str) -> String {
     let mut walked: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -128,7 +128,7 @@ pub(super) fn clean_relative(path: &str) -> String {
     }
 }
 
-/// Cleans a path as [`clean_relative`] does, if it cannot leave where it starts.
+/// Normalizes a path like [`clean_relative`], but never above its starting point.
 pub(super) fn clean_rooted(path: &str) -> String {
     let mut walked: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -141,8 +141,8 @@ pub(super) fn clean_rooted(path: &str) -> String {
     walked.join("/")
 }
 
-/// The name of a local directory: the last component of the path it has. One that is named by going
-/// up only has the name of where that leads.
+/// Returns the name of a local directory: the last component of its path. For a path that consists only of `..`, it
+/// is the name of the resolved directory.
 pub(super) fn local_name(project: &str, directory: &str) -> Option<String> {
     let clean = clean_relative(directory);
     let last = clean.rsplit('/').next().unwrap_or_default();

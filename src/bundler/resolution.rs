@@ -1,5 +1,5 @@
-//! Puts dependencies in place, and theirs, until nothing is missing. What is settled first counts:
-//! a project's own choice before that of its dependencies.
+//! Resolves dependencies and their own dependencies until none is missing. The first resolution of a name is final,
+//! and the direct dependencies of the project come first.
 
 use super::dependency::{Dependency, Git, PackageSource};
 use super::error::BundlerError;
@@ -13,32 +13,32 @@ use crate::model::RepoPath;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Packages a project may have, with those of its dependencies.
+/// Maximum number of packages of a project, including indirect dependencies.
 const PACKAGES_MAX: usize = 500;
 
-/// A notice for people.
+/// A notice for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A local directory was linked.
     Linked {
         /// The name of the link.
         name: String,
-        /// The directory, inside the repository.
+        /// The directory in the repository.
         directory: String,
     },
-    /// A package has no short name, because something else has it.
+    /// A package gets no short name, because the name is taken.
     NameTaken {
         /// The package.
         package: String,
         /// The short name.
         name: String,
-        /// The package that has it; `None` for a file or directory.
+        /// The package that has the name; `None` for a file or directory.
         by: Option<String>,
     },
 }
 
 impl std::fmt::Display for Notice {
-    /// Writes the notice as jsonnet-bundler says it, with paths inside the repository.
+    /// Formats the notice with the wording of jsonnet-bundler and with paths inside the repository.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Linked { name, directory } => write!(f, "LOCAL {name} -> {directory}"),
@@ -54,46 +54,46 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// The fate of a package in an operation.
+/// The change of a package in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PackageChangeKind {
     /// The package is new.
     Added,
-    /// The package has another version now.
+    /// The package has a new version.
     Updated,
-    /// The package was put in place again in the same version: its files were missing or changed.
+    /// The package was installed again in the same version, because its files were missing or changed.
     Restored,
     /// The package is unchanged.
     Kept,
-    /// The package is removed: no dependency needs it any more.
+    /// The package was removed, because no dependency needs it any more.
     Removed,
 }
 
-/// A package and what became of it.
+/// A package and its change.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct PackageChange {
     /// The name.
     pub name: String,
-    /// The fate.
+    /// The kind of the change.
     pub fate: PackageChangeKind,
     /// The commit that was locked before.
     pub from: Option<String>,
     /// The commit that is locked now.
     pub to: Option<String>,
-    /// The address of a page that shows the difference, for hosts that have one.
+    /// The address of a page that shows the difference, if the host has one.
     pub compare: Option<String>,
 }
 
-/// The settled dependencies, in the order they were settled.
+/// The resolved dependencies, in the order of resolution.
 pub(super) struct ResolvedDependencies {
-    /// The dependencies that are locked now.
+    /// The dependencies for the lock file.
     pub(super) dependencies: Vec<Dependency>,
-    /// The names of those that were fetched or linked.
+    /// The names of the dependencies that were fetched or linked.
     pub(super) in_place: BTreeSet<String>,
 }
 
-/// Puts everything in place that `direct` needs.
+/// Resolves and installs the dependencies in `direct` and their own dependencies.
 pub(super) fn resolve_dependencies(
     project: Project<'_>,
     direct: &[Dependency],
@@ -103,16 +103,16 @@ pub(super) fn resolve_dependencies(
     watch: &DownloadObserver,
     notices: &mut Vec<Notice>,
 ) -> Result<ResolvedDependencies, BundlerError> {
-    let mut settled = ResolvedDependencies {
+    let mut resolved = ResolvedDependencies {
         dependencies: Vec::new(),
         in_place: BTreeSet::new(),
     };
     let mut known = BTreeSet::new();
-    // Lists that wait, each with the directory its local paths are relative to; the last one is next.
-    let mut ahead = vec![(direct.to_vec(), project.directory().to_owned())];
-    while let Some((wanted, directory)) = ahead.pop() {
+    // Lists that remain to be processed, each with the base directory of its local paths. The last one is next.
+    let mut pending = vec![(direct.to_vec(), project.directory().to_owned())];
+    while let Some((wanted, directory)) = pending.pop() {
         let mut nested = Vec::new();
-        // One after the other, because two may have one name.
+        // Processed one by one, because two dependencies may have the same name.
         for dependency in wanted {
             let actions = plan(std::slice::from_ref(&dependency), &locks, vendor)?;
             for action in actions {
@@ -120,11 +120,11 @@ pub(super) fn resolve_dependencies(
                 let done = perform(project, action, &target, vendor, fetch, watch, notices)?;
                 let name = done.dependency.name();
                 if done.in_place {
-                    settled.in_place.insert(name.clone());
+                    resolved.in_place.insert(name.clone());
                 }
                 locks.mark_in_place(done.dependency.clone());
                 if known.insert(name) {
-                    settled.dependencies.push(done.dependency.clone());
+                    resolved.dependencies.push(done.dependency.clone());
                     if !done.dependency.single {
                         nested.extend(nested_dependencies(project, &done.dependency, target, vendor)?);
                     }
@@ -134,9 +134,9 @@ pub(super) fn resolve_dependencies(
                 }
             }
         }
-        ahead.extend(nested.into_iter().rev());
+        pending.extend(nested.into_iter().rev());
     }
-    Ok(settled)
+    Ok(resolved)
 }
 
 struct ResolvedDependency {
@@ -144,7 +144,7 @@ struct ResolvedDependency {
     in_place: bool,
 }
 
-/// The directory of the repository that a local dependency is.
+/// Returns the directory in the repository of a local dependency.
 fn local_directory(action: &PackageAction, directory: &str) -> Result<Option<String>, BundlerError> {
     let (PackageAction::Link(dependency) | PackageAction::Keep(dependency)) = action else {
         return Ok(None);
@@ -210,8 +210,8 @@ fn perform(
     }
 }
 
-/// The files of a package. Where the lock has a sum, they have to have it: in the usual form, or else
-/// in the other one.
+/// Fetches the files of a package. If there is a locked checksum, the files must match it with the preferred method
+/// or else with the alternative one.
 fn fetch_verified(
     git: &Git,
     name: &str,
@@ -246,7 +246,7 @@ fn fetch_verified(
     }
 }
 
-/// Reads the package's own dependencies, with the directory its local paths are relative to.
+/// Reads the dependencies of a package, with the base directory of their local paths.
 fn nested_dependencies(
     project: Project<'_>,
     dependency: &Dependency,
@@ -269,7 +269,7 @@ fn nested_dependencies(
     Ok(file.map(|file| (file.dependencies, directory)))
 }
 
-/// A path inside `vendor/`, where what counts is what is about to be written.
+/// Returns the part of a path inside `vendor/`. There, the content about to be written is used instead of the tree.
 fn path_in_vendor<'p>(project: Project<'_>, path: &'p str) -> Option<&'p str> {
     path.strip_prefix(&under(project.directory(), VENDOR))?
         .strip_prefix('/')

@@ -1,6 +1,6 @@
-//! Imports by the short names of packages become imports by their names below `vendor/`, as `jb rewrite` does it:
+//! Rewrites imports from the short names of packages to their names below `vendor/`, like `jb rewrite`:
 //! <https://github.com/jsonnet-bundler/jsonnet-bundler/blob/master/tool/rewrite/rewrite.go>. Lines are searched as
-//! text, so that comments and strings change as well, and everything else stays byte for byte.
+//! text, so that comments and strings change too. Everything else stays the same, byte for byte.
 
 use super::error::BundlerError;
 use super::file::JsonnetFile;
@@ -10,13 +10,13 @@ use crate::model::{FileMode, FileVersion};
 use memchr::memmem;
 use std::collections::BTreeMap;
 
-/// The beginning of an import of a package, before its quote.
+/// The start of an import of a package, before its quote.
 const IMPORT: &[u8] = b"import ";
-/// The ends of the names of programs.
+/// The file name suffixes of programs.
 const ENDINGS: [&str; 2] = [".jsonnet", ".libsonnet"];
 
-/// Rewrites every program of a project that imports a package of the lock by its short name. What lies in `vendor/`,
-/// what git ignores and symlinks stay as they are.
+/// Rewrites every program of a project that imports a locked package by its short name. Files in `vendor/`, ignored
+/// files and symlinks are not changed.
 pub fn rewrite(project: Project<'_>) -> Result<PreparedOperation, BundlerError> {
     let names = names(&lock(project)?);
     let mut prepared = PreparedOperation::default();
@@ -65,7 +65,8 @@ fn lock(project: Project<'_>) -> Result<JsonnetFile, BundlerError> {
     }
 }
 
-/// Names below `vendor/` by short names. Of packages with one short name the last counts.
+/// Returns the names below `vendor/` by short name. If several packages have the same short name, the last one is
+/// used.
 fn names(lock: &JsonnetFile) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let both = lock
         .dependencies
@@ -76,7 +77,7 @@ fn names(lock: &JsonnetFile) -> BTreeMap<Vec<u8>, Vec<u8>> {
         .collect()
 }
 
-/// The text with other imports; `None` if there is nothing to change.
+/// Returns the text with rewritten imports, or `None` if there is nothing to change.
 fn rewritten(text: &[u8], names: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Vec<u8>> {
     let mut after = Vec::with_capacity(text.len());
     let mut copied = 0;

@@ -1,28 +1,28 @@
-//! The files of one package at one commit: what came, checked. A layer names its files by paths
-//! inside the package and their contents by hash, so that whoever wants the same commit shares it.
+//! The checked files of one package at one commit. Files are named by paths inside the package, and their contents
+//! are identified by hashes, so that all users of the same commit share them.
 
 use crate::model::{FileMode, FileVersion, RepoPath};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// The identity of a layer's package. It never changes, because a commit does not.
+/// The identity of a package. Its content never changes, because a commit does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackageId {
     /// The address of the repository.
     pub remote: String,
     /// The commit as 40 hex digits.
     pub commit: String,
-    /// The directory inside it.
+    /// The directory in the repository.
     pub subdir: String,
 }
 
-/// One file of a layer.
+/// A file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageFile {
     /// The path inside the package.
     pub path: RepoPath,
-    /// The content, or the target of a symlink.
+    /// The content or the target of a symlink.
     pub file: FileVersion,
 }
 
@@ -44,7 +44,7 @@ impl PackageSnapshot {
         &self.entries
     }
 
-    /// Bytes in all.
+    /// Returns the total size in bytes.
     pub fn bytes(&self) -> u64 {
         self.entries
             .iter()
@@ -52,7 +52,8 @@ impl PackageSnapshot {
             .sum()
     }
 
-    /// Returns each path with the SHA-256 of its content in hex: the record a store keeps of a layer whose contents it has.
+    /// Returns each path with the mode and the hex SHA-256 of the content. A store that has the contents needs only
+    /// this record of a package.
     pub fn blobs(&self) -> Vec<(RepoPath, FileMode, String)> {
         let blob = |entry: &PackageFile| {
             let hash = Sha256::digest(&entry.file.content);
@@ -62,7 +63,7 @@ impl PackageSnapshot {
         self.entries.iter().map(blob).collect()
     }
 
-    /// Returns the sum, as a lock states it.
+    /// Returns the checksum as in a lock file.
     pub fn sum(&self) -> String {
         let files = self
             .entries
@@ -72,38 +73,38 @@ impl PackageSnapshot {
     }
 }
 
-/// The reason files are not accepted as a package.
+/// The reason why files are not accepted as a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
-    /// A path, or where a link leads, is outside.
+    /// A path or the target of a link is outside.
     #[error("entry escapes: {0}")]
     Escapes(String),
-    /// A device, a pipe, a hard link or the like.
+    /// An entry is a device, a pipe, a hard link or similar.
     #[error("entry is no file, directory or symlink: {0}")]
     Special(String),
-    /// A file below something that is no directory.
+    /// A file is below an entry that is not a directory.
     #[error("entry lies behind a link or a file: {0}")]
     BelowFile(String),
-    /// Two entries of one name.
+    /// Two entries have the same name.
     #[error("entry is there twice: {0}")]
     Duplicate(String),
-    /// A name that git, on some system, would take for its own, or that is no text.
+    /// A name is not UTF-8, or git would treat it as its own on some system.
     #[error("entry has a name that cannot be stored: {0}")]
     Name(String),
-    /// Too many files.
+    /// There are too many files.
     #[error("has more than {0} files")]
     TooMany(usize),
-    /// Too many bytes.
+    /// There are too many bytes.
     #[error("has more than {0} bytes")]
     TooLarge(u64),
-    /// The directory is not there, or nothing is in it.
+    /// The directory does not exist or is empty.
     #[error("has no files below `{0}`")]
     Empty(String),
 }
 
-/// Files a package may have.
+/// Maximum number of files in a package.
 pub(super) const FILES_MAX: usize = 10_000;
-/// Bytes a package may have.
+/// Maximum size of a package in bytes.
 pub(super) const BYTES_MAX: u64 = 100 << 20;
 
 /// The content of an entry, or the target of a link.
@@ -116,7 +117,7 @@ pub(super) enum EntryContent {
     Special,
 }
 
-/// Entries on their way to be a layer. All are checked, those below the directory are kept.
+/// Collects the entries of a package. All entries are checked, and those below the directory are kept.
 #[derive(Debug)]
 pub(super) struct SnapshotBuilder {
     subdir: String,
@@ -127,7 +128,7 @@ pub(super) struct SnapshotBuilder {
 }
 
 impl SnapshotBuilder {
-    /// Entries of the package in `subdir`.
+    /// Creates a builder for the package in `subdir`.
     pub(super) fn new(subdir: &str, files_max: usize, bytes_max: u64) -> Self {
         Self {
             subdir: subdir.to_owned(),
@@ -138,8 +139,8 @@ impl SnapshotBuilder {
         }
     }
 
-    /// Returns the path inside the package of an entry that belongs to it; `None` for any other, an error when no entry may have this path.
-    /// Asked before its content is read.
+    /// Returns the path of an entry inside the package, or `None` if it is outside. Fails if the path is never
+    /// allowed. Callers check this before they read the content.
     pub(super) fn path_in_package<'p>(&self, path: &'p [u8]) -> Result<Option<&'p str>, PackageError> {
         let shown = || {
             String::from_utf8_lossy(path)
@@ -162,7 +163,7 @@ impl SnapshotBuilder {
         }
     }
 
-    /// Takes an entry. `path` is inside the repository.
+    /// Adds an entry. `path` is relative to the repository.
     pub(super) fn add(&mut self, path: &[u8], found: EntryContent) -> Result<(), PackageError> {
         let inside = self.path_in_package(path)?.map(str::to_owned);
         let shown = || {
@@ -197,12 +198,12 @@ impl SnapshotBuilder {
         Ok(())
     }
 
-    /// The bytes a file may still have.
+    /// Returns the maximum number of bytes that a further file may have.
     pub(super) fn bytes_left(&self) -> u64 {
         self.bytes_max.saturating_sub(self.bytes)
     }
 
-    /// The layer.
+    /// Builds the snapshot.
     pub(super) fn finish(self, id: PackageId) -> Result<PackageSnapshot, PackageError> {
         if self.files.is_empty() {
             return Err(PackageError::Empty(self.subdir));
@@ -229,8 +230,8 @@ impl SnapshotBuilder {
     }
 }
 
-/// Refuses a link that leads out of the repository. One that leads out of the package alone leads
-/// nowhere once it is vendored, and is left to the sum.
+/// Refuses a link that leads out of the repository. A link that only leads out of the package is broken after
+/// vendoring. It is not refused here, and the checksum handles it.
 fn check_target(path: &str, target: &[u8]) -> Result<(), PackageError> {
     let escapes = |target: &str| PackageError::Escapes(format!("{path} -> {target}"));
     let text = std::str::from_utf8(target).map_err(|_| escapes("not text"))?;

@@ -1,29 +1,29 @@
-//! Package addresses on a command line and in files: `github.com/org/repo/dir@version`. The accepted forms are those of jsonnet-bundler; a
-//! trick is told apart from a mistake.
+//! Package addresses on the command line and in files: `github.com/org/repo/dir@version`. The accepted forms are
+//! those of jsonnet-bundler. A suspicious address is reported differently from a mistake.
 
 use super::dependency::{Dependency, Git, PackageSource, Scheme};
 use crate::download::RemoteRefused;
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// Longest address that is looked at.
+/// Maximum length of an address in bytes.
 const URI_BYTES_MAX: usize = 2_048;
-/// The version of a package that is asked for without one.
+/// The default version.
 const USUAL_VERSION: &str = "master";
 
-/// The reason a text names no package.
+/// The reason why a text is not a package address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
-    /// The text has not the form of a package's address.
+    /// The text does not have the form of a package address.
     #[error("Unable to parse package URI `{0}`")]
     Unparsable(String),
-    /// The text is an address that is never asked, however well formed.
+    /// The text is an address that is never contacted, although it is well formed.
     #[error(transparent)]
     Refused(#[from] RemoteRefused),
 }
 
-/// `ssh://git@host/user/repo.git`, `git@host:user/repo.git`, `host/group/subgroup/repo.git` and
-/// `host/user/repo`: the first that fits counts.
+/// The forms `ssh://git@host/user/repo.git`, `git@host:user/repo.git`, `host/group/subgroup/repo.git` and
+/// `host/user/repo`. The first match is used.
 const FORMS: [(Scheme, &str); 4] = [
     (
         Scheme::Ssh,
@@ -40,7 +40,7 @@ const FORMS: [(Scheme, &str); 4] = [
     ),
 ];
 
-/// The parts that may follow: the first that fits counts.
+/// The optional parts after a form. The first match is used.
 const ENDS: [&str; 4] = [
     r"/(?P<subdir>.*)@(?P<version>.*)",
     r"/(?P<subdir>.*)",
@@ -48,7 +48,7 @@ const ENDS: [&str; 4] = [
     "",
 ];
 
-/// Each form with each end. The expressions are ours and compile; one that did not would match
+/// Each form combined with each ending. The expressions are constant and compile. An invalid one would match
 /// nothing.
 static EXPRESSIONS: LazyLock<Vec<(Scheme, Vec<Regex>)>> = LazyLock::new(|| {
     let with_ends = |form: &str| {
@@ -62,7 +62,7 @@ static EXPRESSIONS: LazyLock<Vec<(Scheme, Vec<Regex>)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The package of a git repository that a text names.
+/// Parses the address of a package in a git repository.
 pub fn parse(text: &str) -> Result<Dependency, UriError> {
     let unparsable = || UriError::Unparsable(text.chars().take(200).collect());
     screen(text)?;
@@ -71,7 +71,7 @@ pub fn parse(text: &str) -> Result<Dependency, UriError> {
         return Err(unparsable());
     }
     for (scheme, expressions) in EXPRESSIONS.iter() {
-        // The last one is the form alone, which every other one begins with.
+        // The last expression is the form without an ending. All others start with it.
         let fits = expressions.last().is_some_and(|form| form.is_match(text));
         if fits
             && let Some(found) = expressions
@@ -101,14 +101,14 @@ fn dependency(scheme: Scheme, found: &Captures<'_>) -> Dependency {
     Dependency::new(PackageSource::Git(git), version)
 }
 
-/// Refuses what asks for another way to a repository than the ones files may name: helpers, options,
-/// files, credentials. It is told apart from a mistake, so that somebody notices.
+/// Refuses addresses that select another access method: helpers, options, files, credentials. The error differs
+/// from that of a mistake, so that an attack is noticed.
 pub(super) fn screen(text: &str) -> Result<(), RemoteRefused> {
     let refused = |why: String| Err(RemoteRefused(why));
     if text.starts_with('-') {
         return refused("it reads as an option, because it starts with `-`".to_owned());
     }
-    // `ext::command`: the word before it names a program that git would run.
+    // In `ext::command`, the first word names a program that git would run.
     if let Some((helper, _)) = text.split_once("::")
         && helper
             .chars()

@@ -1,4 +1,4 @@
-//! The content of `vendor/`: read once, changed in memory, and compared at the end with its first state.
+//! The content of `vendor/`. It is read once, changed in memory, and finally compared with its first state.
 
 use super::dependency::{Dependency, PackageSource};
 use super::error::BundlerError;
@@ -11,20 +11,20 @@ use crate::workspace::WorkspaceEdits;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a `vendor/` that are read.
+/// Maximum size of a `vendor/` directory in bytes.
 const VENDOR_BYTES_MAX: u64 = 512 << 20;
 
-/// The files of a `vendor/`, by their paths inside it.
+/// The files of a `vendor/` directory by their paths inside it.
 #[derive(Clone, Debug, Default)]
 pub struct Vendor {
     before: BTreeMap<String, FileVersion>,
     now: BTreeMap<String, FileVersion>,
-    // Links that lead to a directory of the repository.
+    // Links to directories in the repository.
     linked: BTreeSet<String>,
 }
 
 impl Vendor {
-    /// Reads the `vendor/` of a project.
+    /// Reads the `vendor/` directory of a project.
     pub fn read(project: Project<'_>) -> Result<Self, BundlerError> {
         let home = under(project.directory(), VENDOR);
         let mut vendor = Self::default();
@@ -53,7 +53,7 @@ impl Vendor {
         Ok(vendor)
     }
 
-    /// The sum of a package that lies here; `None` when nothing does.
+    /// Returns the checksum of an installed package, or `None` if it is missing.
     pub fn sum(&self, name: &str) -> Option<String> {
         let prefix = format!("{name}/");
         let files: BTreeMap<&str, &FileVersion> = self
@@ -65,18 +65,19 @@ impl Vendor {
         (!files.is_empty()).then(|| sum::sum(&files))
     }
 
-    /// Returns true if a link of that name leads to a directory of the repository, or one is in its place.
+    /// True if a link with this name leads to a directory in the repository, or if such a directory is in its
+    /// place.
     pub fn has_link_target(&self, name: &str) -> bool {
         self.linked.contains(name) || self.has_directory(name)
     }
 
-    /// The content of a file; links are not followed.
+    /// Returns the content of a file. Links are not followed.
     pub(super) fn file(&self, path: &str) -> Option<&Bytes> {
         let file = self.now.get(path)?;
         (file.mode != FileMode::Symlink).then_some(&file.content)
     }
 
-    /// Puts a package in place of whatever has its name.
+    /// Installs a package and replaces the entry with its name.
     pub(super) fn insert(&mut self, name: &str, layer: &PackageSnapshot) {
         self.remove(name);
         for entry in layer.entries() {
@@ -85,7 +86,7 @@ impl Vendor {
         }
     }
 
-    /// Puts a link to a directory of the repository in place of whatever has its name.
+    /// Creates a link to a directory in the repository and replaces the entry with its name.
     pub(super) fn link_directory(&mut self, project: Project<'_>, name: &str, directory: &str) {
         self.remove(name);
         let target = relative(&under(project.directory(), VENDOR), directory);
@@ -93,11 +94,12 @@ impl Vendor {
         self.linked.insert(name.to_owned());
     }
 
-    /// Takes away what no package needs: directories of no name that is known, and all links but
-    /// those to local directories.
+    /// Removes everything that no package needs: directories with unknown names, and all links except those to
+    /// local directories.
     pub(super) fn remove_unused(&mut self, known: &[Dependency]) {
         let names: Vec<String> = known.iter().map(Dependency::name).collect();
-        // As jsonnet-bundler compares: a name keeps every directory it begins with, or that begins with it.
+        // The comparison is that of jsonnet-bundler: a name keeps each directory that is a prefix of the name, or
+        // of which the name is a prefix.
         let is_known = |directory: &str| {
             let related = |name: &String| name.starts_with(directory) || directory.starts_with(name.as_str());
             names.iter().any(related)
@@ -116,7 +118,7 @@ impl Vendor {
         });
     }
 
-    /// Makes the short names of packages. Who comes first has the name.
+    /// Creates links for the short names of packages. The first package with a name gets it.
     pub(super) fn link_legacy_names(&mut self, known: &[Dependency], notices: &mut Vec<Notice>) {
         for dependency in known {
             if matches!(dependency.source, PackageSource::Local(_)) {
@@ -141,7 +143,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the files to be written and deleted for `vendor/` to be as it is here.
+    /// Returns the files to write and delete so that `vendor/` matches this state.
     pub(super) fn changes(&self, project: Project<'_>) -> Result<WorkspaceEdits, BundlerError> {
         for path in self.now.keys() {
             let mut directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
@@ -160,7 +162,7 @@ impl Vendor {
         Ok(edits)
     }
 
-    /// Returns true if files lie below a directory.
+    /// True if there are files below a directory.
     pub(super) fn has_directory(&self, name: &str) -> bool {
         let prefix = format!("{name}/");
         let mut after = self.now.range(prefix.clone()..);

@@ -1,4 +1,4 @@
-//! Archives: what is a package and what is refused.
+//! Archives that are accepted as packages, and archives that are refused.
 
 use super::{COMMIT, Raw, archive, id, zipped};
 use crate::bundler::archive::read;
@@ -147,7 +147,7 @@ fn an_archive_that_is_a_trick_is_refused_with_its_entry() {
 /// T52
 #[test]
 fn a_bomb_is_noticed_before_it_is_unpacked() {
-    // A directory that is not wanted counts as well: it is unpacked on the way.
+    // A directory outside the package counts as well, because it is unpacked on the way.
     let mut bomb = Vec::new();
     let mut header = tar::Header::new_ustar();
     header.set_path("c-1/other/zeros").unwrap();
@@ -175,7 +175,7 @@ fn a_bomb_is_noticed_before_it_is_unpacked() {
 #[test]
 fn a_name_may_be_long_but_not_without_end() {
     let record = |name: &str| {
-        // The length of a record counts its own digits.
+        // The length of a record includes its own digits.
         let rest = format!(" path={name}\n");
         let digits = (rest.len() + 5).to_string().len();
         format!("{}{rest}", rest.len() + digits)
@@ -196,7 +196,7 @@ fn a_name_may_be_long_but_not_without_end() {
         (XHeader, record(&endless)),
     ] {
         let sent = archive(&[
-            // What is in a file is no name.
+            // The content of a file is not read as a name.
             Raw(Regular, "c-1/large", &content),
             Raw(kind, "long", &text),
             Raw(Regular, "c-1/short", "x"),

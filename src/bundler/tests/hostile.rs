@@ -1,11 +1,11 @@
-//! Addresses and files as somebody writes them who wants something else than a package.
+//! Malicious addresses and files.
 
 use super::{PackageFixture, work_tree};
 use crate::bundler::{self, Fetch, InstallRequest, NetworkFetcher, PackageSource, Project, parse_uri};
 use crate::download::DownloadObserver;
 use crate::workspace::Tree;
 
-/// The network with one host, which is never asked here.
+/// Returns a network fetcher with one host, which is never contacted here.
 fn network(runtime: &tokio::runtime::Runtime) -> NetworkFetcher {
     let hosts = ["github.com".to_owned()];
     let scratch = std::env::temp_dir().join("never-made");

@@ -1,4 +1,4 @@
-//! Shared support of the tests of packages: a project on disk, packages that are at hand, and archives as nobody honest would make them.
+//! Shared test support: a project on disk, packages in memory, and malicious archives.
 
 mod archives;
 mod files;
@@ -20,16 +20,16 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use tar::EntryType;
 
-/// A commit that is at hand.
+/// A commit of the fixture.
 pub(super) const COMMIT: &str = "788c0b7678709166b21237de039dcfdef7ead946";
-/// A newer commit that is at hand.
+/// A newer commit of the fixture.
 pub(super) const NEWER: &str = "4a851ca8e198920212fe2ae4230a87394f79c363";
 
 pub(super) fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
 }
 
-/// A work tree with these files.
+/// Creates a work tree with these files.
 pub(super) fn work_tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Directory) {
     let room = tempfile::tempdir().unwrap();
     std::fs::create_dir(room.path().join(".git")).unwrap();
@@ -40,12 +40,12 @@ pub(super) fn work_tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Directory
     (room, directory)
 }
 
-/// Packages that are at hand: versions by `name@version`, files by `name@commit`.
+/// Packages in memory: versions by `name@version`, files by `name@commit`.
 #[derive(Default)]
 pub(super) struct PackageFixture {
     pub(super) versions: BTreeMap<String, String>,
     pub(super) snapshots: BTreeMap<(String, FetchMethod), Arc<PackageSnapshot>>,
-    /// The requests that were made.
+    /// The requests so far.
     pub(super) requests: Mutex<Vec<String>>,
 }
 
@@ -85,7 +85,7 @@ impl Fetch for PackageFixture {
     }
 }
 
-/// A layer of these files; a content of `->target` is a link.
+/// Builds a package from these files. The content `->target` is a link.
 pub(super) fn snapshot(commit: &str, files: &[(&str, &str)]) -> Arc<PackageSnapshot> {
     let mut gathering = SnapshotBuilder::new("", FILES_MAX, BYTES_MAX);
     for (name, content) in files {
@@ -106,10 +106,10 @@ pub(super) fn id(commit: &str) -> PackageId {
     }
 }
 
-/// One entry of an archive, with its name byte for byte.
+/// An entry of an archive with the exact bytes of its name.
 pub(super) struct Raw<'a>(pub(super) EntryType, pub(super) &'a str, pub(super) &'a str);
 
-/// An archive of these entries. The last part is a content, or where a link leads.
+/// Builds an archive of these entries. The last field is the content or the target of a link.
 pub(super) fn archive(entries: &[Raw<'_>]) -> Vec<u8> {
     let mut tar = Vec::new();
     for Raw(kind, name, rest) in entries {

@@ -1,4 +1,4 @@
-//! Operations on packages, with packages that are at hand.
+//! Operations on packages from the in-memory fixture.
 
 use super::{COMMIT, NEWER, PackageFixture, path, snapshot, work_tree};
 use crate::bundler::{
@@ -203,7 +203,7 @@ fn packages_with_conflicting_vendor_paths_are_refused() {
     let project = Project::new(&tree, "").unwrap();
     let packages = order(&["github.com/org/c@v1", "libs/github.com"]);
     let prepared = bundler::install(project, &packages, &shop, &DownloadObserver::silent()).unwrap();
-    // As with jsonnet-bundler, the later one has the place.
+    // The later one gets the name, as in jsonnet-bundler.
     assert!(
         !lines(&prepared)
             .iter()

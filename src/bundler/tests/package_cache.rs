@@ -1,4 +1,4 @@
-//! Packages that stay on disk.
+//! The disk cache of packages.
 
 use crate::bundler::fetch::FetchMethod;
 use crate::bundler::package_cache::PackageCache;
@@ -14,7 +14,7 @@ fn id(number: u32, subdir: &str) -> PackageId {
     }
 }
 
-/// A package with a file of so many bytes, a program, and a link.
+/// Builds a package with a file of this many bytes, a program, and a link.
 fn snapshot(id: PackageId, bytes: usize) -> PackageSnapshot {
     let mut gathering = SnapshotBuilder::new(&id.subdir, 100, 1 << 30);
     let place = |name: &str| match id.subdir.as_str() {
@@ -42,7 +42,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Says that a file was used so many seconds after the beginning of time.
+/// Sets the time of use of a file in seconds since the epoch.
 fn used(file: &Path, seconds: u64) {
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
     let file = std::fs::File::options().write(true).open(file).unwrap();
@@ -52,17 +52,17 @@ fn used(file: &Path, seconds: u64) {
 #[test]
 fn a_cached_package_survives_a_restart_and_is_keyed_by_its_form() {
     let room = tempfile::tempdir().unwrap();
-    let shelf = PackageCache::new(room.path().join("kept"), 1 << 20);
+    let cache = PackageCache::new(room.path().join("kept"), 1 << 20);
     for subdir in ["", "lib/inner"] {
         let kept = snapshot(id(1, subdir), 10);
-        assert_eq!(shelf.get(kept.id(), FetchMethod::Preferred), None);
-        shelf.put(&kept, FetchMethod::Preferred);
+        assert_eq!(cache.get(kept.id(), FetchMethod::Preferred), None);
+        cache.put(&kept, FetchMethod::Preferred);
         let again = PackageCache::new(room.path().join("kept"), 1 << 20);
         assert_eq!(again.get(kept.id(), FetchMethod::Preferred), Some(kept.clone()));
         assert_eq!(again.get(kept.id(), FetchMethod::Alternative), None);
         assert_eq!(again.get(&id(2, subdir), FetchMethod::Preferred), None);
     }
-    // Both have the same files, so there is one copy of them.
+    // Both have the same files, so they share one copy.
     assert_eq!(files(&room.path().join("kept/packages")).len(), 1);
     assert_eq!(files(&room.path().join("kept/names")).len(), 2);
 }
@@ -70,9 +70,9 @@ fn a_cached_package_survives_a_restart_and_is_keyed_by_its_form() {
 #[test]
 fn a_cached_package_changed_on_disk_is_a_miss() {
     let room = tempfile::tempdir().unwrap();
-    let shelf = PackageCache::new(room.path().to_owned(), 1 << 20);
+    let cache = PackageCache::new(room.path().to_owned(), 1 << 20);
     let kept = snapshot(id(1, ""), 10);
-    shelf.put(&kept, FetchMethod::Preferred);
+    cache.put(&kept, FetchMethod::Preferred);
     let file = files(&room.path().join("packages")).remove(0);
     let good = std::fs::read(&file).unwrap();
     for bad in [
@@ -83,10 +83,10 @@ fn a_cached_package_changed_on_disk_is_a_miss() {
         Vec::new(),
     ] {
         std::fs::write(&file, bad).unwrap();
-        assert_eq!(shelf.get(kept.id(), FetchMethod::Preferred), None);
+        assert_eq!(cache.get(kept.id(), FetchMethod::Preferred), None);
         assert!(!file.exists(), "it is out of the way");
-        shelf.put(&kept, FetchMethod::Preferred);
-        assert_eq!(shelf.get(kept.id(), FetchMethod::Preferred), Some(kept.clone()));
+        cache.put(&kept, FetchMethod::Preferred);
+        assert_eq!(cache.get(kept.id(), FetchMethod::Preferred), Some(kept.clone()));
     }
     let name = files(&room.path().join("names")).remove(0);
     for bad in [
@@ -95,18 +95,18 @@ fn a_cached_package_changed_on_disk_is_a_miss() {
         r#"{"remote":"","commit":"","subdir":"","form":"usual","package":"../../x"}"#,
     ] {
         std::fs::write(&name, bad).unwrap();
-        assert_eq!(shelf.get(kept.id(), FetchMethod::Preferred), None, "{bad}");
+        assert_eq!(cache.get(kept.id(), FetchMethod::Preferred), None, "{bad}");
     }
 }
 
 #[test]
 fn the_least_recently_used_package_is_evicted_first() {
     let room = tempfile::tempdir().unwrap();
-    let shelf = PackageCache::new(room.path().to_owned(), 10_000);
+    let cache = PackageCache::new(room.path().to_owned(), 10_000);
     let packages = room.path().join("packages");
     let mut known = Vec::new();
     for number in 1..=3 {
-        shelf.put(
+        cache.put(
             &snapshot(id(number, ""), 2_800 + number as usize),
             FetchMethod::Preferred,
         );
@@ -117,17 +117,17 @@ fn the_least_recently_used_package_is_evicted_first() {
         used(&file, u64::from(number));
         known.push(file);
     }
-    // The first one is used again, so the second one goes.
-    assert!(shelf.get(&id(1, ""), FetchMethod::Preferred).is_some());
-    shelf.put(&snapshot(id(4, ""), 2_804), FetchMethod::Preferred);
+    // The first one was used again, so the second one is evicted.
+    assert!(cache.get(&id(1, ""), FetchMethod::Preferred).is_some());
+    cache.put(&snapshot(id(4, ""), 2_804), FetchMethod::Preferred);
     let there: Vec<u32> = (1..=4)
-        .filter(|number| shelf.get(&id(*number, ""), FetchMethod::Preferred).is_some())
+        .filter(|number| cache.get(&id(*number, ""), FetchMethod::Preferred).is_some())
         .collect();
     assert_eq!(there, [1, 3, 4]);
     assert_eq!(files(&room.path().join("names")).len(), 3);
-    // What is larger than all there may be is not kept, and drives nothing away.
-    shelf.put(&snapshot(id(5, ""), 20_000), FetchMethod::Preferred);
-    assert!(shelf.get(&id(5, ""), FetchMethod::Preferred).is_none());
+    // A package larger than the whole cache is not stored and evicts nothing.
+    cache.put(&snapshot(id(5, ""), 20_000), FetchMethod::Preferred);
+    assert!(cache.get(&id(5, ""), FetchMethod::Preferred).is_none());
     assert_eq!(files(&packages).len(), 3);
 }
 
@@ -138,10 +138,10 @@ fn two_that_write_at_once_leave_one_whole_package() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let shelf = PackageCache::new(room.path().to_owned(), 1 << 20);
+                let cache = PackageCache::new(room.path().to_owned(), 1 << 20);
                 for _ in 0..20 {
-                    shelf.put(&kept, FetchMethod::Preferred);
-                    assert_eq!(shelf.get(kept.id(), FetchMethod::Preferred).as_ref(), Some(&kept));
+                    cache.put(&kept, FetchMethod::Preferred);
+                    assert_eq!(cache.get(kept.id(), FetchMethod::Preferred).as_ref(), Some(&kept));
                 }
             });
         }

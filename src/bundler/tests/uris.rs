@@ -2,7 +2,7 @@
 
 use crate::bundler::{PackageSource, Scheme, parse_uri};
 
-/// Scheme, host, user, repo, directory and version, or why not.
+/// Returns scheme, host, user, repo, directory and version, or the error.
 fn parsed(text: &str) -> String {
     let dependency = match parse_uri(text) {
         Ok(dependency) => dependency,
@@ -50,7 +50,7 @@ fn an_address_is_host_user_repo_directory_and_version() {
             "https://gitlab.com/a/b/c.git/lib@v1",
             "https gitlab.com a/b c lib v1",
         ),
-        // Without `.git` there is no telling a subgroup from a directory.
+        // Without `.git`, a subgroup cannot be distinguished from a directory.
         ("https://gitlab.com/a/b/c", "https gitlab.com a b c master"),
         ("ssh://git@github.com/org/c.git", "ssh github.com org c  master"),
         (
