@@ -1,58 +1,58 @@
-//! Packed charts: which chart an archive holds, after all of it was looked at, and whether two archives
-//! hold the same files. Helm writes the time into them, so their bytes differ each time.
+//! Packed charts: reads the identity of a chart after a check of the whole archive, and compares the files of two
+//! archives. Helm writes timestamps into archives, so their bytes differ each time.
 
 use crate::download::{BoundedGzip, ExceededBound};
 use crate::jsonnet::yaml_documents;
 use std::io::Read;
 use tar::EntryType;
 
-/// Bytes that an archive unpacks to.
+/// Maximum unpacked size of an archive in bytes.
 const UNPACKED_BYTES_MAX: u64 = 100 << 20;
-/// The largest ratio of unpacked to packed bytes.
+/// Maximum ratio of unpacked to packed bytes.
 const RATIO_MAX: u64 = 100;
-/// Entries of an archive.
+/// Maximum number of entries in an archive.
 const ENTRIES_MAX: usize = 10_000;
-/// Bytes of the `Chart.yaml` in it.
+/// Maximum size of the `Chart.yaml` in bytes.
 const CHART_BYTES_MAX: u64 = 1 << 20;
 
-/// The name and the version an archive gives itself.
+/// The name and the version in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChartIdentity {
     pub(super) name: String,
     pub(super) version: String,
 }
 
-/// One entry of an archive.
+/// An entry of an archive.
 struct ArchiveEntry<'e> {
     path: &'e [u8],
     kind: EntryType,
     content: &'e mut dyn Read,
 }
 
-/// The reason an archive is not accepted as a chart.
+/// The reason why an archive is not accepted as a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChartArchiveError {
-    /// The bytes are not an archive, or a broken one.
+    /// The bytes are not a valid archive.
     #[error("archive cannot be read: {0}")]
     Unreadable(String),
-    /// A path leads out of it.
+    /// A path leads out of the archive.
     #[error("archive entry escapes: {0}")]
     Escapes(String),
-    /// A link, a device or the like.
+    /// An entry is a link, a device or similar.
     #[error("archive entry is no file or directory: {0}")]
     Special(String),
-    /// The archive has more entries than a chart may have.
+    /// The archive has too many entries for a chart.
     #[error("archive has more than {0} entries")]
     TooMany(usize),
-    /// The archive unpacks to more than is allowed.
+    /// The archive unpacks to too many bytes.
     #[error("archive {0}")]
     Unpacks(#[from] ExceededBound),
-    /// The archive does not hold exactly one good `Chart.yaml`.
+    /// The archive does not contain exactly one valid `Chart.yaml`.
     #[error("archive is no chart: {0}")]
     NoChart(String),
 }
 
-/// Looks at every entry, and says which chart it is.
+/// Checks every entry and returns the identity of the chart.
 pub(super) fn read(packed: &[u8]) -> Result<ChartIdentity, ChartArchiveError> {
     let mut chart = None;
     let found = entries(packed, &mut |entry| {
@@ -80,7 +80,7 @@ pub(super) fn read(packed: &[u8]) -> Result<ChartIdentity, ChartArchiveError> {
         .ok_or_else(|| ChartArchiveError::NoChart("its `Chart.yaml` names no chart".to_owned()))
 }
 
-/// The name and the version in a `Chart.yaml`.
+/// Parses the name and the version in a `Chart.yaml`.
 pub(super) fn parse_identity(chart: &str) -> Option<ChartIdentity> {
     let documents = yaml_documents(chart).ok()?;
     let field = |name: &str| documents.first()?.get(name)?.as_str().map(str::to_owned);
@@ -90,7 +90,7 @@ pub(super) fn parse_identity(chart: &str) -> Option<ChartIdentity> {
     })
 }
 
-/// True when both can be read and hold the same entries in the same order.
+/// True if both archives are readable and contain the same entries in the same order.
 pub(super) fn has_same_files(one: &[u8], other: &[u8]) -> bool {
     let contents = |packed: &[u8]| {
         let mut contents = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn has_same_files(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Goes through the entries of an archive, within bounds.
+/// Visits the entries of an archive within the limits.
 fn entries(
     packed: &[u8],
     look: &mut dyn FnMut(ArchiveEntry<'_>) -> Result<(), ChartArchiveError>,
@@ -138,7 +138,7 @@ impl From<std::io::Error> for ChartArchiveError {
     }
 }
 
-/// A path that stays in the archive.
+/// Checks that a path stays inside the archive.
 fn check_inside(path: &[u8]) -> Result<&str, ChartArchiveError> {
     let shown = || String::from_utf8_lossy(path).chars().take(200).collect();
     let text = std::str::from_utf8(path).map_err(|_| ChartArchiveError::Escapes(shown()))?;
@@ -163,7 +163,7 @@ pub(super) mod tests {
 
     const CHART: &str = "apiVersion: v2\nname: redis\nversion: 1.2.3\n";
 
-    /// An archive of these files, with any names and kinds at all.
+    /// Builds an archive of these files with arbitrary names and kinds.
     pub(in crate::helm) fn archive(entries: &[(&str, EntryType, &str)], at: u64) -> Vec<u8> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
         for (path, kind, content) in entries {

@@ -1,5 +1,5 @@
-//! `chartfile.yaml`: which charts a project vendors, as `tk tool charts` keeps it. It is read, checked and
-//! compared with what is there; nothing is fetched and nothing is written.
+//! `chartfile.yaml`: the list of charts that a project vendors, in the format of `tk tool charts`. It is read,
+//! checked and compared with the vendored charts. Nothing is fetched or written.
 
 use crate::jsonnet::{path, yaml_documents};
 use crate::model::RepoPath;
@@ -8,71 +8,71 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The file's name.
+/// The name of the file.
 const FILE: &str = "chartfile.yaml";
 /// The only version of the chartfile format.
 const VERSION: f64 = 1.0;
-/// The directory of charts when the chartfile names none.
+/// The default directory of charts.
 const DIRECTORY: &str = "charts";
-/// Charts of one file.
+/// Maximum number of charts in one file.
 const REQUIREMENTS_MAX: usize = 1_000;
 
-/// A `chartfile.yaml` that is good.
+/// A valid `chartfile.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chartfile {
-    /// The charts it asks for.
+    /// The required charts.
     pub requires: Vec<Requirement>,
-    /// The directory of the charts, from the root of the tree.
+    /// The directory of the charts, relative to the root of the tree.
     pub directory: String,
 }
 
-/// A chart that is asked for.
+/// A required chart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Requirement {
-    /// `repository/name`.
+    /// The name as `repository/name`.
     pub chart: String,
     /// The version.
     pub version: String,
-    /// The directory, from the root of the tree.
+    /// The directory, relative to the root of the tree.
     pub directory: String,
 }
 
-/// A chart that is asked for or there.
+/// A chart that is required or present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VendoredChart {
-    /// The directory, from the root of the tree.
+    /// The directory, relative to the root of the tree.
     pub directory: String,
-    /// `repository/name`; `None` when nobody asks for it.
+    /// The name as `repository/name`; `None` if the chart is not required.
     pub chart: Option<String>,
-    /// The version that is asked for.
+    /// The required version.
     pub wanted: Option<String>,
-    /// The version that is there.
+    /// The present version.
     pub found: Option<String>,
     /// The difference between the two.
     pub drift: Drift,
 }
 
-/// The difference between a chart that is there and the one that is asked for.
+/// The difference between a required chart and the present one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drift {
     /// No difference.
     None,
-    /// The chart is asked for and not there.
+    /// The chart is required but missing.
     Missing,
-    /// The chart is there in another version.
+    /// The chart is present in another version.
     OtherVersion,
-    /// The chart is there and not asked for.
+    /// The chart is present but not required.
     NotListed,
 }
 
-/// The reason there is no chartfile to work with.
+/// The reason why a chartfile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartfileError {
     /// The chartfile cannot be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// The file is no chartfile.
+    /// The file is not a chartfile.
     #[error("`{path}`: {why}")]
     Malformed {
         /// The path of the file.
@@ -80,12 +80,12 @@ pub enum ChartfileError {
         /// The reason.
         why: String,
     },
-    /// The entries of the chartfile do not fit together.
+    /// The entries of the chartfile are inconsistent.
     #[error("`{path}`: validation errors:\n - {}", .problems.join("\n - "))]
     Invalid {
         /// The path of the file.
         path: String,
-        /// The mistakes.
+        /// The errors.
         problems: Vec<String>,
     },
 }
@@ -93,7 +93,7 @@ pub enum ChartfileError {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawChartfile {
-    // Every number of YAML is one that JSON has.
+    // JSON can represent every YAML number.
     version: f64,
     #[serde(default)]
     repositories: Vec<RawRepository>,
@@ -222,7 +222,7 @@ impl RawChartfile {
     }
 }
 
-/// Compares the charts that are asked for with those that are there, by directory.
+/// Compares the required charts with the present ones, by directory.
 pub fn compare_vendored(
     tree: &dyn Tree,
     chartfile: &Chartfile,
@@ -233,7 +233,7 @@ pub fn compare_vendored(
             .as_str()
             .strip_prefix(&chartfile.directory)
             .unwrap_or_default();
-        // A chart in a chart belongs to that chart.
+        // A nested chart belongs to the outer chart.
         let depth = inside.trim_start_matches('/').matches('/').count();
         if file.file_name() == "Chart.yaml" && depth == 1 {
             found.insert(
@@ -282,7 +282,7 @@ pub fn compare_vendored(
     Ok(all.into_values().collect())
 }
 
-/// The version a `Chart.yaml` says; empty when it says none.
+/// Returns the version in a `Chart.yaml`, or an empty text if there is none.
 fn version(tree: &dyn Tree, file: &RepoPath) -> Result<String, ChartfileError> {
     let content = tree.read(file)?.content;
     let text = String::from_utf8_lossy(&content);

@@ -1,25 +1,25 @@
-//! Constraints on the version of a chart: `^1.2`, `>=1.0.0 <2.0.0`, `1.2 - 1.4 || 3.x`. They are accepted and met as helm does it, its
-//! corners included: the table of the tests is recorded from the library helm is built with.
+//! Version constraints for charts: `^1.2`, `>=1.0.0 <2.0.0`, `1.2 - 1.4 || 3.x`. They are parsed and evaluated as
+//! in helm, including its edge cases. The test table was recorded from the library that helm uses.
 
 use super::version::ChartVersion;
 use regex::{Captures, Regex};
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// Longest constraint that is one.
+/// Maximum length of a constraint in bytes.
 const CONSTRAINT_BYTES_MAX: usize = 512;
-/// Alternatives of one constraint.
+/// Maximum number of alternatives in one constraint.
 const ALTERNATIVES_MAX: usize = 32;
 
-/// A number of a version, or what stands for any.
+/// A number in a version, or a wildcard.
 const NUMBER: &str = r"[0-9xX*|]+";
-/// The part of a version that follows the numbers: prerelease and build metadata.
+/// The part of a version after the numbers: prerelease and build metadata.
 const REST: &str = r"(?:-[0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*)?(?:\+[0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*)?";
 const OPERATOR: &str = r"=>|>=|=<|<=|~>|!=|=|>|<|~|\^|";
-/// A blank character, as Go sees it.
+/// A whitespace character as defined by Go.
 const BLANK: &str = r"[\t\n\x0c\r ]";
 
-/// `1.2 - 1.4`
+/// A range such as `1.2 - 1.4`.
 static RANGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let version = format!(r"v?{NUMBER}(?:\.{NUMBER})?(?:\.{NUMBER})?{REST}");
     Regex::new(&format!(
@@ -28,7 +28,7 @@ static RANGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// One bound, and what may stand before the next.
+/// A bound and the separator before the next one.
 static BOUND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(
         r"^{BLANK}*({OPERATOR}){BLANK}*v?({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?({REST})({BLANK}*,{BLANK}*|{BLANK}+|$)"
@@ -36,7 +36,7 @@ static BOUND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A constraint: some alternatives, each of which is some bounds.
+/// A constraint: a list of alternatives, each of which is a list of bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
     alternatives: Vec<Vec<Bound>>,
@@ -61,7 +61,8 @@ enum Operator {
     Caret,
 }
 
-/// The first number of a bound that is left out: from there on any will do, and the bound's version has 0.
+/// The first omitted number of a bound. That number and those after it may have any value, and are 0 in the bound's
+/// version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OmittedFrom {
     Nothing,
@@ -71,7 +72,7 @@ enum OmittedFrom {
 }
 
 impl Constraint {
-    /// Reads a constraint; `None` when helm would not.
+    /// Parses a constraint. Returns `None` if helm would refuse it.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.len() > CONSTRAINT_BYTES_MAX {
             return None;
@@ -84,7 +85,7 @@ impl Constraint {
             .map(|alternatives| Self { alternatives })
     }
 
-    /// Returns true if a version fits. A prerelease fits only where one is named.
+    /// True if a version satisfies the constraint. A prerelease does so only if the constraint names a prerelease.
     pub(super) fn matches(&self, version: &ChartVersion) -> bool {
         self.alternatives.iter().any(|bounds| {
             let prereleases = bounds.iter().any(|bound| bound.version.is_prerelease());
@@ -93,7 +94,7 @@ impl Constraint {
     }
 }
 
-/// The bounds of one alternative, which has at least one.
+/// Parses the bounds of one alternative. There must be at least one.
 fn bounds(text: &str) -> Option<Vec<Bound>> {
     let mut rest = text;
     let mut bounds = Vec::new();
@@ -104,7 +105,7 @@ fn bounds(text: &str) -> Option<Vec<Bound>> {
         rest = rest.get(separator.end()..)?;
         match (rest.is_empty(), separator.as_str().contains(',')) {
             (true, false) => return Some(bounds),
-            // Something has to follow a comma.
+            // A bound must follow a comma.
             (true, true) => return None,
             (false, _) => {}
         }
@@ -166,7 +167,8 @@ impl Bound {
         }
     }
 
-    /// `~`: the numbers before the last that is stated are the same. `~0.0.0` leaves all open.
+    /// True if a version satisfies `~`: the numbers before the last stated one are equal. `~0.0.0` allows every
+    /// version.
     fn matches_tilde(&self, version: &ChartVersion) -> bool {
         let bound = &self.version;
         let is_zero = (bound.major(), bound.minor(), bound.patch()) == (0, 0, 0);
@@ -179,7 +181,7 @@ impl Bound {
         }
     }
 
-    /// `^`: the first number that is not 0 is the same, and those before it.
+    /// True if a version satisfies `^`: the first nonzero number and those before it are equal.
     fn matches_caret(&self, version: &ChartVersion) -> bool {
         let bound = &self.version;
         if bound.major() > 0 || self.omitted_from == OmittedFrom::Minor {
@@ -214,11 +216,11 @@ mod tests {
     use proptest::prelude::*;
     use serde::Deserialize;
 
-    /// The recorded answers about versions and constraints of the library that helm is built with.
+    /// Recorded results of the version library that helm uses.
     #[derive(Deserialize)]
     struct RecordedAnswers {
         versions: Vec<RecordedVersion>,
-        /// The comparison of each good version with each.
+        /// The comparison of each valid version with each other one.
         order: Vec<String>,
         constraints: Vec<RecordedConstraint>,
     }
@@ -226,14 +228,14 @@ mod tests {
     #[derive(Deserialize)]
     struct RecordedVersion {
         text: String,
-        /// Empty when it is no version.
+        /// The normalized version. Empty for an invalid version.
         normal: String,
     }
 
     #[derive(Deserialize)]
     struct RecordedConstraint {
         constraint: String,
-        /// The fit of each good version; empty when it is no constraint.
+        /// The result for each valid version. Empty for an invalid constraint.
         fits: String,
     }
 

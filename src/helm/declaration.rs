@@ -1,4 +1,5 @@
-//! The dependencies a chart declares, as helm reads them: `Chart.yaml`, and for charts of before helm 3 a file beside it.
+//! The declared dependencies of a chart, as helm reads them: from `Chart.yaml`, and for charts from before helm 3
+//! from a file beside it.
 
 use super::error::{DependencyError, HelmError};
 use super::lock::Lock;
@@ -8,26 +9,26 @@ use crate::jsonnet::{path, yaml_documents};
 use crate::model::RepoPath;
 use serde_json::Value;
 
-/// The files that declare dependencies: today's, and that of before helm 3.
+/// The files that declare dependencies: the current one, and that from before helm 3.
 const DECLARATIONS: [&str; 2] = ["Chart.yaml", "requirements.yaml"];
-/// Dependencies of one chart.
+/// Maximum number of dependencies of one chart.
 const DEPENDENCIES_MAX: usize = 200;
 
-/// A chart, as far as its dependencies go.
+/// The part of a chart that concerns its dependencies.
 #[derive(Clone, Debug)]
 pub(super) struct Declaration {
-    /// True if it is written as before helm 3.
+    /// True for the format from before helm 3.
     pub(super) legacy: bool,
-    /// `None` where nothing is said of any.
+    /// `None` if the chart declares no list of dependencies.
     pub(super) dependencies: Option<Vec<ChartDependency>>,
     pub(super) lock: Option<Lock>,
 }
 
-/// A chart that another one needs.
+/// A chart that another chart needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChartDependency {
     pub(super) name: String,
-    /// A version, or a range of them.
+    /// A version or a version range.
     pub(super) version: String,
     pub(super) repository: String,
     pub(super) condition: String,
@@ -40,16 +41,16 @@ pub(super) struct ChartDependency {
 /// The source of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DependencyOrigin<'a> {
-    /// The dependency is in `charts/` already.
+    /// The dependency is already in `charts/`.
     InChartsDirectory,
-    /// A directory, from that of the chart.
+    /// A directory, relative to that of the chart.
     Local(&'a str),
-    /// A repository, by its address.
+    /// The address of a repository.
     Repository(&'a str),
 }
 
 impl Declaration {
-    /// Reads what the files of a chart say.
+    /// Reads the declaration in the files of a chart.
     pub(super) fn read(directory: &RepoPath, copies: &Copies) -> Result<Self, HelmError> {
         let wrong = |name: &str, why: &str| chart_error(directory, &format_args!("`{name}`: {why}"));
         let mut legacy = true;
@@ -77,7 +78,7 @@ impl Declaration {
     }
 }
 
-/// Returns the only document of a file of a chart; `None` when there is no file, or nothing in it.
+/// Returns the only YAML document in a file of a chart, or `None` if the file is missing or empty.
 pub(super) fn document(
     directory: &RepoPath,
     copies: &Copies,
@@ -95,7 +96,7 @@ pub(super) fn document(
         .filter(|document| !document.is_null()))
 }
 
-/// Dependencies as they are written.
+/// Parses a list of dependencies.
 pub(super) fn parse_list(written: &[Value]) -> Result<Vec<ChartDependency>, String> {
     if written.len() > DEPENDENCIES_MAX {
         return Err(format!("more than {DEPENDENCIES_MAX} dependencies"));
@@ -138,7 +139,7 @@ impl ChartDependency {
         })
     }
 
-    /// Returns the source of the dependency; an error where nothing is fetched from.
+    /// Returns the source of the dependency. Fails if that source is not supported.
     pub(super) fn origin(&self) -> Result<DependencyOrigin<'_>, DependencyError> {
         let repository = self.repository.as_str();
         if repository.is_empty() {
@@ -156,7 +157,7 @@ impl ChartDependency {
         }
     }
 
-    /// The directory of a chart of the same tree.
+    /// Returns the directory of a dependency in the same tree.
     pub(super) fn local_directory(&self, directory: &RepoPath) -> Result<Option<RepoPath>, DependencyError> {
         let DependencyOrigin::Local(place) = self.origin()? else {
             return Ok(None);
@@ -167,7 +168,7 @@ impl ChartDependency {
         Ok(Some(meant))
     }
 
-    /// Returns the dependency fixed at a version: all that a lock says of one.
+    /// Returns the dependency with a fixed version, which is the form in a lock file.
     pub(super) fn with_version(&self, version: &str) -> Self {
         Self {
             name: self.name.clone(),
@@ -178,7 +179,7 @@ impl ChartDependency {
     }
 }
 
-/// A text as helm takes it: a number or a truth value without quotes counts as one.
+/// Returns a text as helm reads it: a number or boolean without quotes counts as text.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
@@ -189,7 +190,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the text without characters that cannot be seen, as helm takes them away.
+/// Removes unprintable characters, as helm does.
 fn printable(text: &str) -> String {
     let blank = |character: char| if character.is_whitespace() { ' ' } else { character };
     let characters = text.chars().map(blank);
@@ -219,7 +220,7 @@ mod tests {
         Declaration::read(&path("charts/web"), &copies).unwrap()
     }
 
-    /// The directories of dependencies of the same tree; an error for what is never had.
+    /// Returns the directories of dependencies in the same tree, or an error for an unsupported dependency.
     fn of(dependencies: &str) -> Result<Vec<String>, String> {
         let text = format!("apiVersion: v2\nname: web\ndependencies:\n{dependencies}");
         let declared = declaration(&[("Chart.yaml", &text)]).dependencies.unwrap();

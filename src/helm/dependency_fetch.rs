@@ -1,6 +1,6 @@
-//! The dependencies of a chart, each had from where it is declared to be: charts of the tree are packed by
-//! the operator's helm in the sandbox, those of repositories are fetched here. Nothing is changed until all of
-//! them are there.
+//! The dependencies of a chart, obtained from their declared sources. Charts in the tree are packed by the
+//! operator's helm in the sandbox. Charts in repositories are downloaded here. Nothing is changed until all of them
+//! are available.
 
 use super::archive;
 use super::constraint::Constraint;
@@ -18,10 +18,10 @@ use crate::workspace::Tree;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// Bytes of all archives of one chart.
+/// Maximum total size of the archives of one chart in bytes.
 const BYTES_MAX: usize = 64 << 20;
 
-/// One chart whose dependencies are gathered.
+/// A chart whose dependencies are being collected.
 pub(super) struct DependencyFetch<'a> {
     pub(super) helm: &'a Helm,
     pub(super) repositories: &'a ChartRepositories,
@@ -38,21 +38,21 @@ pub(super) struct DependencyFetch<'a> {
 struct FetchedDependencies {
     output: Vec<String>,
     archives: Copies,
-    /// The origin of each archive that was fetched: a chart may be wanted under several names.
+    /// The origin of each fetched archive, because one chart may be required under several names.
     fetched: BTreeMap<RepoPath, String>,
 }
 
-/// The way the version of a chart is chosen.
+/// The way a chart version is chosen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VersionChoice {
-    /// The newest that fits.
+    /// The newest matching version.
     Newest,
-    /// The version that was chosen before.
+    /// The locked version.
     Locked,
 }
 
 impl DependencyFetch<'_> {
-    /// Gathers all of them. Without a lock a build is an update, as it is for helm.
+    /// Collects all dependencies. A build without a lock file is an update, as in helm.
     pub(super) fn run(&self, how: PackMode) -> Result<PackResult, HelmError> {
         let declared = self.declaration.dependencies.as_deref();
         let lock = self.declaration.lock.as_ref().filter(|_| how == PackMode::Build);
@@ -98,7 +98,7 @@ impl DependencyFetch<'_> {
         })
     }
 
-    /// The file of a lock, when it says something else than the one there is.
+    /// Returns the new lock file if it differs from the existing one.
     fn lock_file(&self, lock: Lock) -> Result<Option<(RepoPath, Bytes)>, HelmError> {
         let before = self.declaration.lock.as_ref();
         if before.is_some_and(|before| before.digest == lock.digest) {
@@ -109,14 +109,14 @@ impl DependencyFetch<'_> {
         Ok(Some((beneath(self.directory, name)?, text.into())))
     }
 
-    /// Has every dependency at one version, and answers with those versions.
+    /// Fetches each dependency at one version and returns these versions.
     fn fetch_all(
         &self,
         asked: &[ChartDependency],
         choice: VersionChoice,
         gathered: &mut FetchedDependencies,
     ) -> Result<Vec<ChartDependency>, HelmError> {
-        // What cannot be had at all is refused before anything is fetched.
+        // Unsupported dependencies are refused before anything is fetched.
         for dependency in asked {
             self.check_dependency(dependency)?;
         }
@@ -151,7 +151,7 @@ impl DependencyFetch<'_> {
         Ok(())
     }
 
-    /// Has helm pack the charts of the tree.
+    /// Packs the charts in the tree with helm.
     fn pack(
         &self,
         asked: &[ChartDependency],
@@ -174,8 +174,8 @@ impl DependencyFetch<'_> {
         Ok(packed)
     }
 
-    /// The version of everything that comes from a repository, by its position. Each repository is asked
-    /// once, and what it says of other versions is let go.
+    /// Chooses the version of each dependency from a repository, by position. Each repository is requested once,
+    /// and only the chosen versions are kept.
     fn choose_releases(
         &self,
         asked: &[ChartDependency],
@@ -234,7 +234,7 @@ impl DependencyFetch<'_> {
         gathered.add(path, content).map_err(failed)
     }
 
-    /// Checks a chart that is in `charts/` already.
+    /// Checks a chart that is already in `charts/`.
     fn check_in_charts(&self, dependency: &ChartDependency) -> Result<(), HelmError> {
         let failed = |why| self.failed(dependency, why);
         let place = format!("{CHARTS}/{}", dependency.name);
@@ -258,8 +258,8 @@ impl DependencyFetch<'_> {
         }
     }
 
-    /// Archives in `charts/` that nothing asks for any more. What is no chart is somebody's own file, and
-    /// what is named without a repository stays.
+    /// Returns the archives in `charts/` that are no longer required. A file that is not a chart is kept, because a
+    /// person may have put it there. Charts of dependencies without a repository are kept too.
     fn outdated(&self, dependencies: &[ChartDependency], archives: &Copies) -> Changes {
         let is_inside = |name: &str| {
             let mut inside = dependencies
@@ -285,7 +285,8 @@ impl FetchedDependencies {
         self.output.push(line);
     }
 
-    /// Takes an archive. There must be no other one of that name, and not too much in all.
+    /// Adds an archive. Fails if there is a different archive with the same name, or if the total size is too
+    /// large.
     fn add(&mut self, path: RepoPath, content: Bytes) -> Result<(), DependencyError> {
         let file = path.file_name().to_owned();
         let before = self.archives.insert(path, content.clone());
@@ -304,7 +305,7 @@ fn constraint(dependency: &ChartDependency) -> Result<Constraint, DependencyErro
     Constraint::parse(wanted).ok_or_else(|| DependencyError::Constraint(wanted.clone()))
 }
 
-/// The version of a chart of a repository.
+/// Downloads a chart version from a repository.
 fn release(
     index: &Index,
     dependency: &ChartDependency,

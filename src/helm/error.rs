@@ -1,14 +1,14 @@
-//! The errors of questions about charts.
+//! The errors of chart operations.
 
 use super::archive::ChartArchiveError;
 use super::index::IndexError;
 use crate::download::{DownloadError, RemoteRefused};
 use crate::jsonnet::external_program::ExternalProgramError;
 
-/// The reason a question about a chart has no answer.
+/// The reason why a chart operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
-    /// The directory holds no chart, or none that may be read.
+    /// The directory contains no readable chart.
     #[error("chart `{chart}`: {why}")]
     Chart {
         /// The directory of the chart.
@@ -16,70 +16,70 @@ pub enum HelmError {
         /// The reason.
         why: String,
     },
-    /// The lock was made for other dependencies.
+    /// The lock file does not match the declared dependencies.
     #[error(
         "chart `{chart}`: `{lock}` is out of sync with the dependencies in `{declaration}`; update the dependencies"
     )]
     OutOfSync {
-        /// The chart's directory.
+        /// The directory of the chart.
         chart: String,
-        /// The lock.
+        /// The lock file.
         lock: &'static str,
         /// The file that declares the dependencies.
         declaration: &'static str,
     },
-    /// A dependency cannot be had.
+    /// A dependency cannot be obtained.
     #[error("chart `{chart}`: dependency `{name}`: {why}")]
     Dependency {
-        /// The chart's directory.
+        /// The directory of the chart.
         chart: String,
         /// The dependency.
         name: String,
         /// The reason.
         why: Box<DependencyError>,
     },
-    /// Helm did not run.
+    /// Helm could not be run.
     #[error("helm: {0}")]
     Program(#[from] ExternalProgramError),
-    /// Helm ran and refuses.
+    /// Helm ran and reported an error.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The reason a dependency cannot be had.
+/// The reason why a dependency cannot be obtained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DependencyError {
-    /// The dependency leads out of the repository.
+    /// The dependency is outside the repository.
     #[error("`{0}` is outside the repository")]
     OutsideRepository(String),
-    /// The dependency's name cannot be that of a file.
+    /// The name of the dependency cannot be a file name.
     #[error("this is no name of a chart")]
     Name,
-    /// The requested version is no version and no range of them.
+    /// The requested version is not a valid version or range.
     #[error("`{0}` is no version and no range of versions")]
     Constraint(String),
-    /// The dependency names a repository of somebody's own settings.
+    /// The dependency refers to a repository alias in a person's own helm settings.
     #[error("`{0}` names a repository of somebody's own settings; write the https address instead")]
     Alias(String),
-    /// The dependency is in a registry.
+    /// The dependency is in an OCI registry.
     #[error(
         "charts of registries (`oci://`) are not fetched; name an https repository, put the chart into `charts/`, \
          or refer to one of this repository with `file://../NAME`"
     )]
     Registry,
-    /// The network is off: nothing is fetched while no host is allowed.
+    /// The network is off, because no host is allowed.
     #[error(
         "the network is off for charts; an operator allows hosts with `[helm] hosts_allowed`, such as \
          [\"charts.example.com\"]"
     )]
     FetchDisabled,
-    /// The dependency's repository has no address that can be read.
+    /// The repository address of the dependency is invalid.
     #[error("its repository is no address")]
     Address,
-    /// The address has no index below it.
+    /// The address has no chart index.
     #[error("`{0}` is no repository of charts: it has no `index.yaml`")]
     NoIndex(String),
-    /// The index is not what it should be.
+    /// The chart index is invalid.
     #[error("`{repository}`: {why}")]
     Index {
         /// The repository.
@@ -87,36 +87,36 @@ pub enum DependencyError {
         /// The reason.
         why: IndexError,
     },
-    /// The repository has no such chart.
+    /// The repository does not have this chart.
     #[error("`{0}` has no chart of that name")]
     NoChart(String),
-    /// The repository has no version that fits.
+    /// The repository has no matching version.
     #[error("`{repository}` has no version of it that fits `{wanted}`; the newest are {}", .newest.join(", "))]
     NoVersion {
         /// The repository.
         repository: String,
-        /// The version that was asked for.
+        /// The requested version.
         wanted: String,
-        /// A few that there are.
+        /// Some of the newest versions.
         newest: Vec<String>,
     },
     /// The chart in `charts/` is missing.
     #[error("it names no repository, and there is no `{0}`")]
     MissingInCharts(String),
-    /// The chart in `charts/` is of another version.
+    /// The chart in `charts/` has another version.
     #[error("`{place}` is version {found}, which does not fit `{wanted}`")]
     OtherVersionInCharts {
-        /// The directory or archive of the chart that is there.
+        /// The directory or archive of the present chart.
         place: String,
-        /// The version that is there.
+        /// The present version.
         found: String,
-        /// The version that was asked for.
+        /// The requested version.
         wanted: String,
     },
-    /// The index names an archive that is not there.
+    /// The archive that the index names does not exist.
     #[error("the repository names an archive that is not there")]
     NoArchive,
-    /// The digest of the downloaded archive is not the one in the index.
+    /// The digest of the downloaded archive differs from the one in the index.
     #[error("checksum mismatch: the index says {expected}, and what came has {found}")]
     Digest {
         /// The digest in the index.
@@ -124,18 +124,18 @@ pub enum DependencyError {
         /// The digest of the download.
         found: String,
     },
-    /// The download is no chart.
+    /// The download is not a valid chart.
     #[error(transparent)]
     Archive(#[from] ChartArchiveError),
-    /// The download is another chart.
+    /// The download is a different chart.
     #[error("what came is chart `{name}` {version}")]
     OtherChart {
-        /// The chart.
+        /// The name of the downloaded chart.
         name: String,
         /// The version of the downloaded chart.
         version: String,
     },
-    /// Two different archives of one name.
+    /// Two different archives have the same name.
     #[error("two dependencies would be `{0}`; they need different versions")]
     DuplicateArchive(String),
     /// The archives of a chart are too large.

@@ -1,6 +1,5 @@
-//! `index.yaml` of a repository of charts: which versions of a chart there are, and where. Such a file may
-//! have tens of MiB about thousands of versions, so it is read event by event, and only what is asked for
-//! is kept.
+//! The `index.yaml` of a chart repository: the versions of each chart and their addresses. Such a file can have
+//! tens of MiB and thousands of versions, so it is parsed event by event, and only the requested charts are kept.
 
 use super::constraint::Constraint;
 use super::version::ChartVersion;
@@ -8,16 +7,16 @@ use crate::jsonnet::yaml_event;
 use libyaml_safer::{EventData, Parser};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of an index.
+/// Maximum size of an index in bytes.
 pub(super) const BYTES_MAX: u64 = 48 << 20;
-/// Versions of all charts of an index.
+/// Maximum number of versions of all charts in an index.
 const RELEASES_MAX: usize = 100_000;
-/// The depth to which an index may nest.
+/// Maximum nesting depth of an index.
 const DEPTH_MAX: usize = 100;
-/// Versions that are named when none fits.
+/// Maximum number of versions listed in the error for no match.
 const NEWEST: usize = 5;
 
-/// The versions of some charts, the newest first.
+/// The versions of the requested charts, newest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     charts: BTreeMap<String, Vec<Release>>,
@@ -27,22 +26,22 @@ pub(super) struct Index {
 #[derive(Clone, Debug)]
 pub(super) struct Release {
     pub(super) version: ChartVersion,
-    /// The address of the archive, seen from the address of the repository.
+    /// The address of the archive, relative to the address of the repository.
     pub(super) url: String,
-    /// The SHA-256 of its archive in hex; empty when the repository does not say.
+    /// The SHA-256 of the archive in hex. Empty if the index has none.
     pub(super) digest: String,
 }
 
-/// The reason an index cannot be used.
+/// The reason why an index cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
     /// The index is malformed.
     #[error("its `index.yaml` cannot be read: {0}")]
     Malformed(String),
-    /// The index has no `apiVersion`, as all indexes do.
+    /// The index has no `apiVersion`, which is required.
     #[error("its `index.yaml` has no `apiVersion`, so this is no repository of charts")]
     NoIndex,
-    /// The index holds more than is looked at.
+    /// The index has too many versions.
     #[error("its `index.yaml` has more than {0} versions of charts")]
     TooMany(usize),
     /// The reading was stopped.
@@ -51,7 +50,7 @@ pub enum IndexError {
 }
 
 impl Index {
-    /// Reads what an index says of some charts.
+    /// Reads the entries of the requested charts from an index.
     pub(super) fn read(
         sent: &[u8],
         charts: &BTreeSet<&str>,
@@ -73,20 +72,20 @@ impl Index {
         Ok(index)
     }
 
-    /// The newest version of a chart that fits; an empty list when there is no such chart.
+    /// Returns the newest matching version of a chart. An unknown chart has no versions.
     pub(super) fn newest(&self, chart: &str, wanted: &Constraint) -> Option<&Release> {
         let mut releases = self.releases(chart).iter();
         releases.find(|release| wanted.matches(&release.version))
     }
 
-    /// The version of a chart that is written so, or is the same.
+    /// Returns the version of a chart with the same text or the same value.
     pub(super) fn find_version(&self, chart: &str, version: &str) -> Option<&Release> {
         let mut releases = self.releases(chart).iter();
         let written = releases.find(|release| release.version.written() == version);
         written.or_else(|| self.newest(chart, &Constraint::parse(version)?))
     }
 
-    /// The newest few versions of a chart; `None` when it has none.
+    /// Returns some of the newest versions of a chart, or `None` if it has none.
     pub(super) fn newest_few(&self, chart: &str) -> Option<Vec<String>> {
         let few = self.releases(chart).iter().take(NEWEST);
         let few: Vec<String> = few.map(|release| release.version.written().to_owned()).collect();
@@ -167,7 +166,7 @@ impl IndexReader<'_, '_, '_> {
         }
     }
 
-    /// Reads one version; `None` when it has no good version or no address, as helm leaves it out then.
+    /// Parses one version. Returns `None` without a valid version or address, because helm ignores such an entry.
     fn release(&mut self) -> Result<Option<Release>, IndexError> {
         let (mut version, mut url, mut digest) = (None, None, String::new());
         while let Some(key) = self.key()? {
@@ -184,7 +183,7 @@ impl IndexReader<'_, '_, '_> {
         Ok(Some(Release { version, url, digest }))
     }
 
-    /// The first text of a list.
+    /// Returns the first text in a list.
     fn first(&mut self) -> Result<Option<String>, IndexError> {
         let mut first = None;
         loop {
@@ -196,7 +195,7 @@ impl IndexReader<'_, '_, '_> {
         }
     }
 
-    /// The next key of a mapping, or its end.
+    /// Returns the next key of a mapping, or `None` at its end.
     fn key(&mut self) -> Result<Option<String>, IndexError> {
         match self.event()? {
             EventData::MappingEnd => Ok(None),
@@ -205,7 +204,7 @@ impl IndexReader<'_, '_, '_> {
         }
     }
 
-    /// Passes over the rest of a value that has begun.
+    /// Skips the rest of a value that was started.
     fn skip(&mut self, begun: EventData) -> Result<(), IndexError> {
         let mut depth = usize::from(opens(&begun));
         while depth > 0 {
@@ -275,7 +274,7 @@ mod tests {
         assert_eq!(newest(&index, "^1"), found("1.10.0", "c.tgz", ""));
         assert_eq!(newest(&index, "~1.2"), found("1.2.0", "a.tgz", "ab"));
         assert_eq!(newest(&index, ">1-0"), found("2.0.0-rc.1", "d.tgz", ""));
-        // No address, or not asked for.
+        // These have no address or were not requested.
         assert_eq!(newest(&index, "3"), None);
         assert_eq!(newest(&index, "9"), None);
         assert_eq!(

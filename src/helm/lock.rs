@@ -1,5 +1,5 @@
-//! `Chart.lock`: the versions that were chosen, and a digest of what they were chosen for. All of it is
-//! as helm writes it, so that either program goes on with what the other has left.
+//! `Chart.lock`: the chosen versions, and a digest of the declaration. The format is that of helm, so that helm and
+//! this program can use each other's files.
 
 use super::declaration::{ChartDependency, document, parse_list};
 use super::{HelmError, chart_error};
@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The files that lock the chosen versions: today's, and that of before helm 3.
+/// The lock files: the current one, and that from before helm 3.
 pub(super) const LOCKS: [&str; 2] = ["Chart.lock", "requirements.lock"];
 
-/// A lock, as far as it means something.
+/// The relevant content of a lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lock {
     pub(super) digest: String,
@@ -21,7 +21,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// The lock of a chart, if it has one. The older kind counts where there are both.
+    /// Reads the lock file of a chart, if it has one. If both kinds exist, the older kind is used.
     pub(super) fn read(directory: &RepoPath, copies: &Copies) -> Result<Option<Self>, HelmError> {
         let mut lock = None;
         for name in LOCKS {
@@ -43,7 +43,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The versions that were chosen for what is declared.
+    /// Creates a lock with the chosen versions of the declared dependencies.
     pub(super) fn for_dependencies(
         declared: Option<&[ChartDependency]>,
         chosen: Vec<ChartDependency>,
@@ -54,14 +54,15 @@ impl Lock {
         }
     }
 
-    /// Returns true if the lock was made for the declared dependencies. Helm 2 had another digest, of the declaration alone.
+    /// True if the lock was made for the declared dependencies. Helm 2 computed the digest from the declaration
+    /// alone.
     pub(super) fn matches(&self, declared: Option<&[ChartDependency]>, legacy: bool) -> bool {
         let of_helm_2 = || digest(&format!("{{\"dependencies\":{}}}", serialize(declared)));
         let now = Self::for_dependencies(declared, self.dependencies.clone()).digest;
         now == self.digest || legacy && of_helm_2() == self.digest
     }
 
-    /// The file.
+    /// Returns the content of the lock file.
     pub(super) fn text(&self, at: Timestamp) -> String {
         let dependencies = self.dependencies.iter().map(|dependency| {
             let mut fields = json!({ "name": dependency.name, "repository": dependency.repository });
@@ -85,7 +86,7 @@ fn digest(text: &str) -> String {
     format!("sha256:{hex}")
 }
 
-/// Dependencies as Go writes helm's own record of them: the fields in that order, empty ones left out.
+/// Serializes dependencies as Go does for helm's struct: fields in the same order, without empty ones.
 fn serialize(dependencies: Option<&[ChartDependency]>) -> String {
     let Some(dependencies) = dependencies else {
         return "null".to_owned();
@@ -134,7 +135,7 @@ mod tests {
     use serde::Deserialize;
     use std::collections::BTreeMap;
 
-    /// A chart, and the digests that helm's own types have of it.
+    /// A chart and the digests computed with helm's own types.
     #[derive(Deserialize)]
     struct RecordedChart {
         files: BTreeMap<String, String>,

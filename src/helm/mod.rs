@@ -1,8 +1,8 @@
-//! Charts of a repository: what the helm of the operator says of one, what its dependencies become when they
-//! are packed into it, and the `chartfile.yaml` that says which charts are vendored.
+//! Charts in a repository: lint results from the operator's helm, packing of dependencies, and the `chartfile.yaml`
+//! that lists the vendored charts.
 //!
-//! What an operation would write it answers with; it changes nothing itself. Helm itself reaches no network:
-//! charts of repositories are fetched by [`ChartRepositories`], from hosts that the operator allowed.
+//! An operation returns the files to write and changes nothing itself. Helm has no network access. Charts from
+//! repositories are downloaded by [`ChartRepositories`], from hosts that the operator allowed.
 
 mod archive;
 mod chartfile;
@@ -36,35 +36,35 @@ use dependency_fetch::DependencyFetch;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The operator's helm, on charts of a tree.
+/// Runs the operator's helm on charts in a tree.
 #[derive(Debug)]
 pub struct Helm {
     programs: ExternalPrograms,
     repositories: Option<ChartRepositories>,
 }
 
-/// Bytes of a lock that helm may leave.
+/// Maximum size in bytes of a lock file from helm.
 const LOCK_BYTES_MAX: u64 = 1 << 20;
 
-/// The way dependencies are packed.
+/// The mode of packing dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackMode {
-    /// Dependencies are packed at the versions of the lock.
+    /// Dependencies are packed at the locked versions.
     Build,
-    /// Dependencies are packed at the versions `Chart.yaml` asks for; the lock is written.
+    /// Dependencies are packed at the newest versions that `Chart.yaml` allows, and the lock file is written.
     Update,
 }
 
-/// The result an operation would have.
+/// The result of an operation that was not applied yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackResult {
-    /// The output of helm, or the origin of what was fetched.
+    /// The output of helm, or the origin of the downloaded charts.
     pub output: String,
-    /// The files that become different; `None` is deleted.
+    /// The changed files; `None` for a deleted file.
     pub changes: BTreeMap<RepoPath, Option<Bytes>>,
 }
 
-/// The files of a tree, but those that hold secrets by their names.
+/// The files of a tree, except those that are known by name to hold secrets.
 struct NonSecretFiles<'a>(&'a dyn Tree);
 
 impl CopySource for NonSecretFiles<'_> {
@@ -73,7 +73,7 @@ impl CopySource for NonSecretFiles<'_> {
     }
 
     fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String> {
-        // As for programs of the repository: what holds secrets by its name is not there for helm.
+        // As for programs of the repository, files that hold secrets by name are hidden from helm.
         let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
         if path.as_str().split('/').any(is_environment) {
             return Ok(None);
@@ -87,7 +87,8 @@ impl CopySource for NonSecretFiles<'_> {
 }
 
 impl Helm {
-    /// The helm of a configuration; `None` while it has none. `launcher` is started to become it.
+    /// Returns the configured helm, or `None` if none is configured. `launcher` is the executable that starts it in
+    /// the sandbox.
     pub fn configured(launcher: ProgramPath, settings: &ProgramSettings) -> Option<Self> {
         let programs = ExternalPrograms::new(launcher, settings);
         programs.has_helm().then_some(Self {
@@ -96,14 +97,14 @@ impl Helm {
         })
     }
 
-    /// Sets the repositories that charts may be fetched from.
+    /// Sets the repositories from which charts may be downloaded.
     #[must_use]
     pub fn with_repositories(mut self, repositories: ChartRepositories) -> Self {
         self.repositories = Some(repositories);
         self
     }
 
-    /// Returns the version of helm. Shows that it runs with every layer of the sandbox.
+    /// Returns the version of helm. This also checks that helm runs with every layer of the sandbox.
     pub fn version(&self) -> Result<String, HelmError> {
         let arguments = ["version", "--short"].map(str::to_owned).to_vec();
         let (ran, scratch) = self.run(arguments, &Copies::new(), CopyAccess::ReadOnly, &|| false)?;
@@ -111,7 +112,7 @@ impl Helm {
         Ok(text(&ran))
     }
 
-    /// Returns helm's findings about a chart.
+    /// Returns the lint results of helm for a chart.
     pub fn lint(
         &self,
         tree: &dyn Tree,
@@ -125,7 +126,7 @@ impl Helm {
             CopyAccess::ReadOnly,
             stopped,
         )?;
-        // A chart with findings is an answer; nothing but a complaint is a failure.
+        // Lint findings are a result. Output without findings is a failure.
         let findings = text(&ran);
         match findings.is_empty() {
             true => Err(HelmError::Refused(error_output(&ran, &scratch))),
@@ -133,7 +134,7 @@ impl Helm {
         }
     }
 
-    /// The dependencies of a chart, and whether they are there.
+    /// Returns the dependencies of a chart and whether they are present.
     pub fn dependencies(
         &self,
         tree: &dyn Tree,
@@ -148,7 +149,7 @@ impl Helm {
         Ok(readable(&text(&ran), &scratch))
     }
 
-    /// Packs the dependencies of a chart into it: charts of the same tree, and those of repositories.
+    /// Packs the dependencies of a chart into it: charts in the same tree and charts from repositories.
     pub fn pack(
         &self,
         tree: &dyn Tree,
@@ -195,8 +196,8 @@ impl Helm {
         })
     }
 
-    /// Packs charts of the tree for a chart that has other dependencies as well: helm is given one that has
-    /// only these. Answers with their versions, in the same order, and their archives.
+    /// Packs the charts in the tree for a chart that also has other dependencies. Helm gets a chart that has only
+    /// these dependencies. Returns their versions in the same order, and their archives.
     fn pack_local(
         &self,
         tree: &dyn Tree,
@@ -284,7 +285,7 @@ impl Helm {
     }
 }
 
-/// A command on a chart, whose name is never taken for a flag.
+/// Builds the arguments of a command on a chart. The chart name is never parsed as a flag.
 fn chart_arguments(command: &str, directory: &RepoPath) -> Vec<String> {
     vec![command.to_owned(), "--".to_owned(), format!("./{directory}")]
 }
@@ -323,7 +324,7 @@ fn text(ran: &CommandOutput) -> String {
     String::from_utf8_lossy(&ran.output).trim().to_owned()
 }
 
-/// Returns helm's output with the paths of the repository.
+/// Returns the output of helm with paths of the repository.
 fn readable(text: &str, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
     text.replace(&files, "").replace(" ./", " ")
@@ -363,7 +364,7 @@ mod tests {
             names(&guarded),
             ["charts/web/Chart.yaml", "charts/web/values.yaml"]
         );
-        // Nobody denied the key here; what is called .env is never given.
+        // `files` has no guard, so it includes the key. Files named .env are always left out.
         let all =
             ["Chart.yaml", "linked.txt", "tls.key", "values.yaml"].map(|name| format!("charts/web/{name}"));
         assert_eq!(names(files.as_ref()), all);

@@ -1,4 +1,4 @@
-//! The files that helm has left after packing charts, and their differences from before.
+//! The files after packing charts with helm, and their differences from before.
 
 use super::archive::has_same_files;
 use super::beneath;
@@ -9,17 +9,17 @@ use crate::sandbox::{Scratch, ScratchError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// Files that packing may leave.
+/// Maximum number of files after packing.
 const FILES_MAX: usize = 200;
-/// Bytes of each of them.
+/// Maximum size of each file in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The directory of packed charts.
 pub(super) const CHARTS: &str = "charts";
 
-/// Files that become different; `None` is deleted.
+/// The changed files; `None` for a deleted file.
 pub(super) type Changes = BTreeMap<RepoPath, Option<Bytes>>;
 
-/// Returns the differences in the copies: the lock, and the packed charts.
+/// Returns the changes in the copies: the lock file and the packed charts.
 pub(super) fn changes(
     directory: &RepoPath,
     copies: &Copies,
@@ -41,13 +41,13 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// The packed charts that are there now.
+/// Returns the packed charts after the run.
 pub(super) fn charts(directory: &RepoPath, scratch: &Scratch) -> Result<Copies, ScratchError> {
     let mut packed = Copies::new();
     let charts = beneath(directory, CHARTS).map_err(|_| odd(CHARTS))?;
     for (name, kind) in scratch.names(&charts, FILES_MAX)? {
         let path = beneath(&charts, &name).map_err(|_| odd(&name))?;
-        // A directory is an unpacked chart, which helm leaves as it is.
+        // A directory is an unpacked chart, which helm does not change.
         if !kind.is_dir()
             && let Some(content) = scratch.read_file(&path, FILE_BYTES_MAX)?
         {
@@ -57,7 +57,7 @@ pub(super) fn charts(directory: &RepoPath, scratch: &Scratch) -> Result<Copies, 
     Ok(packed)
 }
 
-/// Returns the files that are not as before. An archive that holds the same files as before is the same.
+/// Returns the changed files. An archive with the same files as before counts as unchanged.
 pub(super) fn changed_files(before: &Copies, mut after: Copies) -> Changes {
     after.retain(|path, content| {
         let before = before.get(path);
@@ -70,7 +70,7 @@ pub(super) fn changed_files(before: &Copies, mut after: Copies) -> Changes {
         .collect()
 }
 
-/// Returns true if the path is a file directly in the `charts/` of a chart.
+/// True if the path is a file directly in the `charts/` directory of a chart.
 pub(super) fn is_in_charts(path: &RepoPath, directory: &RepoPath) -> bool {
     let parent = path.parent().and_then(|parent| parent.strip_suffix(CHARTS));
     parent.and_then(|parent| parent.strip_suffix('/')) == Some(directory.as_str())

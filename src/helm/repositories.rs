@@ -1,5 +1,4 @@
-//! Repositories of charts: their indexes and archives over https, from allowed hosts. What comes is
-//! checked before anybody has it.
+//! Chart repositories: indexes and archives over https from allowed hosts. Downloads are checked before use.
 
 use super::archive;
 use super::error::DependencyError;
@@ -15,12 +14,12 @@ use sha2::{Digest as _, Sha256};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// The key that allows hosts.
+/// The configuration key that allows hosts.
 const KEY: &str = "[helm] hosts_allowed";
-/// Bytes of an archive.
+/// Maximum size of an archive in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 20;
 
-/// The repositories that charts are fetched from.
+/// The repositories from which charts are downloaded.
 #[derive(Debug)]
 pub struct ChartRepositories {
     downloads: Downloader,
@@ -28,8 +27,9 @@ pub struct ChartRepositories {
 }
 
 impl ChartRepositories {
-    /// Makes the repositories of the allowed hosts. Downloads run on `runtime`, and are asked for from threads that may block; the client
-    /// must follow no redirects, and leave what is sent as it is. `now` is what a lock says of when it was made.
+    /// Creates the repositories of the allowed hosts. Downloads run on `runtime`, and the calling threads must be
+    /// allowed to block. The HTTP client must not follow redirects or decode content. `now` is the time for new
+    /// lock files.
     pub fn new(
         hosts_allowed: &[String],
         client: reqwest::Client,
@@ -40,19 +40,19 @@ impl ChartRepositories {
         Self { downloads, now }
     }
 
-    /// Puts a server on this machine in the place of an allowed host, at a plain http address
-    /// of loopback: how it is tried out without a network.
+    /// Replaces an allowed host by a server on this machine, at a plain http address of loopback. Used to test
+    /// without a network.
     pub fn with_host_override(mut self, host: &str, address: &str) -> Result<Self, NotLoopback> {
         self.downloads = self.downloads.with_host_override(host, address)?;
         Ok(self)
     }
 
-    /// Returns the time a lock is said to be made at.
+    /// Returns the time for a new lock file.
     pub(super) fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// Returns the versions a repository has of some charts.
+    /// Returns the versions of the requested charts in a repository.
     pub(super) fn index(
         &self,
         repository: &str,
@@ -74,8 +74,8 @@ impl ChartRepositories {
         })
     }
 
-    /// The archive of a version of a chart, which holds that version of that chart and nothing that leads
-    /// out of it.
+    /// Returns the archive of a chart version, after a check that it contains that version of that chart and no
+    /// path that leads out of it.
     pub(super) fn archive(
         &self,
         repository: &str,
@@ -105,8 +105,8 @@ impl ChartRepositories {
         }
     }
 
-    /// An address from that of the repository, whose query it has. Refused before it is asked, and never
-    /// quoted: it may hold a password.
+    /// Resolves an address against that of the repository and adds the query of the repository. A refused address
+    /// is never requested, and never quoted, because it may contain a password.
     fn address(&self, repository: &str, reference: &str) -> Result<Url, DependencyError> {
         if self.downloads.hosts().is_empty() {
             return Err(DependencyError::FetchDisabled);

@@ -1,11 +1,11 @@
-//! Versions of charts, as helm compares them: semantic versions that need not be complete.
+//! Chart versions as helm compares them: semantic versions that may be incomplete.
 
 use std::cmp::Ordering;
 
-/// Longest version that is one.
+/// Maximum length of a version in bytes.
 const VERSION_BYTES_MAX: usize = 256;
 
-/// A version. Equal ones may be written differently: build metadata counts for nothing.
+/// A version. Equal versions may have different texts, because build metadata is ignored.
 #[derive(Clone, Debug)]
 pub(super) struct ChartVersion {
     numbers: [u64; 3],
@@ -14,7 +14,7 @@ pub(super) struct ChartVersion {
 }
 
 impl ChartVersion {
-    /// Reads `1.2.3-rc.1+build`, with or without `v`; the second and third number may be left out.
+    /// Parses `1.2.3-rc.1+build`, with or without `v`. The second and third numbers are optional.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.len() > VERSION_BYTES_MAX {
             return None;
@@ -51,7 +51,7 @@ impl ChartVersion {
         })
     }
 
-    /// Returns the version as it was written.
+    /// Returns the original text of the version.
     pub(super) fn written(&self) -> &str {
         &self.written
     }
@@ -77,7 +77,7 @@ impl ChartVersion {
         let numbers = self.numbers.cmp(&other.numbers);
         numbers.then_with(|| match (self.is_prerelease(), other.is_prerelease()) {
             (true, true) => self.prerelease_precedence(other),
-            // A version comes after its prereleases.
+            // A version is greater than its prereleases.
             (one, other) => other.cmp(&one),
         })
     }
@@ -97,8 +97,8 @@ impl ChartVersion {
     }
 }
 
-/// Numbers by their value and before words; what is not there comes before both. A number too large for 64
-/// bits is a word.
+/// Compares two prerelease parts. Numbers compare by value and are less than words. A missing part is less
+/// than both. A number of more than 64 bits counts as a word.
 fn parts(one: &str, other: &str) -> Ordering {
     match (one.parse::<u64>(), other.parse::<u64>()) {
         _ if one.is_empty() || other.is_empty() => other.is_empty().cmp(&one.is_empty()),

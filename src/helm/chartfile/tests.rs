@@ -1,4 +1,4 @@
-//! `chartfile.yaml`: what it asks for and what is there.
+//! `chartfile.yaml`: required and present charts.
 
 #![allow(clippy::unwrap_used)]
 
