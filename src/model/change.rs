@@ -1,44 +1,44 @@
-//! A prepared change: what differs from the base, and what our checks say about it.
+//! A prepared change: its differences from the base, and the results of Drydock's checks.
 
 use super::{ChangeNumber, RepoPath};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// A prepared change, as stored and shown. `CHG-42, rev 2`.
+/// A prepared change, as stored and shown: `CHG-42, rev 2`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The number people see.
+    /// The number that users see.
     pub number: ChangeNumber,
-    /// Starts at 1; a follow-up makes the next.
+    /// The revision, starting at 1; each follow-up adds one.
     pub revision: u32,
     /// The configured repository name.
     pub repository: String,
     /// The base commit as 40 hex digits.
     pub base: String,
-    /// The patch in git format: what `git apply` takes, always against the base.
+    /// The patch in git format, always against the base, as `git apply` accepts it.
     #[serde(with = "super::base64_bytes")]
     pub patch: Bytes,
-    /// Counted by us from the files.
+    /// The changed lines of each file, counted by Drydock.
     pub stats: Vec<Stats>,
-    /// The checks that we ran, in order.
+    /// The checks that Drydock ran, in order.
     pub checks: Vec<Check>,
-    /// The effects of the change on environments, in words of ours; empty where there are none.
+    /// The effects of the change on environments, as text; empty if there are none.
     pub effects: String,
-    /// The grants it takes.
+    /// The grants that the change requires.
     pub needs: Vec<RequiredGrant>,
 }
 
-/// The grant that something in a change takes.
+/// A grant that a part of a change requires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RequiredGrant {
-    /// The directory of the environment; `None` for what all of them share.
+    /// The directory of the environment; `None` for files that all environments share.
     pub environment: Option<String>,
-    /// The reason why the grant is needed, in words: "`lib/web.libsonnet` is edited".
+    /// The reason why the grant is required, such as "`lib/web.libsonnet` is edited".
     pub because: String,
 }
 
 impl Change {
-    /// The name of a revision: `CHG-42` for the first, `CHG-42 rev 2` after that.
+    /// Returns the name of a revision: `CHG-42` for the first, `CHG-42 rev 2` after that.
     pub fn name(number: ChangeNumber, revision: u32) -> String {
         match revision {
             1 => format!("CHG-{number}"),
@@ -53,7 +53,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// Lines added and removed in one file.
+/// The number of lines added and removed in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// The file.
@@ -62,7 +62,7 @@ pub struct Stats {
     pub added: u64,
     /// Lines removed; 0 for binary files.
     pub removed: u64,
-    /// True when the content is not text.
+    /// True if the content is not text.
     pub binary: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct Check {
     pub name: String,
     /// The result of the check.
     pub state: CheckState,
-    /// One line of detail; empty when there is nothing to add.
+    /// One line of detail; may be empty.
     pub detail: String,
 }
 
@@ -85,22 +85,22 @@ pub enum CheckState {
     Pass,
     /// The statement does not hold.
     Fail,
-    /// The check was not run; the detail says why.
+    /// The check was not run; the detail contains the reason.
     NotRun,
 }
 
-/// One file that differs between base and workspace. At least one side is there.
+/// A file that differs between base and workspace. At least one side exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// The file.
     pub path: RepoPath,
-    /// The file on the base; `None` when the change creates it.
+    /// The file in the base; `None` if the change creates it.
     pub before: Option<FileVersion>,
-    /// The file in the workspace; `None` when the change deletes it.
+    /// The file in the workspace; `None` if the change deletes it.
     pub after: Option<FileVersion>,
 }
 
-/// The content of a file and how git would store it.
+/// The content of a file and its mode in git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileVersion {
     /// The bytes of the file; for a symlink, its target.
@@ -109,7 +109,7 @@ pub struct FileVersion {
     pub mode: FileMode,
 }
 
-/// The modes git knows for files.
+/// The modes of files in git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileMode {
@@ -122,7 +122,7 @@ pub enum FileMode {
 }
 
 impl FileMode {
-    /// Returns the mode as git writes it in patches.
+    /// Returns the mode in the notation of git patches.
     pub fn as_octal(self) -> &'static str {
         match self {
             Self::Regular => "100644",

@@ -1,10 +1,10 @@
-//! The distance between two names, to suggest what was meant by a name that nobody knows.
+//! The edit distance between two names, used to suggest the known name for a misspelt one.
 
-/// Characters of a name that are compared.
+/// The number of characters of a name that are compared.
 const COMPARED_CHARS_MAX: usize = 120;
 
-/// Insertions, deletions, replacements and swaps of neighbours between two names. Characters after
-/// the first 120 are not compared: comparing costs the product of the lengths.
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two names. Only the
+/// first 120 characters are compared, because the cost is the product of the lengths.
 pub fn edit_distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().take(COMPARED_CHARS_MAX).collect();
     let right: Vec<char> = right.chars().take(COMPARED_CHARS_MAX).collect();

@@ -1,9 +1,8 @@
-//! A conversation as a provider sees it, in a shape that cannot be invalid.
+//! A conversation in the form that providers require; the types rule out an invalid one.
 //!
-//! Providers refuse a history in which roles do not alternate or a tool result does not pair with
-//! its call. Here results live beside their calls and only [`Step::new`] puts them there; a turn is
-//! a user text followed by steps; only whole turns are ever left out; and a turn that was cut short
-//! is closed with an answer of its own before the next one begins.
+//! Providers refuse a history if its roles do not alternate or if a tool result has no matching call. Here, results
+//! are stored with their calls, and only [`Step::new`] combines them. A turn is a user text followed by steps, and
+//! only whole turns are left out. An interrupted turn is closed with an answer by Drydock before the next one begins.
 
 mod request_size;
 
@@ -12,12 +11,12 @@ pub use request_size::{json_bytes, result_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// One answer of a model.
+/// An answer of a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assistant {
-    /// The canonical view, in order.
+    /// The content in Drydock's own format, in order.
     pub blocks: Vec<ContentBlock>,
-    /// The provider's own blocks, replayed byte for byte to the same provider.
+    /// The provider's own blocks, sent back byte for byte to the same provider.
     pub raw: Option<RawBlocks>,
     /// The reason why the answer ended.
     pub stop: StopReason,
@@ -29,44 +28,45 @@ pub struct Assistant {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "block", rename_all = "snake_case")]
 pub enum ContentBlock {
-    /// Words for the person.
+    /// Text for the user.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// A call of a tool.
     Call(ToolCall),
 }
 
-/// A call as the model wrote it. The arguments stay text until the tool's schema is applied, so that
-/// broken JSON is a result the model reads and not an error of ours.
+/// A tool call as the model wrote it. The arguments stay text until the tool's schema is applied, so that the model
+/// gets broken JSON as a result, not as an internal error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's id of the call.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments, as JSON text if the model kept to the format.
+    /// The arguments; JSON text if the model followed the format.
     pub arguments: String,
 }
 
-/// The answer to one call.
+/// The result of one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call's id.
     pub call: String,
     /// The text that the model reads.
     pub content: String,
-    /// True when the call failed; the turn goes on.
+    /// True if the call failed; the turn continues.
     pub is_error: bool,
 }
 
 /// The provider's own JSON of an answer's blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RawBlocks {
-    /// The provider that wrote it; no other gets to read it.
+    /// The provider that wrote the blocks; they are never sent to another one.
     pub provider: String,
-    /// The blocks, byte for byte. Empty where one of them held a secret: then none is kept, and none is sent back.
+    /// The blocks, byte for byte. If one of them contained a secret, no block is kept or sent back, and this is
+    /// empty.
     pub blocks: Vec<Box<RawValue>>,
 }
 
@@ -74,17 +74,17 @@ pub struct RawBlocks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model was done.
+    /// The model has finished.
     EndTurn,
     /// The model waits for tool results.
     ToolUse,
-    /// The answer hit its token limit.
+    /// The answer reached its token limit.
     MaxTokens,
-    /// The provider refused to go on.
+    /// The provider refused to continue.
     Refusal,
 }
 
-/// Tokens, as the provider counted them.
+/// The number of tokens, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Input tokens neither read from nor written to the cache.
@@ -98,7 +98,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the number of all tokens of a call.
+    /// Returns the total number of tokens of a call.
     pub fn total(self) -> u64 {
         self.input
             .saturating_add(self.output)
@@ -117,7 +117,7 @@ impl std::ops::AddAssign for Usage {
 }
 
 impl Assistant {
-    /// An answer in our own words, for turns that ended without one.
+    /// Creates an answer by Drydock, for turns that ended without one.
     pub fn synthetic(text: impl Into<String>) -> Self {
         Self {
             blocks: vec![ContentBlock::Text { text: text.into() }],
@@ -127,7 +127,7 @@ impl Assistant {
         }
     }
 
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {
             ContentBlock::Call(call) => Some(call),
@@ -149,7 +149,7 @@ impl Assistant {
     }
 }
 
-/// An answer of the model with the result of each of its calls, or with what we had to say about it.
+/// An answer of the model with the results of its calls, or with Drydock's remark.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "StepParts")]
 pub struct Step {
@@ -185,24 +185,24 @@ pub enum HistoryError {
     /// Calls and results do not pair one to one, in order.
     #[error("the results {results:?} do not pair with the calls {calls:?}")]
     Unpaired {
-        /// Ids of the calls.
+        /// The ids of the calls.
         calls: Vec<String>,
-        /// Ids the results name.
+        /// The ids in the results.
         results: Vec<String>,
     },
-    /// An answer with calls cannot be sent back: it is answered by their results.
+    /// An answer with calls cannot be sent back with a remark: their results are sent instead.
     #[error("an answer with calls has results and no remark")]
     Remark,
-    /// A step after the final answer of its turn.
+    /// The turn already has its final answer.
     #[error("the turn has its final answer already")]
     Closed,
-    /// A new turn while the last one waits for an answer.
+    /// The last turn has no final answer yet, so no new one can begin.
     #[error("the last turn has no final answer yet")]
     Open,
 }
 
 impl Step {
-    /// Pairs an answer with the results of its calls: one each, in the order of the calls.
+    /// Combines an answer with the results of its calls, one for each call and in the same order.
     pub fn new(assistant: Assistant, results: Vec<ToolResult>) -> Result<Self, HistoryError> {
         let paired = assistant
             .calls()
@@ -221,8 +221,8 @@ impl Step {
         })
     }
 
-    /// The step of an answer without calls that is not the final one yet: the model reads the remark,
-    /// which is ours, and answers again.
+    /// Adds Drydock's remark to an answer without calls. The answer is then not final: the model reads the remark and
+    /// answers again.
     pub fn with_remark(self, remark: impl Into<String>) -> Result<Self, HistoryError> {
         if !self.results.is_empty() {
             return Err(HistoryError::Remark);
@@ -233,29 +233,28 @@ impl Step {
         })
     }
 
-    /// The answer.
+    /// Returns the answer.
     pub fn assistant(&self) -> &Assistant {
         &self.assistant
     }
 
-    /// The results, in the order of the calls; empty for an answer without calls.
+    /// Returns the results in the order of the calls; empty for an answer without calls.
     pub fn results(&self) -> &[ToolResult] {
         &self.results
     }
 
-    /// Returns the reason why the answer was sent back, if it was.
+    /// Returns the remark with which the answer was sent back, if it was.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
     }
 
-    /// Returns true if nothing follows it in its turn.
+    /// Returns true if the step ends its turn.
     pub fn is_final(&self) -> bool {
         self.results.is_empty() && self.remark.is_none()
     }
 }
 
-/// One turn: what the person said and the steps that followed. Only the last turn of a history may
-/// lack its final answer.
+/// A turn: the user's text and the steps after it. Only the last turn of a history may lack its final answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Turn {
     user: String,
@@ -263,12 +262,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Returns the words of the person.
+    /// Returns the user's text.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The steps, in order.
+    /// Returns the steps, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -297,7 +296,7 @@ impl History {
         Ok(())
     }
 
-    /// Adds a step to the open turn. A final one closes it.
+    /// Adds a step to the open turn. A final step closes it.
     pub fn push(&mut self, step: Step) -> Result<(), HistoryError> {
         match self.turns.last_mut() {
             Some(turn) if !turn.is_closed() => turn.steps.push(step),
@@ -306,7 +305,7 @@ impl History {
         Ok(())
     }
 
-    /// Closes the open turn with an answer of ours, if there is one: after a stop, a limit, a crash.
+    /// Closes the open turn, if there is one, with an answer by Drydock: after a stop, a limit or a crash.
     pub fn close(&mut self, answer: &str) {
         if let Some(turn) = self.turns.last_mut()
             && !turn.is_closed()
@@ -319,12 +318,12 @@ impl History {
         }
     }
 
-    /// The turns, oldest first.
+    /// Returns the turns, oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// The newest whole turns that fit both bounds; the last one is always among them.
+    /// Returns the newest whole turns that fit both bounds; the last turn is always included.
     pub fn window(&self, turns_max: usize, bytes_max: usize) -> &[Turn] {
         let mut start = self.turns.len().saturating_sub(1);
         let mut bytes = self.turns.last().map_or(0, Turn::bytes);

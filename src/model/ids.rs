@@ -1,4 +1,4 @@
-//! Row ids as types, so that a turn is never passed where a conversation is meant.
+//! Row ids as separate types, so that the compiler finds a turn that is used as a conversation.
 
 macro_rules! id {
     ($(#[$doc:meta] $name:ident),* $(,)?) => {$(
@@ -16,20 +16,20 @@ macro_rules! id {
 }
 
 id! {
-    /// A person or service that was admitted.
+    /// A user or service with access.
     UserId,
-    /// One person's history in one place.
+    /// The history of one user in one place.
     ConversationId,
     /// The work on one inbound message, up to its reply.
     TurnId,
     /// One accepted inbound message.
     InboxId,
-    /// The number people see: 42 in `CHG-42`.
+    /// The number that users see: 42 in `CHG-42`.
     ChangeNumber,
 }
 
 impl InboxId {
-    /// The beginning of the ids of operations that answer it: `inbox-7`.
+    /// Returns the prefix of the ids of operations that answer this message: `inbox-7`.
     pub fn op_id_prefix(self) -> String {
         format!("inbox-{self}")
     }

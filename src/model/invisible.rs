@@ -1,8 +1,8 @@
-//! Characters nobody sees, and names on one line: nothing in a name starts a line, leaves the code it is shown as,
-//! moves the cursor or turns the direction of the text.
+//! Invisible characters, and untrusted names on one line. A name can then not start a line, leave its code span, move
+//! the cursor or reverse the direction of the text.
 
-/// Returns true if a character can be in a text without anybody seeing it. Tab and line ends are not meant, nor the one variation selector
-/// that emoji carry.
+/// Returns true for a character that is invisible in a text. Tab, line ends and the one variation selector of emoji
+/// are not included.
 pub fn is_invisible(character: char) -> bool {
     match character {
         '\t' | '\n' | '\u{fe0f}' => false,
@@ -12,13 +12,13 @@ pub fn is_invisible(character: char) -> bool {
         // Line and paragraph separators, embeddings, overrides and isolates.
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' => true,
-        // Variation selectors and tags can spell whole sentences.
+        // Variation selectors and tags, which can encode whole sentences.
         '\u{fe00}'..='\u{fe0e}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
         _ => character.is_control(),
     }
 }
 
-/// Returns the text with control and invisible characters shown as `<U+202E>`: one line, whatever it holds.
+/// Returns the text on one line, with control and invisible characters shown as `<U+202E>`.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
@@ -31,7 +31,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// Returns the text on one line of at most so many characters: of a longer one the beginning and the end.
+/// Returns the text on one line of at most `chars_max` characters; of a longer text the beginning and the end.
 pub fn short_line(text: &str, chars_max: usize) -> String {
     let line = one_line(text);
     let count = line.chars().count();
@@ -45,7 +45,7 @@ pub fn short_line(text: &str, chars_max: usize) -> String {
     first.chain(['…']).chain(last).collect()
 }
 
-/// Returns a name of somebody else's on one line and between backticks, which it cannot leave.
+/// Returns an untrusted name on one line and in backticks. The name cannot end the code span.
 pub fn quoted(name: &str) -> String {
     format!("`{}`", one_line(name).replace('`', "'"))
 }

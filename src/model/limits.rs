@@ -1,38 +1,38 @@
-//! The bounds of one turn. Every one of them is a key in the configuration file.
+//! The limits of one turn. Each of them is a key in the configuration file.
 
 use std::time::Duration;
 
-/// The bounds of one turn.
+/// The limits of one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Model calls in one turn.
+    /// The number of model calls in one turn.
     pub steps_max: u32,
-    /// Wall clock of one turn.
+    /// The duration of one turn.
     pub turn_time_max: Duration,
-    /// Tokens of one turn, input and output of all its calls; 0 means no bound.
+    /// The number of tokens of one turn, input and output of all its calls; 0 means no limit.
     pub turn_tokens_max: u64,
-    /// Tokens one answer of the model may have.
+    /// The number of tokens of one answer of the model.
     pub answer_tokens_max: u32,
-    /// Tool calls in one answer; the rest are refused as results.
+    /// The number of tool calls in one answer; further calls are refused.
     pub calls_per_step_max: usize,
-    /// Bytes of the arguments of one call.
+    /// The number of bytes of the arguments of one call.
     pub call_arguments_bytes_max: usize,
-    /// Bytes of one tool result that reach the model; the middle is cut and says so.
+    /// The number of bytes of one tool result for the model; a longer result loses its middle, with a note.
     pub tool_output_bytes_max: usize,
-    /// Times the same call with the same arguments may repeat before the turn is stopped.
+    /// The number of identical calls, with the same arguments, before the turn is stopped.
     pub identical_calls_max: u32,
-    /// Malformed calls in a row before the turn is stopped.
+    /// The number of malformed calls in a row before the turn is stopped.
     pub malformed_calls_max: u32,
-    /// Times an answer is sent back to the model because our checks of its edits fail.
+    /// The number of times that an answer is sent back to the model because checks of its edits fail.
     pub repairs_max: u32,
-    /// Files one turn may write or delete.
+    /// The number of files that one turn may write or delete.
     pub files_changed_max: usize,
-    /// Environments whose own files one change may touch; 0 means no bound.
+    /// The number of environments whose own files one change may modify; 0 means no limit.
     pub environments_changed_max: usize,
-    /// Whole turns of history the model sees.
+    /// The number of whole turns of history for the model.
     pub history_turns_max: usize,
-    /// Bytes of one model request, with instructions and tools: older turns are left out first, then results of earlier
-    /// steps are shortened.
+    /// The number of bytes of one model request, with instructions and tools. Older turns are left out first; then
+    /// results of earlier steps are shortened.
     pub history_bytes_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The nouns every other module speaks in. No I/O, no clock, no randomness, no async.
+//! The types that all other modules use. No I/O, no clock, no randomness, no async.
 
 mod base64_bytes;
 mod change;

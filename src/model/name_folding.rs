@@ -1,10 +1,11 @@
-//! Names as file systems compare them that fold case, take the forms of Unicode for one, or drop what ends a name.
+//! Compares names as file systems do that ignore case, treat Unicode normal forms as equal, or remove trailing
+//! characters of a name.
 
 use super::is_invisible;
 use std::borrow::Cow;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// Returns what a name has in common with all that some file system takes for the same.
+/// Returns a common form of all names that some file system treats as equal.
 pub fn fold_name(name: &str) -> Cow<'_, str> {
     let name = name.trim_end_matches([' ', '.']);
     if name.is_ascii() {
@@ -13,7 +14,7 @@ pub fn fold_name(name: &str) -> Cow<'_, str> {
             false => name.into(),
         };
     }
-    // Upper case first: some letters have only then a common one.
+    // Upper case comes first, because some letters are equal only in upper case.
     let seen = name
         .nfd()
         .filter(|character| !is_invisible(*character) && *character != '\u{fe0f}');
@@ -22,7 +23,7 @@ pub fn fold_name(name: &str) -> Cow<'_, str> {
     lower.into()
 }
 
-/// Returns the name with each letter and its marks as one character, where there is such a one.
+/// Returns the name with each letter and its marks as one character, if such a character exists.
 pub fn compose_name(name: &str) -> Cow<'_, str> {
     match is_nfc(name) {
         true => name.into(),

@@ -1,4 +1,4 @@
-//! Outgoing operations, which a channel delivers.
+//! Outgoing operations, which channels deliver.
 
 use super::{ChatPlace, MessageRef, Reply, ResponseUrl, Sender};
 use bytes::Bytes;
@@ -6,25 +6,26 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One outgoing operation. `id` is unique and stable across retries and restarts.
+/// An outgoing operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Op {
-    /// Unique and stable: `inbox-7/result`. Delivering the same id twice must not show twice.
+    /// The id, unique and stable across retries and restarts: `inbox-7/result`. Two deliveries of the same id must
+    /// not be visible as two.
     pub id: String,
-    /// The configured name of the channel that delivers it.
+    /// The configured name of the delivering channel.
     pub channel: String,
-    /// The place to act in.
+    /// The target place.
     pub place: ChatPlace,
     /// The action to take.
     pub action: Action,
-    /// An address it may go to as well if the platform says that we are not there. The outbox keeps it apart and adds
-    /// it when it hands the operation out.
+    /// An additional address for the operation if the bot is not in the conversation. The outbox stores it separately
+    /// and adds it when it leases the operation.
     #[serde(skip)]
     pub response_url: Option<ResponseUrl>,
 }
 
 impl Op {
-    /// The operation without an address that takes no answers any more.
+    /// Returns the operation, without its response URL if that has expired.
     pub(crate) fn without_expired_url(&self, at: Timestamp) -> Cow<'_, Self> {
         match &self.response_url {
             Some(url) if !url.is_valid_at(at) => Cow::Owned(Self {
@@ -40,62 +41,61 @@ impl Op {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
-    /// Puts a receipt on somebody's message, or replaces ours there. Having it already is success.
+    /// Sets a receipt on a user's message, or replaces the previous one. Succeeds if the receipt is already there.
     React {
         /// The message.
         message: MessageRef,
         /// The receipt.
         receipt: Receipt,
     },
-    /// Posts a new message. The channel answers with its id.
+    /// Posts a new message. The channel returns its id.
     Post {
-        /// The content of the message. Must fit one message: see [`crate::channel::split`].
+        /// The content of the message, which must fit one message: see [`crate::channel::split`].
         reply: Reply,
-        /// The message it answers, where the platform shows that.
+        /// The message that it answers, if the platform shows that.
         reply_to: Option<MessageRef>,
-        /// A line that an [`Action::Fill`] replaces: showing it twice harms nobody, so it is posted again
-        /// where nobody can tell whether it was.
+        /// True for a line that an [`Action::Fill`] replaces. A duplicate does no harm, so an ambiguous delivery is
+        /// repeated.
         #[serde(default)]
         placeholder: bool,
     },
-    /// Replaces a message of ours. "Not modified" is success.
+    /// Replaces a message of the bot. "Not modified" is success.
     Edit {
-        /// Our message.
+        /// The bot's message.
         message: MessageRef,
         /// The new content of the message.
         reply: Reply,
     },
-    /// Replaces the message that an earlier post of ours became. The outbox turns it into an
-    /// [`Action::Edit`] once that post's message id is durable; a channel never sees it.
+    /// Replaces the message of an earlier post. The outbox converts this to an [`Action::Edit`] once that post's
+    /// message id is durable; channels never get it.
     Fill {
         /// The [`Op::id`] of the post.
         post: String,
         /// The new content of the message.
         reply: Reply,
     },
-    /// Tells one person something only they need, where the platform can: ephemeral in Slack
-    /// channels, a plain message in one-to-one chats.
+    /// Sends a message that only one user needs: ephemeral in Slack channels, a plain message in one-to-one chats.
     Notice {
-        /// The person to tell.
+        /// The recipient.
         to: Sender,
         /// The content of the notice.
         reply: Reply,
     },
     /// Sends a file.
     Upload {
-        /// Name with extension: `CHG-42.patch`.
+        /// The name with extension: `CHG-42.patch`.
         file_name: String,
         /// The bytes of the file.
         #[serde(with = "super::base64_bytes")]
         content: Bytes,
-        /// One line shown with it.
+        /// One line of text for the file.
         caption: String,
     },
-    /// Acknowledges a button press, with a short text for the person who pressed.
+    /// Acknowledges a button press with a short text for the user.
     AnswerClick {
         /// [`super::Kind::Click`]'s `callback`; where it is `None` a notice is sent instead.
         callback: Option<String>,
-        /// The person who pressed.
+        /// The user who pressed the button.
         to: Sender,
         /// The text: at most 200 characters, without markup.
         text: String,
@@ -103,8 +103,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// True for what people see twice if it is done twice: it is not done again while nobody knows whether it
-    /// was.
+    /// Returns true if a repetition would be visible to users. Such an operation is not repeated while its delivery
+    /// is ambiguous.
     pub fn may_show_twice(&self) -> bool {
         match self {
             Self::Post { .. } | Self::Notice { .. } | Self::Upload { .. } => true,
@@ -112,20 +112,20 @@ impl Action {
         }
     }
 
-    /// True for a line that a fill replaces.
+    /// Returns true for a line that an [`Action::Fill`] replaces.
     pub fn is_placeholder(&self) -> bool {
         matches!(self, Self::Post { placeholder, .. } if *placeholder)
     }
 }
 
-/// The receipt shown on a person's message.
+/// The receipt on a user's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Receipt {
-    /// Accepted and durable; work starts.
+    /// Accepted and durable; the work starts.
     Seen,
-    /// Accepted and durable; waits behind another message of the same conversation.
+    /// Accepted and durable; the message waits behind another one of the same conversation.
     Queued,
-    /// The message was [`Receipt::Queued`], and work starts now.
+    /// The message was [`Receipt::Queued`], and its work starts now.
     Started,
 }

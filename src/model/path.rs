@@ -1,33 +1,33 @@
-//! Paths inside a repository, checked once where they come in.
+//! Paths inside a repository, checked once when they are parsed.
 
 use super::one_line;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
-/// Longest path in bytes.
+/// The maximum length of a path in bytes.
 const PATH_BYTES_MAX: usize = 4_096;
 
-/// A file's path inside the repository: relative, `/`-separated UTF-8 of at most 4,096 bytes, no
-/// empty, `.` or `..` component, no backslash, backtick or control character, and no component that git,
-/// on any system, would take for its own directory. So a name stays on its line and in the backticks it is
-/// shown in. In the gateway it is a key in a tree, not a name on a disk.
+/// A file's path inside the repository: relative, `/`-separated UTF-8 of at most 4,096 bytes. It has no empty, `.` or
+/// `..` component, no backslash, backtick or control character, and no component that git, on any system, would treat
+/// as its own directory. So a path cannot break a line or end its code span. In the gateway it is a key in a tree,
+/// not a name on a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepoPath(Arc<str>);
 
 /// The reason why a text is not a [`RepoPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The text could name something else than a file of the repository.
+    /// The text could name something other than a file of the repository.
     #[error(
         "`{0}` is outside the repository; use a path relative to its root, such as `environments/dev/main.jsonnet`"
     )]
     Outside(String),
-    /// The text holds a backslash, which is a separator on some systems and part of a name on others.
+    /// The text contains a backslash, which is a separator on some systems and part of a name on others.
     #[error(
         "`{0}` is outside the repository, where no name has a backslash; use `/` between folders, or another name"
     )]
     Backslash(String),
-    /// The text holds a character that would start a line or leave the backticks a name is shown in.
+    /// The text contains a character that would start a line or end the code span of a name.
     #[error(
         "`{0}`: names with line ends, control characters or backticks are not part of the workspace; use another name"
     )]
@@ -38,7 +38,7 @@ pub enum PathError {
 }
 
 impl RepoPath {
-    /// Checks a path. One leading `./` is dropped, because models write it; nothing else is repaired.
+    /// Checks a path. A leading `./` is removed, because models write it; nothing else is corrected.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let outside = || PathError::Outside(shorten(text));
         let path = text.strip_prefix("./").unwrap_or(text);
@@ -69,17 +69,17 @@ impl RepoPath {
         Ok(Self(path.into()))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The last component.
+    /// Returns the last component.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    /// The directory it is in; `None` at the root.
+    /// Returns the directory of the file; `None` at the root.
     pub fn parent(&self) -> Option<&str> {
         self.0.rsplit_once('/').map(|(parent, _)| parent)
     }
@@ -108,8 +108,8 @@ enum Reason {
     Git,
 }
 
-/// Returns true if a component is one of those that nearly all are: none of the names that git or a file system treats as something special
-/// begins with a letter, a digit or `_` and has nothing else than that, `-` and `.`.
+/// Returns true for an ordinary component, which needs no further check: it begins with a letter, a digit or `_` and
+/// has only these characters, `-` and `.`. No name that git or a file system treats specially has this form.
 fn is_plain(component: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let bytes = component.as_bytes();
@@ -121,7 +121,7 @@ fn is_plain(component: &str) -> bool {
 
 fn check_component(component: &str) -> Result<(), Reason> {
     use gix_validate::path::component::{Error, Options};
-    // Windows device names stay allowed: `aux.libsonnet` is a fine name in a repository.
+    // Names of Windows devices are allowed: `aux.libsonnet` is a valid name in a repository.
     let options = Options {
         protect_windows: false,
         protect_hfs: true,
@@ -216,7 +216,7 @@ mod tests {
         ] {
             let why = RepoPath::parse(text).map_or_else(|error| error.to_string(), |path| path.to_string());
             assert!(why.contains("use another name"), "{why}");
-            // The name stands in the only backticks there are.
+            // The only backticks are those around the name.
             let parts: Vec<&str> = why.split('`').collect();
             assert_eq!(parts.len(), 3, "{why:?}");
             assert!(!parts.concat().chars().any(super::leaves_its_line), "{why:?}");

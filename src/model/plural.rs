@@ -1,6 +1,6 @@
-//! Numbers of things in words, in the singular or the plural.
+//! Numbers with their nouns, in the singular or the plural.
 
-/// `1 line`, `2 lines`.
+/// Returns the number with its noun: `1 line`, `2 lines`.
 pub fn pluralize(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -1,4 +1,4 @@
-//! The content of a reply, free of any platform's markup. Channels render it and escape everything.
+//! The content of a reply, without any platform's markup. Channels render and escape it.
 
 use super::{Sender, one_line};
 use serde::{Deserialize, Serialize};
@@ -14,35 +14,35 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case")]
 pub enum ReplyPart {
-    /// Mentions the person the reply is for: the only mention a reply can hold.
+    /// A mention of the user who gets the reply: the only mention that a reply can contain.
     Mention {
-        /// The person to mention.
+        /// The user to mention.
         to: Sender,
     },
-    /// A bold line in our own words. Backticks mark code; nothing else is markup.
+    /// A bold line by Drydock. Backticks mark code; there is no other markup.
     Heading {
-        /// One line.
+        /// The line.
         text: String,
     },
-    /// Plain sentences in our own words. Backticks mark code; nothing else is markup.
+    /// Plain sentences by Drydock. Backticks mark code; there is no other markup.
     Text {
         /// The sentences.
         text: String,
     },
-    /// Text of the model, in Markdown. Rendered from its syntax tree: no mentions, no images, no
-    /// HTML; links only to allowed hosts, all others as visible text.
+    /// Text of the model, in Markdown. It is rendered from its syntax tree: no mentions, no images, no HTML; links
+    /// only to allowed hosts, all others as visible text.
     Markdown {
-        /// The source.
+        /// The Markdown source.
         text: String,
     },
     /// A preformatted block.
     Code {
-        /// `diff`, `yaml` or empty.
+        /// The language: `diff`, `yaml` or empty.
         language: String,
-        /// The lines of the block. May hold any characters, fences included.
+        /// The lines of the block. They may contain any characters, including fences.
         text: String,
     },
-    /// Label and value, one row each.
+    /// Labels with values, one pair in each row.
     Facts {
         /// The rows.
         rows: Vec<(String, String)>,
@@ -59,12 +59,12 @@ pub enum ReplyPart {
     },
 }
 
-/// A button that carries an opaque one-shot token, never a command.
+/// A button with an opaque one-shot token, never a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
     /// The text on the button.
     pub label: String,
-    /// 22 characters of base64url; bound in the store to run, action, person and expiry.
+    /// The token: 22 characters of base64url. The store binds it to run, action, user and expiry.
     pub token: String,
     /// The look of the button.
     pub style: ButtonStyle,
@@ -76,21 +76,21 @@ pub struct Button {
 pub enum ButtonStyle {
     /// Neutral.
     Plain,
-    /// The likely next step.
+    /// The most likely next action.
     Primary,
-    /// Loses something.
+    /// An action that loses data.
     Danger,
 }
 
 impl Reply {
-    /// A reply of one plain text.
+    /// Creates a reply with one plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             parts: vec![ReplyPart::Text { text: text.into() }],
         }
     }
 
-    /// Returns its words without their look, part below part; buttons and mentions have none.
+    /// Returns the plain text of the parts; buttons and mentions have none.
     pub fn plain(&self) -> String {
         let mut text = String::new();
         for part in &self.parts {

@@ -1,11 +1,11 @@
-//! The address at which whoever typed a command can be answered, wherever they typed it.
+//! The address for answers to a command, which works in every conversation.
 
 use super::Secret;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-/// Slack's `response_url`, and until when it takes answers. Whoever has it writes to that person in our name, so it is kept
-/// as a secret is: no log shows it, and nothing that is serialised holds it. See
+/// Slack's `response_url` and its expiry. Anyone who has it can write to that user in Drydock's name, so it is
+/// treated as a secret: it is never logged and never serialised with other data. See
 /// <https://docs.slack.dev/interactivity/handling-user-interaction>.
 #[derive(Clone)]
 pub struct ResponseUrl {
@@ -14,7 +14,7 @@ pub struct ResponseUrl {
 }
 
 impl ResponseUrl {
-    /// Wraps an address that takes answers until a time.
+    /// Wraps an address and its expiry.
     pub fn new(address: String, expires_at: Timestamp) -> Self {
         Self {
             address: Secret::new(address),
@@ -22,17 +22,17 @@ impl ResponseUrl {
         }
     }
 
-    /// The address itself.
+    /// Returns the address.
     pub fn expose(&self) -> &str {
         self.address.expose()
     }
 
-    /// The time from which on it takes no answers.
+    /// Returns the time of expiry.
     pub fn expires_at(&self) -> Timestamp {
         self.expires_at
     }
 
-    /// True while it takes answers.
+    /// Returns true if the address has not expired.
     pub fn is_valid_at(&self, at: Timestamp) -> bool {
         at < self.expires_at
     }

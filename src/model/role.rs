@@ -1,21 +1,21 @@
-//! The rights of people, as one word: in the configuration, in grants and in replies.
+//! The roles of users, as used in the configuration, in grants and in replies.
 
 use serde::{Deserialize, Serialize};
 
-/// The rights of a person within a grant. Ordered: each role includes those before it.
+/// The rights of a user within a grant. Ordered: each role includes the rights of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Ask and read.
+    /// May ask and read.
     Viewer,
-    /// Prepare changes.
+    /// May prepare changes.
     Editor,
-    /// Prepare changes everywhere, invite and revoke people.
+    /// May prepare changes everywhere, and invite and revoke users.
     Admin,
 }
 
 impl Role {
-    /// The word used in tables and replies.
+    /// Returns the name for tables and replies.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",

@@ -1,9 +1,9 @@
-//! A value that must not be shown: no `Debug`, no `Display`, no `Serialize`, no `==`.
+//! A value that must not be shown: it has no `Debug`, no `Display`, no `Serialize` and no `==`.
 
 use zeroize::Zeroize;
 
-/// A token, key or signing secret. Only [`Secret::expose`] gives it away, so every use can be found
-/// by name. Compare secrets with a constant-time function; `==` does not compile.
+/// A token, key or signing secret. Only [`Secret::expose`] returns its value, so every use can be found by name.
+/// Compare secrets with a constant-time function; `==` does not compile.
 ///
 /// ```compile_fail
 /// let secret = drydock::model::Secret::new("s".to_owned());
@@ -22,7 +22,7 @@ impl Secret {
         Self(value)
     }
 
-    /// The value itself.
+    /// Returns the value.
     pub fn expose(&self) -> &str {
         &self.0
     }

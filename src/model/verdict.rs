@@ -1,28 +1,28 @@
-//! The end of a run, and who says so.
+//! The result of a run, and its source.
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// An answer, with a change where one was prepared.
+    /// The run ended with an answer, and with a change if one was prepared.
     Pass,
-    /// An answer, and no file differs from the base.
+    /// The run ended with an answer, and no file differs from the base.
     NoChange,
-    /// A check of ours failed on the change.
+    /// A check by Drydock failed on the change.
     Fail,
-    /// The model stopped before it was done (token limit of one answer, refusal, empty answer).
+    /// The model stopped too early (token limit of one answer, refusal, empty answer).
     Incomplete,
-    /// A bound was reached: steps, wall clock, tokens, repeated calls.
+    /// A limit was reached: steps, duration, tokens, repeated calls.
     Limit,
-    /// A part of ours or of the provider broke.
+    /// Drydock or the provider failed.
     Error,
-    /// A person stopped it.
+    /// A user stopped the run.
     Cancelled,
-    /// The sender was no longer allowed when the turn started.
+    /// The sender no longer had access when the turn started.
     Denied,
 }
 
-/// The origin of a verdict. Only `Verified` and `Concluded` gate anything.
+/// The source of a verdict. Decisions depend only on `Verified` and `Concluded`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictSource {
@@ -30,7 +30,7 @@ pub enum VerdictSource {
     Verified,
     /// The model called `conclude`.
     Concluded,
-    /// The words of a text, read as a verdict; labelled so wherever it is shown.
+    /// The verdict was inferred from the words of a text; it is labelled so wherever it is shown.
     Inferred,
     /// The loop itself: limits, errors, cancellation.
     Harness,

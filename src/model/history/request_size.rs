@@ -1,25 +1,26 @@
-//! Turns as they are sent: what they take in a request, and a turn of which a part is left out.
+//! The size of turns in a request, and turns with parts left out.
 
 use super::{Assistant, ContentBlock, Step, ToolCall, ToolResult, Turn};
 
-/// Bytes that a message takes beside its words, whatever the wire.
+/// The overhead of a message in bytes, for any wire format.
 const MESSAGE_BYTES: usize = 96;
-/// Bytes that a call takes beside its name, its id and its arguments, and its result beside its content and its id.
+/// The overhead in bytes of a call and its result, without name, id, arguments, content and the result's id.
 const CALL_BYTES: usize = 112;
-/// Bytes of an id of ours, where the provider's own is not sent.
+/// The length in bytes of an id by Drydock, which is used if the provider's own is not sent.
 const ID_BYTES: usize = 40;
 
-/// Bytes of a text that are counted together.
+/// The number of bytes of a text that are counted together.
 const CHUNK_BYTES: usize = 32;
 
-/// Bytes of a text inside a JSON string. Every request asks it of all its words, so there is no branch in it.
+/// Returns the number of bytes of a text inside a JSON string. It runs on all text of every request, so it has no
+/// branches.
 pub fn json_bytes(text: &str) -> usize {
     let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK_BYTES>();
     let chunks = chunks.iter().map(|chunk| escape_bytes(chunk));
     text.len() + chunks.sum::<usize>() + escape_bytes(rest)
 }
 
-/// The bytes that escapes add to at most [`CHUNK_BYTES`] bytes.
+/// Returns the number of bytes that escapes add to at most [`CHUNK_BYTES`] bytes.
 fn escape_bytes(bytes: &[u8]) -> usize {
     let added = |byte: &u8| {
         let is_control = u8::from(*byte < 0x20);
@@ -30,13 +31,14 @@ fn escape_bytes(bytes: &[u8]) -> usize {
     usize::from(bytes.iter().map(added).sum::<u8>())
 }
 
-/// Bytes that the result of a call takes in a request.
+/// Returns the number of bytes of a call's result in a request.
 pub fn result_bytes(result: &ToolResult) -> usize {
     CALL_BYTES + result.call.len().max(ID_BYTES) + json_bytes(&result.content)
 }
 
 impl Assistant {
-    /// Bytes that it takes in a request, at most: the canonical view or the provider's own, whatever is longer.
+    /// Returns the maximum number of bytes of the answer in a request: in Drydock's format or in the provider's own,
+    /// whichever is longer.
     fn sent_bytes(&self) -> usize {
         let call = |call: &ToolCall| {
             CALL_BYTES + call.id.len().max(ID_BYTES) + json_bytes(&call.name) + json_bytes(&call.arguments)
@@ -55,7 +57,7 @@ impl Assistant {
 }
 
 impl Step {
-    /// Bytes that it takes in a request without the results of its calls.
+    /// Returns the number of bytes of the step in a request, without the results of its calls.
     pub fn answer_bytes(&self) -> usize {
         let remark = self
             .remark
@@ -64,25 +66,25 @@ impl Step {
         MESSAGE_BYTES + self.assistant.sent_bytes() + remark
     }
 
-    /// Bytes that it takes in a request, at most.
+    /// Returns the maximum number of bytes of the step in a request.
     pub fn bytes(&self) -> usize {
         self.answer_bytes() + self.results.iter().map(result_bytes).sum::<usize>()
     }
 }
 
 impl Turn {
-    /// Bytes that it takes in a request, at most.
+    /// Returns the maximum number of bytes of the turn in a request.
     pub fn bytes(&self) -> usize {
         self.user_bytes() + self.steps.iter().map(Step::bytes).sum::<usize>()
     }
 
-    /// Bytes that what the person said takes in a request.
+    /// Returns the number of bytes of the user's text in a request.
     pub fn user_bytes(&self) -> usize {
         MESSAGE_BYTES + json_bytes(&self.user)
     }
 
-    /// The turn without its first `left_out` steps, which `note` says after the person's words, and with other
-    /// contents of results. `content` is given the number of a step and of a call, and the result of that.
+    /// Returns the turn without its first `left_out` steps, with a `note` about them after the user's text, and with
+    /// shortened results. `content` gets the number of a step, the number of a call and the result of that call.
     pub fn shortened(
         &self,
         left_out: usize,
