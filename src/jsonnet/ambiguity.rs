@@ -1,43 +1,43 @@
-//! Constructs that the first engine takes in another way than the language, or takes although the language refuses
-//! them. They are looked for byte by byte, because every file is looked at; what is doubtful is then parsed exactly.
+//! Detection of constructs that the first engine reads differently from the language, or accepts although the language
+//! refuses them. The scan works byte by byte, because it runs on every file. Ambiguous files are then parsed exactly.
 //!
-//! - Its operators are single tokens; the language takes all symbols in a row for one (`1==-1` is refused, and so is
-//!   `{ a: : 1 }`).
-//! - Its unary operators bind less tightly than `*`, `/` and `%`, which shows with `~`, and in `a / -b / c`.
-//! - A fraction that is added to a text gets fewer digits, and so does one that `%` puts into one.
+//! - Its operators are single tokens; the language reads a run of symbols as one operator (`1==-1` and `{ a: : 1 }` are
+//!   refused).
+//! - Its unary operators bind less tightly than `*`, `/` and `%`. This matters for `~`, and in `a / -b / c`.
+//! - A fraction that is added to a text, or inserted by `%`, gets fewer digits.
 //! - A whole number from 2^53 on is written with other digits.
-//! - Two numbers are equal where they differ by no more than 2^-52.
-//! - The third list of a comprehension is evaluated once where it names nothing but what the second one gives.
-//! - A file is read once, as code or as text, whatever it is imported as.
-//! - A list of locals may be empty or end with a comma, `super` may stand alone, and the path of an import may stand in
+//! - Two numbers count as equal if they differ by at most 2^-52.
+//! - The third list of a comprehension is evaluated only once if it uses no variable except the second one.
+//! - A file is read once, as code or as text, regardless of how it is imported.
+//! - A list of locals may be empty or end with a comma, `super` may stand alone, and the path of an import may be in
 //!   parentheses or in a text block.
 
 use std::ops::Range;
 
-/// Digits of a number that is certainly below 2^53.
+/// Digits of a whole number that is certainly below 2^53.
 const WHOLE_DIGITS_MAX: usize = 15;
 
-/// The doubts about a text, as far as it was seen.
+/// A scanner that detects ambiguous constructs in a text.
 pub(super) struct AmbiguityScanner<'a> {
     source: &'a [u8],
     found: bool,
-    /// Symbols in a row.
+    /// The current run of symbols.
     symbols: Range<usize>,
-    /// The last byte that was seen, and the place after it.
+    /// The last scanned byte, and the offset after it.
     last: (u8, usize),
     expected: Option<ExpectedToken>,
-    /// True after a `+` behind an object.
+    /// True after a `+` that follows an object.
     extends: bool,
-    /// True after an object or an array that is added to something.
+    /// True after an object or an array that is an operand of `+`.
     ends_added: bool,
 }
 
-/// The tokens that have to follow a keyword.
+/// The token that must follow a keyword.
 #[derive(Clone, Copy)]
 enum ExpectedToken {
-    /// After an `import` that ends here: a string, and then the end of an expression.
+    /// After an `import` that ends at this offset: a string, then the end of the expression.
     Path(usize),
-    /// After a `super` that ends here: an index.
+    /// After a `super` that ends at this offset: an index.
     Index(usize),
 }
 
@@ -54,8 +54,7 @@ impl<'a> AmbiguityScanner<'a> {
         }
     }
 
-    /// Sees the byte at a place, which is not part of a string, a comment or a blank. `string` is the last string
-    /// before it.
+    /// Scans the byte at an offset outside of strings, comments and whitespace. `string` is the last string before it.
     pub(super) fn push_byte(&mut self, byte: u8, at: usize, string: Option<&Range<usize>>) {
         if self.found {
             return;
@@ -65,7 +64,7 @@ impl<'a> AmbiguityScanner<'a> {
         }
         self.found |= self.is_added(string) || (self.last.0 == b'+' && self.may_be_text(byte, at));
         self.found |= self.is_compared(byte, at) && !self.is_after(string);
-        // What is added is not all of it, but a part.
+        // The operand is a part of that object or array, not the whole.
         self.found |= self.ends_added && matches!(byte, b'.' | b'[' | b'(');
         self.ends_added = false;
         match byte {
@@ -99,23 +98,23 @@ impl<'a> AmbiguityScanner<'a> {
         self.last = (byte, at + 1);
     }
 
-    /// True directly after a `+`, and after an object or an array that is added.
+    /// True directly after a `+`, and after an object or an array that is an operand of `+`.
     pub(super) fn follows_plus(&self) -> bool {
         self.last.0 == b'+' || self.ends_added
     }
 
-    /// Goes on after a bracket that was opened after a `+`.
+    /// Continues after the closing bracket of an operand of `+`.
     pub(super) fn end_added(&mut self) {
         self.ends_added = true;
     }
 
-    /// Goes on after a word whose first byte was seen and that ends at a place.
+    /// Continues after a word whose first byte was scanned. `end` is the offset after the word.
     pub(super) fn end_word(&mut self, end: usize) {
         let last = end.checked_sub(1).and_then(|last| self.source.get(last));
         self.last = last.map_or(self.last, |last| (*last, end));
     }
 
-    /// True where anything was doubtful. `string` is the last string of the text.
+    /// True if the text contains an ambiguous construct. `string` is the last string of the text.
     pub(super) fn is_ambiguous(&self, string: Option<&Range<usize>>) -> bool {
         let ends_early = match self.expected {
             Some(ExpectedToken::Index(_)) => true,
@@ -125,23 +124,24 @@ impl<'a> AmbiguityScanner<'a> {
         self.found || ends_early || self.has_odd_symbols() || self.is_added(string)
     }
 
-    /// True where a string that may name a file follows an `import` that ends at a place.
+    /// True if a string that can be a path follows an `import` that ends at `from`.
     fn is_path(&self, from: usize, string: Option<&Range<usize>>) -> bool {
         let path = string.filter(|string| string.start >= from);
         path.is_some_and(|path| self.source.get(path.start) != Some(&b'|'))
     }
 
-    /// True where a string stands after the last byte that was seen.
+    /// True if a string follows the last scanned byte.
     fn is_after(&self, string: Option<&Range<usize>>) -> bool {
         string.is_some_and(|string| string.start >= self.last.1)
     }
 
-    /// True where a string is added to what stands before it.
+    /// True if a string is the right operand of `+`.
     fn is_added(&self, string: Option<&Range<usize>>) -> bool {
         self.last.0 == b'+' && self.is_after(string)
     }
 
-    /// True where what begins with a byte after a `==` or `!=` may be a number that is nearly another one.
+    /// True if the operand of `==` or `!=` that begins at this byte may be a number that is nearly equal to another
+    /// one.
     fn is_compared(&self, byte: u8, at: usize) -> bool {
         if self.symbols.end != self.last.1 {
             return false;
@@ -161,8 +161,8 @@ impl<'a> AmbiguityScanner<'a> {
         follows && byte != b'!' && !is_value() && !is_apart()
     }
 
-    /// True where what begins with a byte after a `+` may be added to a text, or be one: it is no object, no array and
-    /// no whole number.
+    /// True if the operand of `+` that begins at this byte may be a text, or may be added to a text: it is not an
+    /// object, an array or a whole number.
     fn may_be_text(&self, byte: u8, at: usize) -> bool {
         let rest = self.source.get(at..).unwrap_or_default();
         if self.extends {
@@ -185,7 +185,7 @@ impl<'a> AmbiguityScanner<'a> {
         };
     }
 
-    /// True for a word that begins at a place and is not part of a longer one.
+    /// True if a complete word begins at this offset.
     fn is_word(&self, word: &[u8], at: usize) -> bool {
         let continues = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let before = at.checked_sub(1).and_then(|before| self.source.get(before));
@@ -199,8 +199,7 @@ impl<'a> AmbiguityScanner<'a> {
         last == b',' || (last == b'l' && before.ends_with(b"local"))
     }
 
-    /// True for symbols in a row that are not one operator, and not one that others follow which stand before an
-    /// operand.
+    /// True if a run of symbols is neither one operator nor an operator followed by unary operators.
     fn has_odd_symbols(&self) -> bool {
         let symbols = self.source.get(self.symbols.clone()).unwrap_or_default();
         !matches!(
@@ -230,7 +229,7 @@ fn after_number(rest: &[u8]) -> Option<u8> {
     rest.iter().find(|byte| !continues(byte)).copied()
 }
 
-/// True for a whole number that every engine writes in the same way, and that is all of what is added.
+/// True for a whole number that every engine writes in the same way and that is the complete operand.
 fn is_whole(rest: &[u8]) -> bool {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let after = rest.get(digits..).unwrap_or_default();

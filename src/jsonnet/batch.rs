@@ -1,4 +1,4 @@
-//! Programs that are evaluated together: who takes which, and what came of each.
+//! Programs that are evaluated together: the queue of programs, and the result of each.
 
 use super::contract::{EvalError, EvalRequest, Evaluation};
 use std::iter::Enumerate;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec::IntoIter;
 
-/// Bytes of all values of one batch: they are there at the same time. What would come after is refused.
+/// Bytes of all values of one batch, which are in memory at the same time. Programs beyond that are refused.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
 
 type EvalResult = Result<Evaluation, EvalError>;
@@ -34,8 +34,8 @@ impl EvalBatch {
         self.len
     }
 
-    /// The next program, with its place. When the values so far are as large as they may be together,
-    /// all that are left are refused.
+    /// Returns the next program and its index. If the values so far have reached their total limit, all remaining
+    /// programs are refused.
     pub(super) fn next(&self) -> Option<(usize, EvalRequest)> {
         if self.bytes.load(Ordering::Relaxed) > BATCH_BYTES_MAX {
             self.fail(&EvalError::Output {
@@ -55,7 +55,7 @@ impl EvalBatch {
         }
     }
 
-    /// Answers all programs that are left with an error, because none of them can be evaluated.
+    /// Answers all remaining programs with an error, because none of them can be evaluated.
     pub(super) fn fail(&self, error: &EvalError) {
         let left: Vec<_> = lock(&self.waiting).by_ref().collect();
         for (place, _) in left {
@@ -63,7 +63,7 @@ impl EvalBatch {
         }
     }
 
-    /// The answers in order. What was not evaluated was cancelled.
+    /// Returns the answers in order. Programs without an answer count as cancelled.
     pub(super) fn into_answers(self) -> Vec<EvalResult> {
         let answers = self
             .answers
@@ -76,7 +76,7 @@ impl EvalBatch {
     }
 }
 
-/// Locks a list, also one that a panic let go of: neither can be left half changed.
+/// Locks a list even if a panic poisoned the lock: no operation leaves these lists half changed.
 fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }

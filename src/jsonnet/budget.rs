@@ -1,4 +1,4 @@
-//! The party an evaluation is counted for, and the time in the sandbox spent on its behalf.
+//! The tenant that an evaluation counts for, and the time in the sandbox that is charged to it.
 
 use super::contract::EvalError;
 use crate::model::UserId;
@@ -11,20 +11,19 @@ tokio::task_local! {
     static CURRENT: Arc<Budget>;
 }
 
-/// The party that takes turns with others.
+/// A party that shares the slots with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tenant {
-    /// A person, or a hook.
+    /// A person, or a webhook.
     Person(UserId),
     /// The owner of the process: a command in a terminal.
     Owner,
-    /// Work ahead of need, for which nobody waits.
+    /// Background work, whose result no caller waits for.
     Background,
 }
 
-/// The time in the sandbox of one turn, or of one question, of a person. What a task evaluates within
-/// [`Budget::charge`] is on it, whatever evaluates it: tools, checks and comparisons need not know whom they work
-/// for, and none can forget to say.
+/// The sandbox time of one turn, or of one question, of a person. Every evaluation inside [`Budget::charge`] is charged
+/// to it. Tools, checks and comparisons do not pass the budget along, so none can omit it.
 #[derive(Debug)]
 pub struct Budget {
     tenant: Tenant,
@@ -32,7 +31,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of a person, with nothing spent.
+    /// Creates the unspent budget of a person.
     pub fn for_person(person: UserId) -> Arc<Self> {
         Arc::new(Self::new(Tenant::Person(person)))
     }
@@ -44,33 +43,33 @@ impl Budget {
         }
     }
 
-    /// Runs `work`, and has this budget pay for what is evaluated in it.
+    /// Runs `work`, and charges its evaluations to this budget.
     pub async fn charge<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self, work).await
     }
 
-    /// Counts `work` as [`Self::charge`] does, for work on a thread of its own.
+    /// Charges like [`Self::charge`], for work on a separate thread.
     pub fn charge_blocking<T>(self: Arc<Self>, work: impl FnOnce() -> T) -> T {
         CURRENT.sync_scope(self, work)
     }
 
-    /// The budget of the running task, or of the work of a thread. Without one it is that of a terminal.
+    /// Returns the budget of the current task or thread. Without one it is the budget of a terminal.
     pub fn current() -> Arc<Self> {
         let none = || Arc::new(Self::new(Tenant::Owner));
         CURRENT.try_with(Arc::clone).unwrap_or_else(|_| none())
     }
 
-    /// The budget of what nobody waits for.
+    /// Creates the budget of background work.
     pub(super) fn background() -> Arc<Self> {
         Arc::new(Self::new(Tenant::Background))
     }
 
-    /// Returns the one who takes turns.
+    /// Returns the tenant of the budget.
     pub fn tenant(&self) -> Tenant {
         self.tenant
     }
 
-    /// Refuses to go on when everything is spent. A terminal's owner waits as long as they like.
+    /// Returns an error if the budget is spent. The owner of a terminal has no limit.
     pub(super) fn check(&self, time_max: Duration) -> Result<(), EvalError> {
         let spent = Duration::from_millis(self.spent_milliseconds.load(Ordering::Relaxed));
         match self.tenant {
@@ -81,7 +80,7 @@ impl Budget {
         }
     }
 
-    /// Begins to spend: what passes until the answer is dropped is paid for, also when nobody waits for it any more.
+    /// Starts a timer. The time until it is dropped is charged, even if the caller no longer waits.
     pub(super) fn start_timer(&self) -> BudgetTimer<'_> {
         BudgetTimer {
             budget: self,
@@ -90,7 +89,7 @@ impl Budget {
     }
 }
 
-/// Time that is being spent.
+/// A timer that charges its duration to a budget.
 #[derive(Debug)]
 pub(super) struct BudgetTimer<'a> {
     budget: &'a Budget,

@@ -1,23 +1,23 @@
-//! The one form in which a value leaves an engine: compact JSON with sorted fields. Two engines agree
-//! when their bytes do.
+//! The canonical form of a value that an engine returns: compact JSON with sorted fields. Two engines agree if their
+//! bytes are equal.
 
 use super::number::write_number;
 
 /// Characters of a differing value that are shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// The value has more than it may.
+/// The limit that a value exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueTooLarge {
-    /// Bytes.
+    /// The number of bytes.
     Bytes,
-    /// Values within each other.
+    /// The number of nested values.
     Values,
-    /// Objects of Kubernetes.
+    /// The number of Kubernetes objects.
     Objects,
 }
 
-/// The bounds of a value. It is read as a tree that takes many times the bytes of its text, so its parts are counted as well.
+/// The limits of a value. Its tree uses many times the memory of its text, so its parts are counted as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct ValueLimits {
     pub(super) bytes_max: usize,
@@ -36,17 +36,17 @@ impl ValueLimits {
     };
 }
 
-/// The field that an object of Kubernetes has once.
+/// The field that each Kubernetes object has once.
 const OBJECT_FIELD: &str = "apiVersion";
 
-/// Writes a value, in order, up to a bound.
+/// A writer of a value, in order, within limits.
 #[derive(Debug)]
 pub(super) struct CanonicalWriter {
     text: String,
     bounds: ValueLimits,
     values: usize,
     objects: usize,
-    /// True until something is written after the last bracket that opened.
+    /// True until something is written after the last opening bracket.
     first: bool,
 }
 
@@ -115,14 +115,14 @@ impl CanonicalWriter {
         self.check(0)
     }
 
-    /// Begins an item of an array; called before each.
+    /// Begins an item of an array. Must be called before each item.
     pub(super) fn item(&mut self) {
         if !std::mem::take(&mut self.first) {
             self.text.push(',');
         }
     }
 
-    /// Begins the value of a field; called before each.
+    /// Begins the value of a field. Must be called before each value.
     pub(super) fn field(&mut self, name: &str) -> Result<(), ValueTooLarge> {
         self.item();
         if name == OBJECT_FIELD {
@@ -136,7 +136,7 @@ impl CanonicalWriter {
         Ok(())
     }
 
-    /// One more value.
+    /// Counts one more value.
     fn count(&mut self) -> Result<(), ValueTooLarge> {
         self.values += 1;
         match self.values > self.bounds.values_max {
@@ -158,7 +158,7 @@ impl CanonicalWriter {
     }
 }
 
-/// Appends the inside of a JSON string, with the escapes the Go implementation uses.
+/// Appends the content of a JSON string, with the escapes of the Go implementation.
 pub(super) fn write_escaped(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {
@@ -177,7 +177,7 @@ pub(super) fn write_escaped(out: &mut String, text: &str) {
     }
 }
 
-/// The first place where two values differ.
+/// The first location where two values differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ValueDifference {
     pub(super) path: String,
@@ -185,7 +185,7 @@ pub(super) struct ValueDifference {
     pub(super) second: String,
 }
 
-/// The first difference between two canonical values, `None` when there is none.
+/// Returns the first difference between two canonical values; `None` if they are equal.
 pub(super) fn difference(first: &str, second: &str) -> Option<ValueDifference> {
     if first == second {
         return None;
@@ -201,7 +201,7 @@ pub(super) fn difference(first: &str, second: &str) -> Option<ValueDifference> {
             }
             continue;
         }
-        // The side that is ahead in its field names lacks nothing: the other has one more.
+        // Names are sorted. The side with the smaller next name has an additional field, which the other side lacks.
         let names = (ours.and_then(Event::name), theirs.and_then(Event::name));
         let at = |name: Option<&str>| shown_path(&path, name);
         return Some(match names {
@@ -240,7 +240,7 @@ fn shown(value: &str) -> String {
     }
 }
 
-/// One step of the way to a value.
+/// One step of the path to a value.
 enum Step {
     Field(String),
     /// The number of items of the array seen so far.
@@ -289,7 +289,7 @@ fn shown_path(path: &[Step], name: Option<&str>) -> String {
     for (position, step) in path.iter().enumerate() {
         match step {
             Step::Field(name) => push_name(&mut text, name),
-            // The innermost array is about to get the item that differs.
+            // In the innermost array, the next item is the one that differs.
             Step::Item(seen) if position == last => text.push_str(&format!("[{seen}]")),
             Step::Item(seen) => text.push_str(&format!("[{}]", seen.saturating_sub(1))),
             Step::Object => {}
@@ -301,7 +301,7 @@ fn shown_path(path: &[Step], name: Option<&str>) -> String {
     text
 }
 
-/// `name` is still quoted and escaped.
+/// Appends a name, which is still quoted and escaped.
 fn push_name(text: &mut String, name: &str) {
     let bare = name.trim_matches('"');
     let plain = !bare.is_empty()
@@ -339,7 +339,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Reads canonical JSON part by part. It trusts its input: we wrote it.
+/// A reader of canonical JSON. It trusts its input, which this program wrote.
 struct Events<'a> {
     rest: &'a str,
 }
@@ -362,12 +362,12 @@ impl<'a> Events<'a> {
         })
     }
 
-    /// The whole value that comes next.
+    /// Returns the complete next value.
     fn value(&self) -> &'a str {
         let start = self.rest.trim_start_matches([',', ':']);
-        let mut ahead = Self { rest: start };
+        let mut following = Self { rest: start };
         let mut depth = 0_usize;
-        while let Some(event) = ahead.next() {
+        while let Some(event) = following.next() {
             match event {
                 Event::Open(_) => depth += 1,
                 Event::Close(_) => depth = depth.saturating_sub(1),
@@ -377,11 +377,11 @@ impl<'a> Events<'a> {
                 break;
             }
         }
-        let bytes = start.len() - ahead.rest.len();
+        let bytes = start.len() - following.rest.len();
         start.get(..bytes).unwrap_or_default()
     }
 
-    /// The whole value that began with the last event; `missing` when a bracket closed instead.
+    /// Describes the value that began with the last event; `missing` if a bracket closed instead.
     fn again(&self, event: Option<Event<'a>>) -> &'a str {
         match event {
             Some(Event::Scalar(token)) => token,

@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One evaluation.
+/// A request for one evaluation.
 #[derive(Clone, Debug)]
 pub struct EvalRequest {
-    /// Every file the program may import.
+    /// The tree with every file that the program may import.
     pub tree: Arc<dyn Tree>,
     /// The program to evaluate.
     pub entry: EntryPoint,
-    /// Directories that imports are searched in, after the directory of the importing file, from the
-    /// END of the list. Relative to the root of the tree, which itself is `""`.
+    /// Directories in which imports are searched after the directory of the importing file, from the END of the list.
+    /// They are relative to the root of the tree, which itself is `""`.
     pub jpath: Vec<String>,
     /// External variables as Jsonnet code, by name.
     pub ext_code: BTreeMap<String, String>,
-    /// Top-level arguments as Jsonnet code, by name. They are used when the program is a function.
+    /// Top-level arguments as Jsonnet code, by name. They are used if the program is a function.
     pub tla_code: BTreeMap<String, String>,
-    /// Depth of calls; 0 means 500, as in the Go implementation.
+    /// The maximum depth of calls; 0 means 500, as in the Go implementation.
     pub max_stack: u32,
-    /// The choice to ask the second engine too.
+    /// The use of the second engine.
     pub cross_check: CrossCheckMode,
 }
 
@@ -36,7 +36,7 @@ pub enum EntryPoint {
     File(RepoPath),
     /// A text that is not in the tree.
     Snippet {
-        /// The file it pretends to be: its imports are relative to the directory of this name.
+        /// The assumed path of the text: its imports are relative to the directory of this path.
         name: RepoPath,
         /// The program.
         text: String,
@@ -46,12 +46,12 @@ pub enum EntryPoint {
 /// The use of the second, independent engine beside the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CrossCheckMode {
-    /// One engine is enough: the value is shown, not relied on.
+    /// One engine only, for a value that is shown but not relied on.
     #[default]
     Off,
-    /// Both engines must agree before the value is relied on.
+    /// Both engines, which must agree before the value is relied on.
     On,
-    /// The value of the second engine, without the first one's: to be compared with one that is known.
+    /// The second engine only, to compare its value with a known one.
     SecondEngineOnly,
 }
 
@@ -61,14 +61,14 @@ pub struct Evaluation {
     /// The manifested value as compact JSON: object fields sorted by code point, numbers with the
     /// digits the Go implementation prints.
     pub json: Bytes,
-    /// Every file that was read and every path that was looked at in vain, sorted, each once. With
-    /// the request, they determine the value.
+    /// Every file that was read and every path without a file, sorted and without duplicates. Together with the request
+    /// they determine the value.
     pub imports: Arc<[Import]>,
-    /// The answer of the second engine.
+    /// The result of the cross-check.
     pub cross_check: CrossCheckResult,
 }
 
-/// The answer of the second engine about a value.
+/// The result of the cross-check by the second engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrossCheckResult {
     /// The second engine was not asked.
@@ -79,27 +79,27 @@ pub enum CrossCheckResult {
     Differs {
         /// The first field that differs, such as `$.spec.replicas`.
         path: String,
-        /// The value there, as JSON of at most 200 characters; `missing` when there is none.
+        /// The first engine's value there, as JSON of at most 200 characters; `missing` if there is none.
         first: String,
         /// The second engine's value there.
         second: String,
-        /// The kind of all differences, where they are of one that is known.
+        /// The kind of the differences, if all are of one known kind.
         known: Option<KnownDifference>,
     },
-    /// No value: the second engine did not finish the program.
+    /// The second engine did not finish the program.
     Failed(Box<EvalError>),
 }
 
-/// A kind of difference between the engines that is known and documented.
+/// A known and documented kind of difference between the engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownDifference {
-    /// Equal numbers are written with more or fewer digits inside texts.
+    /// Equal numbers have more or fewer digits inside texts.
     Digits,
 }
 
 impl KnownDifference {
-    /// The kind of all differences between two canonical values that are not the same.
+    /// Returns the kind of all differences between two different canonical values.
     pub(super) fn between(first: &str, second: &str) -> Option<Self> {
         differ_in_digits_only(first, second).then_some(Self::Digits)
     }
@@ -113,37 +113,37 @@ impl std::fmt::Display for KnownDifference {
     }
 }
 
-/// One thing a value depends on.
+/// A file or a missing file that a value depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Import {
     /// A file that was read.
     Read {
-        /// The path it was found at; symlinks on the way are not resolved.
+        /// The path of the file; symlinks in it are not resolved.
         path: RepoPath,
-        /// The content, by git's hash of it as 40 hex digits.
+        /// Git's hash of the content, as 40 hex digits.
         blob: String,
     },
-    /// A path that had no file. The value changes if one appears.
+    /// A path without a file. The value may change if one appears.
     Absent {
         /// The path.
         path: RepoPath,
     },
 }
 
-/// The bounds of one evaluation, and of how many there are.
+/// The limits of one evaluation, and of the number of evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvalLimits {
-    /// Wall clock and processor time of one engine on one program.
+    /// Wall clock and processor time of one engine for one program.
     pub time_max: Duration,
     /// Bytes of memory, not counting the stack.
     pub memory_bytes_max: u64,
-    /// Bytes of stack, taken only as far as they are used.
+    /// Bytes of stack. Memory is taken only for the part that is used.
     pub stack_bytes_max: u64,
     /// Bytes of the manifested value.
     pub output_bytes_max: usize,
-    /// Texts, names of fields, numbers, arrays and objects in it.
+    /// Texts, names of fields, numbers, arrays and objects in the value.
     pub values_max: usize,
-    /// Objects of Kubernetes in it.
+    /// Kubernetes objects in the value.
     pub objects_max: usize,
     /// Files one program may import.
     pub imports_max: usize,
@@ -153,11 +153,11 @@ pub struct EvalLimits {
     pub turn_time_max: Duration,
     /// Nesting of brackets and of operators in one file.
     pub nesting_max: usize,
-    /// Evaluations at the same time; more wait.
+    /// Concurrent evaluations; further ones wait.
     pub workers_max: usize,
-    /// Processes started ahead of time, so that an evaluation does not wait for one.
+    /// Processes started in advance, so that an evaluation does not wait for a start.
     pub idle_max: usize,
-    /// Bytes in use after which a process evaluates no further program of its batch.
+    /// Bytes in use from which a process evaluates no further program of its batch.
     pub recycle_bytes: u64,
 }
 
@@ -187,19 +187,19 @@ impl From<&SandboxSettings> for EvalLimits {
     }
 }
 
-/// One line of a trace, innermost first.
+/// One line of a trace, which begins with the innermost line.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TraceFrame {
-    /// The place: `lib/app.libsonnet:12:5`; empty when the engine does not know.
+    /// The location, such as `lib/app.libsonnet:12:5`; empty if the engine does not know it.
     pub at: String,
     /// The step of the evaluation, such as `function <deployment> call`.
     pub what: String,
 }
 
-/// The reason why there is no value.
+/// The reason why an evaluation has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// The program failed by itself.
+    /// The program failed with an error.
     #[error("{message}{}", first(.trace))]
     Runtime {
         /// The message of the program.
@@ -216,15 +216,15 @@ pub enum EvalError {
         line: u64,
         /// The column from 1, in characters.
         column: u64,
-        /// The mistake found there.
+        /// The error at that location.
         message: String,
-        /// The expressions that import it, innermost first.
+        /// The expressions that import the file, innermost first.
         trace: Vec<TraceFrame>,
     },
-    /// The program nests calls, or its text nests, too deeply.
+    /// The program's calls, or the constructs in its text, are nested too deeply.
     #[error("jsonnet evaluation is too deeply nested in {0}")]
     Stack(String),
-    /// The program took too much memory.
+    /// The program used too much memory.
     #[error("evaluation exceeded {} MiB of memory (`sandbox.memory_bytes_max`)", .bytes >> 20)]
     Memory {
         /// The limit.
@@ -236,7 +236,7 @@ pub enum EvalError {
         /// The limit.
         seconds: u64,
     },
-    /// The turn has spent its time in the sandbox.
+    /// The sandbox time of the turn is used up.
     #[error(
         "all evaluations of this turn together took {seconds} s, and no further one is begun (`sandbox.turn_seconds_max`)"
     )]
@@ -256,13 +256,13 @@ pub enum EvalError {
         /// The limit.
         count: usize,
     },
-    /// The value has too many objects of Kubernetes.
+    /// The value has too many Kubernetes objects.
     #[error("output exceeded {count} Kubernetes objects (`sandbox.objects_max`)")]
     Objects {
         /// The limit.
         count: usize,
     },
-    /// Large values of everybody wait to be read already.
+    /// The large values that wait to be read have reached their limit for all users.
     #[error("large values of {} MiB in all wait to be read already; ask for fewer environments, or ask again later", .bytes >> 20)]
     SpoolFull {
         /// The limit.
@@ -273,7 +273,7 @@ pub enum EvalError {
     ImportDenied {
         /// The path as the program wrote it.
         path: String,
-        /// The file that imports it.
+        /// The file that contains the import.
         importer: String,
         /// The stack, innermost frame first.
         trace: Vec<TraceFrame>,
@@ -283,14 +283,14 @@ pub enum EvalError {
     ImportForbidden {
         /// The path as the program wrote it.
         path: String,
-        /// The file that imports it.
+        /// The file that contains the import.
         importer: String,
-        /// The file it means.
+        /// The file that the import resolves to.
         file: String,
         /// The stack, innermost frame first.
         trace: Vec<TraceFrame>,
     },
-    /// An import names no file.
+    /// An import resolves to no file.
     #[error(
         "couldn't open import {path:?}{}: no match locally or in the Jsonnet library paths; looked for {}{}{}",
         importing(.importer), listed(.searched), hint(.similar), first(.trace)
@@ -298,28 +298,28 @@ pub enum EvalError {
     ImportNotFound {
         /// The path as the program wrote it.
         path: String,
-        /// The file that imports it.
+        /// The file that contains the import.
         importer: String,
-        /// The paths that were looked at, in order.
+        /// The paths that were tried, in order.
         searched: Vec<String>,
-        /// Files of a similar name.
+        /// Files with similar names.
         similar: Vec<String>,
         /// The stack, innermost frame first.
         trace: Vec<TraceFrame>,
     },
-    /// An import is found but cannot be used: a directory, not UTF-8, too large, too many.
+    /// An import resolves to a path that cannot be used: a directory, not UTF-8, too large, or one file too many.
     #[error("import {path:?}{}: {why}{}", importing(.importer), first(.trace))]
     ImportFailed {
         /// The path as the program wrote it.
         path: String,
-        /// The file that imports it.
+        /// The file that contains the import.
         importer: String,
-        /// The fault of the path.
+        /// The reason.
         why: String,
         /// The stack, innermost frame first.
         trace: Vec<TraceFrame>,
     },
-    /// The program calls a program that is not enabled.
+    /// The program calls an external program that is not enabled.
     #[error("environment needs {tool} (chart `{chart}`), which is not enabled here")]
     NeedsHelm {
         /// `helm` or `kustomize`.
@@ -327,24 +327,24 @@ pub enum EvalError {
         /// The chart or the directory, as the program wrote it.
         chart: String,
     },
-    /// The evaluator died for a reason we do not know.
+    /// The sandbox worker died for an unknown reason.
     #[error("jsonnet evaluation crashed (signal {signal}) in {entry}")]
     Crashed {
-        /// The signal; 0 when it ended without one.
+        /// The signal; 0 if it ended without one.
         signal: i32,
         /// The program that was evaluated.
         entry: String,
     },
-    /// The sandbox could not be built or did not behave. Nothing was evaluated.
+    /// The sandbox could not be started or violated its protocol. Nothing was evaluated.
     #[error("the sandbox: {0}")]
     Sandbox(String),
-    /// The caller did not want to wait any longer.
+    /// The caller cancelled the evaluation.
     #[error("evaluation cancelled")]
     Cancelled,
 }
 
 impl EvalError {
-    /// Returns the stack of the failure, innermost frame first; empty where it is not known.
+    /// Returns the stack of the failure, innermost frame first; empty if it is not known.
     pub fn trace(&self) -> &[TraceFrame] {
         match self {
             Self::Runtime { trace, .. }
@@ -357,7 +357,7 @@ impl EvalError {
         }
     }
 
-    /// Returns the stack of the failure, and before it the place of what is no Jsonnet.
+    /// Returns the stack of the failure, preceded by the location of a syntax error.
     pub fn places(&self) -> Vec<TraceFrame> {
         let own = match self {
             Self::Syntax {
@@ -371,7 +371,7 @@ impl EvalError {
         own.into_iter().chain(self.trace().iter().cloned()).collect()
     }
 
-    /// The error of an import, with the place of the expression that imports.
+    /// Adds the location of the importing expression to the error of an import.
     pub(super) fn with_import_trace(mut self, places: Vec<TraceFrame>) -> Self {
         if let Self::ImportDenied { trace, .. }
         | Self::ImportForbidden { trace, .. }

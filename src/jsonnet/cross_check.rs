@@ -1,9 +1,10 @@
-//! The cross-check of a value with the second engine, which evaluated the program in a process of its own.
+//! The cross-check of a value with the second engine, which evaluated the program in a separate process.
 
 use super::canonical::difference;
 use super::contract::{CrossCheckResult, EvalError, Evaluation, KnownDifference};
 
-/// The first engine's value with the cross-check by the second one. It depends on everything that either read.
+/// Combines the first engine's value with the cross-check by the second. The result depends on everything that either
+/// engine read.
 pub(super) fn with_cross_check(first: Evaluation, second: Result<Evaluation, EvalError>) -> Evaluation {
     let second = match second {
         Ok(second) => second,

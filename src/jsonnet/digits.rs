@@ -1,7 +1,7 @@
-//! Tells values that differ only in how numbers are written inside their texts: a difference between the engines that
-//! is known, because one of them writes fractions with fewer digits than the other.
+//! Detection of values that differ only in the digits of numbers inside their texts. This is a known difference between
+//! the engines: one of them writes fractions with fewer digits.
 
-/// True for two canonical values that are the same but for the digits of equal numbers in their texts.
+/// True if two canonical values are equal except for the digits of equal numbers in their texts.
 pub(super) fn differ_in_digits_only(first: &str, second: &str) -> bool {
     let (mut first, mut second) = (first.as_bytes(), second.as_bytes());
     loop {
@@ -21,7 +21,7 @@ pub(super) fn differ_in_digits_only(first: &str, second: &str) -> bool {
     }
 }
 
-/// The number a text begins with: digits, a fraction, an exponent.
+/// Returns the number at the start of a text: digits, a fraction, an exponent.
 fn number(text: &[u8]) -> &[u8] {
     let digits = |from: usize| {
         let rest = text.get(from..).unwrap_or_default();
@@ -42,8 +42,8 @@ fn number(text: &[u8]) -> &[u8] {
     text.get(..end).unwrap_or_default()
 }
 
-/// True for the same text, and for a number that is written with the fewest digits that name it on one side and with
-/// seventeen, or as an exponent, on the other. `v1.1` and `v1.10` are two texts.
+/// True for equal texts, and for a number written with the fewest digits that identify it on one side, and with
+/// seventeen digits or an exponent on the other. `v1.1` and `v1.10` are different texts.
 fn is_same(first: &[u8], second: &[u8]) -> bool {
     let value = |text| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
     let is_number = |number: &f64| number.is_finite();
@@ -59,7 +59,7 @@ fn is_same(first: &[u8], second: &[u8]) -> bool {
     first == second || (one.to_bits() == other.to_bits() && is_written(first) && is_written(second))
 }
 
-/// The digits of a number from the first to the last that is no zero.
+/// Returns the digits of a number from the first to the last nonzero one.
 fn significant(text: &[u8]) -> Vec<u8> {
     let mantissa = text
         .split(|byte| matches!(byte, b'e' | b'E'))
@@ -74,7 +74,7 @@ fn significant(text: &[u8]) -> Vec<u8> {
     digits.get(from..to).unwrap_or_default().to_vec()
 }
 
-/// True for a number that is written with more zeros than it needs.
+/// True for a number that is written with redundant zeros.
 fn has_zeros_to_spare(text: &[u8]) -> bool {
     let mantissa = text
         .split(|byte| matches!(byte, b'e' | b'E'))

@@ -1,4 +1,4 @@
-//! A text with parts that are written in another way, and how places in it are found again in the text as it was written.
+//! Replacements in a source text, and the mapping of offsets back to the original text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceEdits(Vec<Edit>);
 
-/// A part of a text, and what stands there instead.
+/// A replaced part of a text, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Edit {
     range: Range<usize>,
@@ -15,17 +15,17 @@ struct Edit {
     side: Side,
 }
 
-/// The part of an expression that an edit is.
+/// The position of an edit relative to an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
-    /// A parenthesis that stands after an expression.
+    /// A parenthesis after an expression.
     Closes,
-    /// A parenthesis that stands before an expression, or a text in place of one.
+    /// A parenthesis before an expression, or a replacement of one.
     Opens,
 }
 
 impl SourceEdits {
-    /// Puts blanks in place of a part; its lines stay.
+    /// Replaces a range with blanks; line ends stay.
     pub(super) fn blank(&mut self, source: &[u8], range: Range<usize>) {
         let body = source.get(range.clone()).unwrap_or_default();
         let blank = |byte: &u8| if *byte == b'\n' { b'\n' } else { b' ' };
@@ -34,18 +34,19 @@ impl SourceEdits {
         self.0.push(Edit { range, text, side });
     }
 
-    /// Puts a text before a place.
+    /// Inserts a text at an offset.
     pub(super) fn insert(&mut self, at: u32, text: &str) {
         self.put(at as usize..at as usize, text, Side::Opens);
     }
 
-    /// Puts a text that ends with a parenthesis before an expression, and one that begins with a parenthesis after it.
+    /// Inserts one text, which ends with a parenthesis, before an expression, and another, which begins with a
+    /// parenthesis, after it.
     pub(super) fn wrap(&mut self, range: Range<usize>, before: &str, after: &str) {
         self.put(range.start..range.start, before, Side::Opens);
         self.put(range.end..range.end, after, Side::Closes);
     }
 
-    /// Writes a part in another way, also where it was to be written in another one before.
+    /// Replaces a range, and overrides an earlier replacement of it.
     pub(super) fn replace(&mut self, range: Range<usize>, text: &str) {
         if self.0.last().is_some_and(|last| last.range == range) {
             self.0.pop();
@@ -58,8 +59,8 @@ impl SourceEdits {
         self.0.push(Edit { range, text, side });
     }
 
-    /// Brings the edits into the order of the text. Where one place has several, what closes comes first, in the order
-    /// in which it was put there, from the inner one to the outer one; and of what opens the last that was put there.
+    /// Sorts the edits by position. At one position closing edits come first, in the order of insertion, from the inner
+    /// to the outer one; opening edits follow, the last inserted first.
     pub(super) fn sort(&mut self) {
         let mut edits: Vec<(usize, Edit)> = std::mem::take(&mut self.0).into_iter().enumerate().collect();
         edits.sort_by_key(|(order, edit)| {
@@ -72,7 +73,7 @@ impl SourceEdits {
         self.0 = edits.into_iter().map(|(_, edit)| edit).collect();
     }
 
-    /// The text with all of them.
+    /// Returns the text with all edits.
     pub(super) fn apply<'s>(&self, source: &'s [u8]) -> Cow<'s, [u8]> {
         if self.0.is_empty() {
             return Cow::Borrowed(source);
@@ -89,9 +90,9 @@ impl SourceEdits {
         Cow::Owned(text)
     }
 
-    /// The byte of the text as it was written for one of the text with all of them.
+    /// Returns the offset in the original text for an offset in the edited text.
     pub(super) fn original_offset(&self, at: usize) -> usize {
-        // How far both have come: here, and in the other text.
+        // Offsets in the original text and in the edited text.
         let (mut here, mut there) = (0, 0);
         for edit in &self.0 {
             let plain = edit.range.start.saturating_sub(here);

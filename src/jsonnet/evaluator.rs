@@ -1,5 +1,5 @@
-//! Evaluates programs in processes of their own, a bounded number at a time, each ended by the clock or
-//! by the caller if it does not end by itself. One process serves one request, or one batch.
+//! The evaluator of programs in separate processes, with a limit on concurrent ones. A process that does not end on its
+//! own is ended at the time limit or by the caller. One process serves one request, or one batch.
 
 use super::batch::EvalBatch;
 use super::budget::Budget;
@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 
 /// The task of a sandbox worker that evaluates Jsonnet.
 pub(super) const TASK_NAME: &str = "jsonnet";
-/// Sandbox workers tried for one evaluation: one that waited may have been ended by the system meanwhile.
+/// Sandbox workers tried for one evaluation: the system may have ended an idle one in the meantime.
 const ATTEMPTS_MAX: usize = 3;
 
-/// The time after which a program lets others have the processor first.
+/// The time after which a program's process gets a lower priority.
 const LOWER_PRIORITY_AFTER: Duration = Duration::from_millis(500);
 
-/// A place, and who pays for what is done there.
+/// A slot, and the budget that the work in it is charged to.
 struct EvaluationPermit {
     slot: FairSlot,
     budget: Arc<Budget>,
@@ -37,7 +37,7 @@ struct EvaluationPermit {
 
 type SharedPermit = Arc<EvaluationPermit>;
 
-/// Evaluates programs behind the sandbox. Cheap to share, not to make.
+/// An evaluator that runs programs in the sandbox. It is cheap to clone but not to create.
 #[derive(Debug)]
 pub struct Evaluator {
     options: SessionOptions,
@@ -47,14 +47,13 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator that runs this program again for every evaluation and requires every layer of
-    /// the sandbox.
+    /// Creates an evaluator that starts this program for every evaluation and requires every layer of the sandbox.
     pub fn new(limits: EvalLimits) -> Result<Self, EvalError> {
         Self::for_program(ProgramPath::current(), limits, LayerName::ALL.to_vec())
     }
 
-    /// An evaluator that runs another build of this program, or that does with fewer layers because
-    /// the operator said so.
+    /// Creates an evaluator that starts another build of this program, or that accepts missing layers that the operator
+    /// allows.
     pub fn for_program(
         program: ProgramPath,
         limits: EvalLimits,
@@ -65,7 +64,7 @@ impl Evaluator {
             task: TASK_NAME.to_owned(),
             memory_bytes_max: limits.memory_bytes_max,
             stack_bytes_max: limits.stack_bytes_max,
-            // Two engines may take their time one after the other, after the programs before.
+            // Two engines may each use the time limit, in addition to earlier programs.
             processor_seconds_max: seconds.saturating_mul(3),
             warms_up: false,
         };
@@ -86,7 +85,7 @@ impl Evaluator {
         })
     }
 
-    /// The evaluator an operator configured.
+    /// Creates the evaluator of an operator's configuration.
     pub fn configured(program: ProgramPath, settings: &SandboxSettings) -> Result<Self, EvalError> {
         let may_lack = |layer: &LayerName| settings.layers_missing.iter().any(|name| name == layer.name());
         let required = LayerName::ALL.into_iter().filter(|layer| !may_lack(layer));
@@ -100,15 +99,16 @@ impl Evaluator {
         Ok(evaluator)
     }
 
-    /// Sets the external programs that may be run; `launcher` is started to become them.
+    /// Sets the external programs that may be run. `launcher` is the build of this program that starts again to execute
+    /// them.
     #[must_use]
     pub fn with_programs(mut self, launcher: ProgramPath, settings: &ProgramSettings) -> Self {
         self.options.programs = Arc::new(ExternalPrograms::new(launcher, settings));
         self
     }
 
-    /// Evaluates one program. Whatever the program does, this ends within the limits; when it is
-    /// cancelled or dropped, the process ends at once.
+    /// Evaluates one program. The evaluation always ends within the limits. If it is cancelled or dropped, the process
+    /// ends at once.
     pub async fn evaluate(
         &self,
         request: EvalRequest,
@@ -122,9 +122,9 @@ impl Evaluator {
         }
     }
 
-    /// Evaluates programs of one tenant, several at the same time, and answers in their order. Each
-    /// fails alone. A process serves several of them that have the same tree, and keeps what is the
-    /// same for all; no value is another one for that.
+    /// Evaluates programs of one tenant concurrently, and returns the answers in order. A failure affects only its own
+    /// program. One process serves several programs on the same tree, and keeps the values that are the same for all of
+    /// them; this does not change any value.
     pub async fn evaluate_all(
         &self,
         requests: Vec<EvalRequest>,
@@ -133,7 +133,7 @@ impl Evaluator {
         self.evaluate_with_progress(requests, &|| {}, cancel).await
     }
 
-    /// Evaluates as [`Self::evaluate_all`] does, and calls `done` whenever there is an answer for one more.
+    /// Evaluates as [`Self::evaluate_all`] does, and calls `done` for each finished program.
     pub async fn evaluate_with_progress(
         &self,
         requests: Vec<EvalRequest>,
@@ -162,7 +162,7 @@ impl Evaluator {
         answers.collect()
     }
 
-    /// The values that need no evaluation.
+    /// Returns the cached values; `None` for a program that must be evaluated.
     async fn find_memoized(&self, requests: &Arc<Vec<EvalRequest>>) -> Vec<Option<Evaluation>> {
         let (terms, there) = (self.options.clone(), Arc::clone(requests));
         let found = move || terms.memo.lookup(&there, &terms.limits, &terms.denied);
@@ -170,9 +170,9 @@ impl Evaluator {
         found.unwrap_or_else(|_| vec![None; requests.len()])
     }
 
-    /// Evaluates as [`Self::evaluate_all`] does, for nobody who waits: it begins while no other evaluation runs, leaves one place free, and
-    /// ends as soon as anybody wants an evaluation. What has no answer by then counts as cancelled. Where there is one place in all,
-    /// nothing is evaluated.
+    /// Evaluates as [`Self::evaluate_all`] does, in the background. It begins when no other evaluation runs, leaves one
+    /// slot free, and ends as soon as another evaluation is requested. Programs without an answer then count as
+    /// cancelled. With only one slot nothing is evaluated.
     pub async fn evaluate_in_background(
         &self,
         requests: Vec<EvalRequest>,
@@ -207,8 +207,8 @@ impl Evaluator {
         self.run_unbatched(&permit, &Arc::new(request)).await
     }
 
-    /// Evaluates one program that has nothing to share with others. When there is room for another process,
-    /// the engines work in one each at the same time.
+    /// Evaluates a single program. If a slot for another process is free, the two engines run concurrently in separate
+    /// processes.
     async fn run_unbatched(
         &self,
         permit: &SharedPermit,
@@ -231,8 +231,8 @@ impl Evaluator {
         Ok(cross_check::with_cross_check(first, second))
     }
 
-    /// Returns the answer; where the second engine had too little memory beside the first, with its verdict from a process
-    /// of its own.
+    /// Returns the answer. If the second engine had too little memory in the process of the first, the cross-check runs
+    /// again in a separate process.
     async fn retry_cross_check(
         &self,
         permit: &SharedPermit,
@@ -248,8 +248,8 @@ impl Evaluator {
         }
     }
 
-    /// Takes one program of the batch after the other, and gives its place back in between when somebody else
-    /// has more right to it.
+    /// Evaluates one program of the batch after the other, and releases its slot in between if another person should go
+    /// first.
     async fn work(&self, batch: &EvalBatch, budget: &Arc<Budget>, done: &(dyn Fn() + Send + Sync)) {
         let mut permit = self.permit(budget, Urgency::Batch).await;
         let mut warm = None;
@@ -283,14 +283,14 @@ impl Evaluator {
         })
     }
 
-    /// Returns another place for the same budget, if nobody waits for it.
+    /// Returns another slot for the same budget, if one is free and no request waits.
     fn try_second_permit(&self, permit: &SharedPermit) -> Option<SharedPermit> {
         let budget = Arc::clone(&permit.budget);
         let place = self.slots.try_take(budget.tenant())?;
         Some(Arc::new(EvaluationPermit { slot: place, budget }))
     }
 
-    /// Evaluates one program, in the process of the one before if that may go on.
+    /// Evaluates one program, in the process of the previous one if that can continue.
     async fn run(
         &self,
         permit: &SharedPermit,
@@ -322,7 +322,7 @@ impl Evaluator {
             let end = EndOnDrop(Some((dialogue.killer(), Arc::clone(&outside))));
             let (first_done, first) = oneshot::channel();
             let (request_there, terms, there) = (request.clone(), self.options.clone(), Arc::clone(&outside));
-            // The permit goes along: a sandbox is free when its process is gone, not when its caller is.
+            // The task holds the permit until the process has ended, even if the caller is gone earlier.
             let held = permit.clone();
             let mut talk = tokio::task::spawn_blocking(move || {
                 let _held = held;
@@ -335,7 +335,7 @@ impl Evaluator {
             match ending {
                 SessionOutcome::NotStarted(_) if out_of_time => return Err(self.time()),
                 SessionOutcome::NotStarted(why) => last = why,
-                // What the programs before it left behind may have been too much.
+                // The cause may be memory that earlier programs left in use, so a new process tries again.
                 SessionOutcome::Died { .. } if has_served && !out_of_time => last = "it died".to_owned(),
                 SessionOutcome::Died {
                     failed: Some(failed), ..
@@ -370,14 +370,13 @@ impl Evaluator {
         Err(EvalError::Sandbox(last))
     }
 
-    /// A process has a bound on the time it may take in all, so it is given a program only while it
-    /// has enough of it left.
+    /// Returns true if a process can serve another program. Its total time is limited, so enough of it must be left.
     fn can_reuse(&self, warm: &ReusableSession, request: &EvalRequest) -> bool {
         warm.session.fits(request) && warm.begun.elapsed() < self.options.limits.time_max
     }
 
-    /// Waits for the conversation and ends it when its time is over: once for each engine. What it spends
-    /// outside is not its time.
+    /// Waits for the session and ends it at the time limit, which applies to each engine. Time in external programs
+    /// does not count.
     async fn supervise(
         &self,
         talk: &mut JoinHandle<SessionOutcome>,
@@ -428,7 +427,7 @@ impl Evaluator {
     }
 }
 
-/// A process that has served before, and since when it is used.
+/// A process that has served a program, with the time of its first use.
 struct ReusableSession {
     session: WorkerSession,
     begun: Instant,
@@ -444,7 +443,7 @@ impl ReusableSession {
     }
 }
 
-/// True for a value that the second engine had no memory for.
+/// True if the second engine ran out of memory for a value.
 fn lacked_memory(evaluated: &Evaluation) -> bool {
     match &evaluated.cross_check {
         CrossCheckResult::Failed(error) => matches!(error.as_ref(), EvalError::Memory { .. }),
@@ -452,7 +451,7 @@ fn lacked_memory(evaluated: &Evaluation) -> bool {
     }
 }
 
-/// A value that is there survives the death of the process: only the cross-check is missing.
+/// Returns the result after the death of a process. A value that exists stays; only its cross-check is missing.
 fn died(value: Option<Evaluation>, cause: EvalError) -> Result<Evaluation, EvalError> {
     match value {
         Some(evaluated) => Ok(Evaluation {
@@ -463,8 +462,8 @@ fn died(value: Option<Evaluation>, cause: EvalError) -> Result<Evaluation, EvalE
     }
 }
 
-/// Ends the sandbox worker when nobody waits for it any more. Its conversation then ends by itself, and with
-/// it the process is reaped.
+/// A guard that ends the sandbox worker when its caller no longer waits. The session then ends as well, and reaps the
+/// process.
 struct EndOnDrop(Option<(Killer, Arc<ExternalWait>)>);
 
 impl EndOnDrop {
@@ -481,7 +480,7 @@ impl EndOnDrop {
         }
     }
 
-    /// The sandbox worker lives on.
+    /// Lets the sandbox worker continue.
     fn disarm(mut self) {
         self.0 = None;
     }

@@ -1,5 +1,5 @@
-//! Places for work that takes turns by person: whoever has the fewest comes first, and who has none never waits
-//! for somebody who has many.
+//! Slots for work that people share fairly: the person with the fewest slots comes first, and a person without a slot
+//! never waits for a person with many.
 
 use super::budget::Tenant;
 use futures_util::FutureExt as _;
@@ -10,18 +10,19 @@ use std::thread::Thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The pause between two looks of a waiting thread at whether it still wants to.
+/// The interval at which a waiting thread checks if it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Places at the same time. One person may have all of them while nobody else wants one. A person who has none
-/// gets one beyond them, up to twice as many in all, so an endless program of another one holds up nobody.
+/// A number of concurrent slots. One person may use all of them while no other person waits. A person without a slot
+/// gets one beyond the limit, up to twice the limit in total, so an endless program of one person delays no other
+/// person.
 #[derive(Clone, Debug)]
 pub struct FairSlots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     slots_max: usize,
-    // Held for moments, never across a wait.
+    // The lock is held briefly, never across an `.await`.
     state: Mutex<State>,
 }
 
@@ -29,7 +30,7 @@ struct Shared {
 struct State {
     taken: HashMap<Tenant, usize>,
     total: usize,
-    /// The waiting ones, in the order in which they came.
+    /// The waiting requests, in the order of arrival.
     waiting: VecDeque<SlotRequest>,
 }
 
@@ -40,16 +41,16 @@ struct SlotRequest {
     reply: oneshot::Sender<FairSlot>,
 }
 
-/// The purpose of a place.
+/// The urgency of a request for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// One program, which somebody waits for.
+    /// One program whose result a caller waits for.
     Single,
-    /// Programs of a batch, one after the other.
+    /// Programs of a batch in sequence.
     Batch,
 }
 
-/// A place. It is free again when this is dropped.
+/// A slot. Dropping it frees the slot.
 #[derive(Debug)]
 pub struct FairSlot {
     shared: Arc<Shared>,
@@ -57,7 +58,7 @@ pub struct FairSlot {
 }
 
 impl FairSlots {
-    /// Creates so many places.
+    /// Creates `places_max` slots.
     pub fn new(places_max: usize) -> Self {
         Self(Arc::new(Shared {
             slots_max: places_max,
@@ -65,25 +66,25 @@ impl FairSlots {
         }))
     }
 
-    /// Waits for a place. Whoever does not wait any more is passed over.
+    /// Waits for a slot. A cancelled request is skipped.
     pub async fn take(&self, key: Tenant, urgency: Urgency) -> FairSlot {
         loop {
-            let (told, place) = oneshot::channel();
+            let (reply, place) = oneshot::channel();
             self.0.change(|state| {
                 state.waiting.push_back(SlotRequest {
                     tenant: key,
                     urgency,
-                    reply: told,
+                    reply,
                 })
             });
-            // It is kept until it is told, so this is not refused.
+            // The sender is kept until it sends, so this does not fail.
             if let Ok(place) = place.await {
                 return place;
             }
         }
     }
 
-    /// Waits for a place on a thread that may block; `None` when it was stopped meanwhile.
+    /// Waits for a slot on a thread that may block; `None` if it was stopped in the meantime.
     pub(super) fn wait(&self, key: Tenant, urgency: Urgency, stopped: &dyn Fn() -> bool) -> Option<FairSlot> {
         let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
         let mut place = Box::pin(self.take(key, urgency));
@@ -96,7 +97,7 @@ impl FairSlots {
         }
     }
 
-    /// A place that nobody waits for, if there is one.
+    /// Returns a slot if one is free and no request waits.
     pub(super) fn try_take(&self, key: Tenant) -> Option<FairSlot> {
         let mut state = self.0.lock();
         state.drop_cancelled();
@@ -104,7 +105,7 @@ impl FairSlots {
     }
 }
 
-/// A thread that waits.
+/// A waker that unparks a waiting thread.
 struct ThreadWaker(Thread);
 
 impl Wake for ThreadWaker {
@@ -114,9 +115,9 @@ impl Wake for ThreadWaker {
 }
 
 impl FairSlot {
-    /// True when somebody waits who has fewer places, or when more are taken than there are and this is not the
-    /// only one of its person. It is time to give it back then, and to wait for another one. What nobody waits for
-    /// is no reason.
+    /// True if a person with fewer slots waits, or if more slots are taken than the limit and this is not the only slot
+    /// of its person. The holder should then release this slot and request another one. Background requests do not
+    /// count.
     pub(super) fn should_yield(&self) -> bool {
         let mut state = self.shared.lock();
         state.drop_cancelled();
@@ -142,7 +143,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, and gives away what is free then.
+    /// Applies a change to the state, then grants the free slots.
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
@@ -154,9 +155,9 @@ impl Shared {
             given.push((waiting.reply, state.grant(self, waiting.tenant)));
         }
         drop(state);
-        for (told, place) in given {
-            // Whoever has gone meanwhile drops it, which gives it back.
-            drop(told.send(place));
+        for (reply, place) in given {
+            // If the receiver was cancelled in the meantime, the slot is dropped, which frees it.
+            drop(reply.send(place));
         }
     }
 }
@@ -189,9 +190,9 @@ impl State {
         self.waiting.retain(|waiting| !waiting.reply.is_closed());
     }
 
-    /// Returns the index of who gets the next place: who has the fewest, then who waits for one program, then who
-    /// came first.
-    /// What nobody waits for comes last, so that it never stands before a person.
+    /// Returns the index of the request that gets the next slot: the person with the fewest slots comes first, then a
+    /// request for a single program, then the oldest request. Background requests come last, so they never precede a
+    /// person.
     fn next(&self, places_max: usize) -> Option<usize> {
         let rank = |(_, waiting): &(usize, &SlotRequest)| {
             (
@@ -241,7 +242,7 @@ mod tests {
         assert!(now(&places, BOB).is_none(), "a second one beyond all others");
         assert!(alice[0].should_yield() && !bob.should_yield());
         let [one, other] = alice;
-        // What she gives back is not hers again while more are taken than there are.
+        // Alice does not get a released slot back while more slots are taken than the limit.
         drop(one);
         assert!((&mut waits).now_or_never().is_none());
         drop(other);
@@ -278,22 +279,23 @@ mod tests {
         assert!(now(&places, Tenant::Background).is_some());
     }
 
-    /// Checks that work for which nobody waits, though it came first, still stands behind everybody, and takes a place from nobody.
+    /// Checks that a background request stays behind requests of people even if it is older, and takes no slot from
+    /// them.
     #[test]
     fn background_work_queues_behind_every_person() {
         let places = FairSlots::new(1);
         let alice = now(&places, ALICE).unwrap();
-        let mut aside = Box::pin(places.take(Tenant::Background, Urgency::Single));
-        assert!((&mut aside).now_or_never().is_none());
+        let mut background = Box::pin(places.take(Tenant::Background, Urgency::Single));
+        assert!((&mut background).now_or_never().is_none());
         assert!(!alice.should_yield());
         let bob = now(&places, BOB).unwrap();
         let mut again = Box::pin(places.take(BOB, Urgency::Batch));
         assert!((&mut again).now_or_never().is_none());
         drop(alice);
-        assert!((&mut aside).now_or_never().is_none());
+        assert!((&mut background).now_or_never().is_none());
         drop(bob);
         assert!((&mut again).now_or_never().is_some());
-        assert!((&mut aside).now_or_never().is_some());
+        assert!((&mut background).now_or_never().is_some());
     }
 
     /// T54
@@ -311,7 +313,7 @@ mod tests {
         });
     }
 
-    /// Checks that a place given to somebody who has gone meanwhile comes back.
+    /// Checks that a slot granted to a cancelled request is freed.
     #[test]
     fn a_slot_granted_to_an_abandoned_waiter_is_returned() {
         let places = FairSlots::new(1);

@@ -1,34 +1,34 @@
-//! A count of the people who wait for something, so that work nobody waits for keeps out of their way.
+//! The count of callers that wait for a result, so that background work can yield to them.
 
 use tokio::sync::watch;
 
-/// Counts those who wait.
+/// The number of waiting callers.
 #[derive(Debug, Default)]
 pub struct ForegroundCount(watch::Sender<usize>);
 
-/// A count of one more who waits, until it is dropped.
+/// A guard that counts one waiting caller until it is dropped.
 #[derive(Debug)]
 pub struct ForegroundGuard<'a>(&'a watch::Sender<usize>);
 
 impl ForegroundCount {
-    /// Counts one more who waits, until the answer is dropped.
+    /// Counts one more waiting caller until the guard is dropped.
     pub fn enter(&self) -> ForegroundGuard<'_> {
         self.0.send_modify(|waiting| *waiting += 1);
         ForegroundGuard(&self.0)
     }
 
-    /// Returns when nobody waits.
+    /// Returns when no caller waits.
     pub async fn wait_until_idle(&self) {
         self.until(|waiting| waiting == 0).await;
     }
 
-    /// Returns when somebody waits.
+    /// Returns when a caller waits.
     pub async fn wait_until_busy(&self) {
         self.until(|waiting| waiting > 0).await;
     }
 
     async fn until(&self, holds: impl Fn(usize) -> bool) {
-        // It fails when nobody can change the number any more, and we can.
+        // This fails only without a sender, and `self` holds one.
         drop(self.0.subscribe().wait_for(|waiting| holds(*waiting)).await);
     }
 }

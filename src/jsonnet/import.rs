@@ -1,5 +1,5 @@
-//! Finds the file an import means, in the tree and nowhere else, and keeps account of everything that
-//! was looked at. Runs on the parent's side: the sandbox worker has no file system.
+//! The resolution of imports within the tree, with a record of all files and paths that were tried. It runs in the
+//! parent: the sandbox worker has no file system.
 
 use super::contract::{EvalError, EvalLimits, Import};
 use super::external_program::CopySource;
@@ -13,10 +13,10 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-/// Questions an evaluation may ask for each file it may import: the same file can be named in many ways.
+/// Requests that an evaluation may make for each file it may import, since a file can be imported by several paths.
 const ASKS_PER_IMPORT: usize = 4;
 
-/// The files an evaluation has read, and the paths it has looked for in vain.
+/// The files an evaluation has read, and the paths without a file.
 pub(super) struct ImportTracker<'a> {
     tree: &'a dyn Tree,
     jpath: &'a [String],
@@ -25,17 +25,17 @@ pub(super) struct ImportTracker<'a> {
     sent_files: &'a mut SentFiles,
     read: BTreeMap<RepoPath, String>,
     absent: BTreeSet<RepoPath>,
-    /// Files below which every import has been looked at.
+    /// Files below which every import has been checked.
     rechecked: HashSet<RepoPath>,
     bytes: u64,
     asks: usize,
 }
 
-/// A file that an import means.
+/// The file that an import resolves to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResolvedImport {
     New(RepoPath, Bytes),
-    /// A file that has been handed out before.
+    /// A file that has been sent before.
     AlreadySent(RepoPath),
 }
 
@@ -43,7 +43,7 @@ pub(super) enum ResolvedImport {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ImportReply {
     pub(super) resolved: ResolvedImport,
-    /// Files whose values may not be used for this task if they were kept, nor be kept for another.
+    /// Files whose kept values must not be used for this task, and whose new values must not be kept.
     pub(super) task_dependent: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> ImportTracker<'a> {
         })
     }
 
-    /// Returns true if a file that a value depends on is still there with the same content, or is still missing.
+    /// Returns true if a file that a value depends on still has the same content, or is still missing.
     pub(super) fn is_unchanged(&mut self, import: &Import) -> bool {
         let (Import::Read { path, .. } | Import::Absent { path }) = import;
         let ask = ImportRequest {
@@ -102,7 +102,8 @@ impl<'a> ImportTracker<'a> {
         }
     }
 
-    /// Takes the sandbox worker's word that the value of a file depends on the task; empty when it cannot say which.
+    /// Marks files as task-dependent, as reported by the sandbox worker. An empty path means that the file is unknown,
+    /// and marks all files.
     pub(super) fn mark_task_dependent(&mut self, file: &str) -> Vec<String> {
         match file.is_empty() {
             true => self.sent_files.mark_all_task_dependent(),
@@ -110,8 +111,8 @@ impl<'a> ImportTracker<'a> {
         }
     }
 
-    /// Looks at every import below a file whose value may have been kept: do they still mean the same?
-    /// The task depends on them either way.
+    /// Checks if every import below a file whose value may have been kept still resolves to the same file. The task
+    /// depends on these files in either case.
     fn recheck_imports(&mut self, importer: &str, path: &RepoPath) -> Vec<String> {
         let mut own = Vec::new();
         let mut waiting = vec![path.clone()];
@@ -140,9 +141,8 @@ impl<'a> ImportTracker<'a> {
         own
     }
 
-    /// The file an import means: searched in the directory of the importer, then along the path of
-    /// libraries from its end. The first that exists counts, and one that exists but cannot be read
-    /// ends the search.
+    /// Returns the file that an import resolves to. The search begins in the importer's directory and continues along
+    /// the library path from its end. The first existing path counts; if it cannot be read, the search ends.
     fn resolve(&mut self, ask: &ImportRequest) -> Result<RepoPath, EvalError> {
         if ask.path.starts_with('/') {
             return Err(denied(ask));
@@ -152,7 +152,7 @@ impl<'a> ImportTracker<'a> {
         let mut searched = Vec::new();
         let mut leaves = false;
         for directory in std::iter::once(own).chain(libraries) {
-            // Outside of the repository nothing exists; another directory may still have it.
+            // Nothing exists outside of the repository; the next directory may still contain the file.
             let Some(joined) = path::clean(directory, &ask.path) else {
                 leaves = true;
                 continue;
@@ -182,7 +182,7 @@ impl<'a> ImportTracker<'a> {
         }
     }
 
-    /// An error with the files that the import may have meant, where it names none.
+    /// Adds files with similar names to an error of an import that resolves to no file.
     fn hinted(&self, ask: &ImportRequest, mut error: EvalError) -> EvalError {
         if let EvalError::ImportNotFound {
             searched, similar, ..
@@ -197,7 +197,7 @@ impl<'a> ImportTracker<'a> {
         error
     }
 
-    /// The program itself, when it is a file.
+    /// Reads the program itself, if it is a file.
     pub(super) fn program(&mut self, path: &RepoPath) -> Result<Bytes, EvalError> {
         let ask = ImportRequest {
             importer: String::new(),
@@ -219,7 +219,8 @@ impl<'a> ImportTracker<'a> {
             .map_err(|error| failed(&ask, &error.to_string()))
     }
 
-    /// A file that a program outside is given; the value depends on it. `None` when no program may read it.
+    /// Reads a file for an external program; the value depends on it. Returns `None` if external programs may not read
+    /// it.
     pub(super) fn read_for_program(&mut self, path: &RepoPath) -> Result<Option<Bytes>, EvalError> {
         let ask = ImportRequest {
             importer: String::new(),
@@ -241,7 +242,7 @@ impl<'a> ImportTracker<'a> {
             .map_err(|error| failed(&ask, &error.to_string()))
     }
 
-    /// Returns all that the value depends on.
+    /// Returns all files and paths that the value depends on.
     pub(super) fn into_list(self) -> Arc<[Import]> {
         let read = self
             .read
@@ -253,12 +254,12 @@ impl<'a> ImportTracker<'a> {
         all.into()
     }
 
-    /// Returns true if there is a file. If so, the evaluation depends on it.
+    /// Returns true if a file exists. If it does, the evaluation depends on it.
     fn is_there(&mut self, path: &RepoPath, ask: &ImportRequest) -> Result<bool, EvalError> {
         if self.read.contains_key(path) {
             return Ok(true);
         }
-        // What is known was not denied.
+        // A recorded file has passed the check for denied files.
         if self.sent_files.file(path).is_none() {
             if self.is_denied(path) {
                 return Err(EvalError::ImportForbidden {
@@ -293,8 +294,8 @@ impl<'a> ImportTracker<'a> {
         Ok(true)
     }
 
-    /// True for a file that no program may read, by the name that was asked for or by the one it really has: a
-    /// link of the repository may lead to it.
+    /// True if programs may not read a file, by the requested name or by its real name, since a symbolic link in the
+    /// repository may lead to it.
     fn is_denied(&self, path: &RepoPath) -> bool {
         let is_environment = |part: &str| part == ".env" || part.starts_with(".env.");
         let holds = |path: &RepoPath| {
@@ -303,8 +304,8 @@ impl<'a> ImportTracker<'a> {
         holds(path) || self.tree.real_path(path).is_ok_and(|real| holds(&real))
     }
 
-    /// Returns true if there is certainly no file. Most imports are searched in several places, and reading in
-    /// vain is expensive: a tree then looks for similar names.
+    /// Returns true if a file certainly does not exist. Most imports are searched in several directories, and a failed
+    /// read is expensive because a tree then searches for similar names.
     fn is_absent(&self, path: &RepoPath) -> bool {
         let path = path.as_str();
         let directories = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
@@ -315,7 +316,7 @@ impl<'a> ImportTracker<'a> {
             match self.tree.entry(&here) {
                 Ok(Some(TreeEntry::Directory)) => {}
                 Ok(None) => return true,
-                // A file has nothing below it, and reading says so; a link may lead anywhere.
+                // A file contains no entries, and reading returns the error; a link may lead anywhere.
                 Ok(Some(TreeEntry::File | TreeEntry::Symlink(_) | TreeEntry::Other)) | Err(_) => {
                     return false;
                 }
@@ -324,7 +325,7 @@ impl<'a> ImportTracker<'a> {
         false
     }
 
-    /// A file's hash and content; `None` when there is no such file.
+    /// Returns a file's hash and content; `None` if the file does not exist.
     fn open(&self, path: &RepoPath, ask: &ImportRequest) -> Result<Option<(String, Bytes)>, EvalError> {
         if self.is_absent(path) {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Small values of programs that were evaluated before. A list of environments asks the same little
-//! programs again and again; one is evaluated anew only when something it depends on is not the same.
+//! A cache of small values of evaluated programs. A list of environments evaluates the same small programs repeatedly;
+//! a program is evaluated again only if something it depends on has changed.
 
 use super::contract::{
     CrossCheckMode, CrossCheckResult, EntryPoint, EvalLimits, EvalRequest, Evaluation, Import,
@@ -11,20 +11,20 @@ use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a value that is remembered.
+/// Bytes of the largest cached value.
 const VALUE_BYTES_MAX: usize = 8 << 10;
-/// Files and missing files a remembered value depends on.
+/// Files and missing files that a cached value may depend on.
 const IMPORTS_MAX: usize = 64;
-/// Values that are remembered, before the older half is forgotten.
+/// Cached values. At this number the older half is dropped.
 const VALUES_MAX: usize = 4_096;
 
-/// A hash of everything a program is given but the files.
+/// A hash of all inputs of a program except the files.
 type RequestHash = [u8; 32];
 
-/// Values by what they were evaluated from.
+/// Cached values by their inputs.
 #[derive(Debug, Default)]
 pub(super) struct EvaluationMemo {
-    // Held to look up and to add.
+    // The lock is held only for a lookup or an insertion.
     cache: Mutex<MemoCache>,
 }
 
@@ -35,7 +35,7 @@ struct MemoCache {
 }
 
 impl EvaluationMemo {
-    /// Remembers a value that depends on its request and its imports alone, if it is small.
+    /// Caches a small value that depends only on its request and its imports.
     pub(super) fn insert(&self, request: &EvalRequest, evaluated: &Evaluation) {
         let is_small = evaluated.json.len() <= VALUE_BYTES_MAX && evaluated.imports.len() <= IMPORTS_MAX;
         if is_small && evaluated.cross_check == CrossCheckResult::NotRun {
@@ -43,14 +43,14 @@ impl EvaluationMemo {
         }
     }
 
-    /// The values of these requests that are remembered, and still are what an evaluation would come to.
+    /// Returns the cached values of these requests that are still valid.
     pub(super) fn lookup(
         &self,
         requests: &[EvalRequest],
         limits: &EvalLimits,
         denied: &DeniedFiles,
     ) -> Vec<Option<Evaluation>> {
-        // What is looked at in a tree is looked at once for all that follow each other.
+        // Consecutive requests on the same tree share the results of these checks.
         let mut looked: Option<ImportCheck<'_>> = None;
         let found = requests.iter().map(|request| {
             if request.cross_check != CrossCheckMode::Off {
@@ -92,7 +92,7 @@ impl<'a> ImportCheck<'a> {
         if let Some(is_same) = self.results.get(import) {
             return *is_same;
         }
-        // Where imports are searched does not matter: these say where they were found.
+        // The library path is not needed here: these imports contain the paths they resolved to.
         let mut imports = ImportTracker::new(self.tree.as_ref(), &[], limits, denied, &mut self.sent_files);
         let is_same = imports.is_unchanged(import);
         self.results.insert(import.clone(), is_same);

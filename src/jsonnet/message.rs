@@ -11,57 +11,58 @@ pub(super) const TASK: u8 = 1;
 pub(super) const FILE: u8 = 2;
 /// Parent to sandbox worker: a file that was sent before, by its path.
 pub(super) const SAME_FILE: u8 = 3;
-/// Parent to sandbox worker: no such file. The parent knows why.
+/// Parent to sandbox worker: the file does not exist or may not be read. The parent keeps the reason.
 pub(super) const NO_FILE: u8 = 4;
-/// Parent to sandbox worker: files whose values belong to one task only, as a JSON list of paths. It comes
-/// before the answer to an import, and answers [`DEPENDS_ON_TASK`].
+/// Parent to sandbox worker: task-dependent files, whose values are valid for one task only, as a JSON list of paths.
+/// It is sent before the answer to an import, and as the answer to [`DEPENDS_ON_TASK`].
 pub(super) const TASK_DEPENDENT: u8 = 9;
 
 /// Sandbox worker to parent: an import, as JSON of [`ImportRequest`].
 pub(super) const IMPORT: u8 = 5;
 /// Sandbox worker to parent: the value, as canonical JSON.
 pub(super) const VALUE: u8 = 6;
-/// Sandbox worker to parent: there is no value, as JSON of [`EngineFailure`].
+/// Sandbox worker to parent: the evaluation failed, as JSON of [`EngineFailure`].
 pub(super) const FAILED: u8 = 7;
-/// Sandbox worker to parent: there will be no value, as JSON of [`EngineFailure`]; the second engine is asked for its place, and if that
-/// takes too much, this is the answer.
+/// Sandbox worker to parent: the evaluation will fail, as JSON of [`EngineFailure`]. The second engine now looks for
+/// the location. If that exceeds a limit, this message is the answer.
 pub(super) const FAILING: u8 = 14;
-/// Sandbox worker to parent: the second engine's word, as JSON of [`CrossCheckMessage`].
+/// Sandbox worker to parent: the answer of the second engine, as JSON of [`CrossCheckMessage`].
 pub(super) const CROSS_CHECK: u8 = 8;
 
-/// Sandbox worker to parent: a program that is not ours should run, as JSON of
-/// [`Call`](super::foreign::Call).
+/// Sandbox worker to parent: a request to run an external program, as JSON of
+/// [`ProgramCall`](super::external_program::ProgramCall).
 pub(super) const RUN: u8 = 11;
-/// Parent to sandbox worker: what it wrote.
+/// Parent to sandbox worker: the output of the external program.
 pub(super) const OUTPUT: u8 = 12;
-/// Parent to sandbox worker: why there is none, as JSON of [`Refusal`](super::foreign::Refusal).
+/// Parent to sandbox worker: the reason why there is no output, as JSON of
+/// [`CallRefusal`](super::external_program::CallRefusal).
 pub(super) const NO_OUTPUT: u8 = 13;
 
-/// Sandbox worker to parent: the value of the file of this path depends on the task; no path means that it is
-/// not known which file does.
+/// Sandbox worker to parent: the value of the file at this path depends on the task. An empty path means that the file
+/// is not known.
 pub(super) const DEPENDS_ON_TASK: u8 = 10;
 
 /// Frames of a trace that are sent.
 pub(super) const FRAMES_MAX: usize = 20;
-/// Characters of a message of the program that are kept.
+/// Characters of a program's message that are kept.
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
 /// The engines that evaluate a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Engines {
-    /// The first: its value is answered.
+    /// The first engine; the answer is its value.
     First,
-    /// The second: its value is answered.
+    /// The second engine; the answer is its value.
     Second,
-    /// Both engines, one after the other: the value of the first is answered, then what the second says about it.
+    /// Both engines in turn: the answer is the value of the first, then the cross-check by the second.
     Both,
 }
 
 impl Engines {
-    /// Returns the engines for a wanted cross-check, in one process.
-    pub(super) fn for_mode(opinion: CrossCheckMode) -> Self {
-        match opinion {
+    /// Returns the engines for a cross-check mode, in one process.
+    pub(super) fn for_mode(mode: CrossCheckMode) -> Self {
+        match mode {
             CrossCheckMode::Off => Self::First,
             CrossCheckMode::On => Self::Both,
             CrossCheckMode::SecondEngineOnly => Self::Second,
@@ -72,7 +73,7 @@ impl Engines {
 /// The task of a sandbox worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct EvalTask {
-    /// The path of the program: what its imports are relative to.
+    /// The path of the program. Its imports are relative to this path.
     pub(super) name: String,
     /// The program.
     pub(super) text: String,
@@ -81,23 +82,23 @@ pub(super) struct EvalTask {
     pub(super) max_stack: usize,
     pub(super) bounds: ValueLimits,
     pub(super) nesting_max: usize,
-    /// Levels of nesting that our parser has stack for.
+    /// Levels of nesting for which our parser has enough stack.
     pub(super) depth_max: usize,
     pub(super) engines: Engines,
-    /// True if other tasks of the same batch come before or after, so that values of files are worth keeping.
+    /// True if the batch has other tasks, so that values of files are worth keeping.
     pub(super) shares: bool,
 }
 
 /// An import.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct ImportRequest {
-    /// The file that imports; empty for a variable given from outside.
+    /// The importing file; empty for an external variable.
     pub(super) importer: String,
-    /// The path as it is written there.
+    /// The path as written in the import.
     pub(super) path: String,
 }
 
-/// The reason why an engine has no value.
+/// The reason why an engine returned no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EngineFailure {
@@ -118,7 +119,7 @@ pub(super) enum EngineFailure {
     Output,
     Values,
     Objects,
-    /// The parent refused the last import, and knows why.
+    /// The parent refused the last import, and keeps the reason.
     Import {
         trace: Vec<TraceFrame>,
     },
@@ -155,7 +156,7 @@ impl From<ValueTooLarge> for EngineFailure {
 }
 
 impl EngineFailure {
-    /// A failure of the program, with its message cut to what anyone reads.
+    /// Creates a failure of the program, with its message cut to the length that is kept.
     pub(super) fn runtime(message: impl Into<String>) -> Self {
         Self::Runtime {
             message: cut(message.into()),
@@ -163,7 +164,7 @@ impl EngineFailure {
         }
     }
 
-    /// A failure that an engine cannot carry, with the places that the engine gave its own one.
+    /// Adds the trace of an engine's own error to a failure that the engine's error type cannot represent.
     pub(super) fn with_trace(mut self, places: Vec<TraceFrame>) -> Self {
         if let Self::Runtime { trace, .. } | Self::Syntax { trace, .. } | Self::Import { trace } = &mut self
             && trace.is_empty()
@@ -173,7 +174,7 @@ impl EngineFailure {
         self
     }
 
-    /// Returns the error for the caller. `refused` is why the parent refused the last import.
+    /// Returns the error for the caller. `refused` is the reason why the parent refused the last import.
     pub(super) fn into_error(self, limits: &EvalLimits, refused: Option<EvalError>) -> EvalError {
         match self {
             Self::Runtime { message, trace } => EvalError::Runtime { message, trace },
@@ -216,7 +217,7 @@ impl EngineFailure {
     }
 }
 
-/// Cuts a text that a program may have made as long as it likes.
+/// Cuts a text whose length the program controls.
 pub(super) fn cut(text: String) -> String {
     match text.char_indices().nth(MESSAGE_CHARS_MAX) {
         None => text,

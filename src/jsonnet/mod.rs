@@ -1,6 +1,6 @@
-//! Evaluates Jsonnet behind the sandbox. What the language can reach is the tree it is given, and
-//! nothing of the machine: no file, no environment, no program, no network. An evaluation that
-//! crashes, hangs or eats memory ends as an [`EvalError`] of its own request.
+//! The evaluation of Jsonnet in the sandbox. A program can read the given tree and nothing of the machine: no file, no
+//! environment, no program, no network. An evaluation that crashes, hangs or uses too much memory ends as an
+//! [`EvalError`] of its own request.
 
 mod batch;
 mod budget;
@@ -49,10 +49,10 @@ use std::process::ExitCode;
 pub(crate) use native::yaml_event;
 pub(crate) use nearest::similar as similar_files;
 
-/// Bytes of a text of YAML that is read outside the sandbox. As values it takes many times that.
+/// Bytes of a YAML text that is read outside the sandbox. Its values use many times that amount of memory.
 const YAML_BYTES_MAX: usize = 1 << 20;
 
-/// The documents of a text of YAML, as yaml.v3 reads it. Size, nesting and repetition are bounded.
+/// Parses the documents of a YAML text as yaml.v3 does. Size, nesting and repetition are bounded.
 pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, String> {
     if text.len() > YAML_BYTES_MAX {
         return Err(format!("yaml: more than {} MiB", YAML_BYTES_MAX >> 20));
@@ -60,11 +60,11 @@ pub(crate) fn yaml_documents(text: &str) -> Result<Vec<serde_json::Value>, Strin
     native::yaml_documents(text).map_err(|error| error.to_string().replacen("parseYaml: ", "", 1))
 }
 
-/// Runs this process as the sandbox worker it was started as. Must come before anything else in `main`.
+/// Runs this process as a sandbox worker. Must be called before anything else in `main`.
 pub fn serve_as_worker(confinement: Confinement) -> ExitCode {
     match confinement.task.as_str() {
         evaluator::TASK_NAME => confinement.enter(worker::evaluate),
-        // A probe: it confines itself, says how far it got, and ends.
+        // A probe confines itself, reports its layers, and ends.
         _ => confinement.enter(|_| ExitCode::SUCCESS),
     }
 }

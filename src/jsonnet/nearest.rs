@@ -1,5 +1,6 @@
-//! The files that an import may have meant that names none: those of the same name in the directories that are
-//! searched, and those whose path differs in a few letters. A hint for people, so it is bounded rather than exact.
+//! Suggestions for an import that resolves to no file: files of the same name in the searched directories, and files
+//! whose path differs in a few letters. A suggestion is a hint for people, so the search is bounded rather than
+//! complete.
 
 use super::path::clean;
 use crate::model::RepoPath;
@@ -10,26 +11,27 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 const HINTS_MAX: usize = 3;
 /// Directories that are listed.
 const DIRECTORIES_MAX: usize = 256;
-/// Names that are looked at.
+/// Names that are compared.
 const NAMES_MAX: usize = 10_000;
-/// Letters that two names may differ in, and how many letters of a name each of them needs, the first one less.
+/// Letters in which two names may differ. Short names may differ in fewer: the length of the name plus one, divided by
+/// `LETTERS_EACH`.
 const DISTANCE_MAX: usize = 2;
 const LETTERS_EACH: usize = 3;
-/// The longest path whose letters are compared.
+/// Bytes of the longest path whose letters are compared.
 const COMPARED_BYTES_MAX: usize = 200;
 
-/// The likeness of a file to the path that was asked for; the smaller comes first.
+/// The similarity of a file to the requested path; smaller values are more similar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
-    /// The path differs in so many letters.
+    /// The path differs in this many letters.
     Letters(usize),
-    /// The name is the same, and so many directories are others.
+    /// The name is the same, and this many directories differ.
     Name(usize),
-    /// The name differs in so many letters, in another directory.
+    /// The name differs in this many letters, in another directory.
     NameLetters(usize),
 }
 
-/// Up to three files below the directories, the most similar first. `searched` are the paths that were looked at.
+/// Returns up to three files below the directories, the most similar first. `searched` are the paths that were tried.
 pub(crate) fn similar(tree: &dyn Tree, directories: &[&str], searched: &[String]) -> Vec<String> {
     let files = around(tree, directories, searched);
     let ranked = files.iter().filter_map(|file| {
@@ -42,8 +44,8 @@ pub(crate) fn similar(tree: &dyn Tree, directories: &[&str], searched: &[String]
     best.map(|(_, file)| file.clone()).collect()
 }
 
-/// The files that are compared: those beside what was looked at, then those below the directories, level by level. So it
-/// costs the same in a repository of any size.
+/// Returns the files to compare: those beside the searched paths, then those below the directories, level by level. The
+/// limits make the cost independent of the size of the repository.
 fn around(tree: &dyn Tree, directories: &[&str], searched: &[String]) -> BTreeSet<String> {
     let directories: Vec<String> = directories.iter().filter_map(|given| clean(given, ".")).collect();
     let is_within = |path: &&str| directories.iter().any(|above| is_below(path, above));
@@ -63,7 +65,7 @@ fn around(tree: &dyn Tree, directories: &[&str], searched: &[String]) -> BTreeSe
         if listed.len() > DIRECTORIES_MAX || names_left == 0 {
             break;
         }
-        // A hint is worth no second error.
+        // An error here is ignored, because a hint is optional.
         let names = tree.list_directory(&here).unwrap_or_default();
         for (name, is_directory) in names.into_iter().take(names_left) {
             names_left -= 1;
@@ -112,12 +114,12 @@ fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// A name without what stands after its first dot.
+/// Returns a name up to its first dot.
 fn stem(name: &str) -> &str {
     name.split_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// The number of letters that differ, where it is at most so many.
+/// Returns the number of letters that differ, if it is at most `letters_max`.
 fn distance(one: &[u8], other: &[u8], letters_max: usize) -> Option<usize> {
     let longest = one.len().max(other.len());
     if one.len().abs_diff(other.len()) > letters_max || longest > COMPARED_BYTES_MAX {

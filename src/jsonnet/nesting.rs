@@ -1,41 +1,41 @@
-//! Looks at a source text before any parser does: how deeply its brackets nest, because parsers recurse, and what the
-//! first engine's parser may read in another way than the language does. It reads strings and comments as the
-//! language does and judges nothing else; a text that is not Jsonnet is the parser's to refuse.
+//! A scan of a source text before any parser runs. It measures the nesting of brackets, because parsers recurse, and
+//! detects constructs that the first engine's parser may read differently from the language. It reads strings and
+//! comments as the language does and checks nothing else; a parser refuses text that is not Jsonnet.
 
 use super::ambiguity::AmbiguityScanner;
 use std::ops::Range;
 
-/// The findings of a look at a source text.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceScan {
-    /// The depth to which brackets nest.
+    /// The nesting depth of brackets.
     pub(super) depth: usize,
-    /// The bodies of comments that the first engine ends elsewhere than the language does: a block comment at the
+    /// The bodies of comments that the first engine ends at another position than the language: a block comment at the
     /// first `*/` with an odd number of stars, a line comment at a carriage return.
     pub(super) misread: Vec<Range<usize>>,
-    /// True where something stands that the first engine takes in another way than the language, or takes although
-    /// the language refuses it. A parser has to look then.
+    /// True if the text contains a construct that the first engine reads differently from the language, or accepts
+    /// although the language refuses it. The text must then be parsed.
     pub(super) is_ambiguous: bool,
-    /// The place of a name that only the texts for the engines may have.
+    /// The offset of a name that only rewritten sources may contain.
     pub(super) reserved: Option<usize>,
 }
 
-/// The beginning of the names that only the texts for the engines have.
+/// The prefix of the names that only rewritten sources may contain.
 pub(super) const RESERVED: &str = "_drydock";
 
-/// A bracket that is open.
+/// An open bracket.
 struct UnclosedBracket {
     bracket: u8,
-    /// The place after it.
+    /// The offset after it.
     at: usize,
-    /// The number of `for` in it.
+    /// The number of `for` clauses in it.
     fors: usize,
-    /// True after a `+`.
+    /// True if it follows a `+`.
     is_added: bool,
 }
 
 impl SourceScan {
-    /// Reads a text once.
+    /// Scans a text once.
     pub(super) fn new(source: &[u8]) -> Self {
         let mut scan = Scan {
             source,
@@ -92,7 +92,7 @@ impl SourceScan {
     }
 }
 
-/// The place of the first token from a place on.
+/// Returns the offset of the first token from an offset on.
 pub(super) fn next_token(source: &[u8], from: usize) -> Option<usize> {
     let source = source.get(from..)?;
     let mut scan = Scan {
@@ -105,7 +105,7 @@ pub(super) fn next_token(source: &[u8], from: usize) -> Option<usize> {
     scan.next().map(|_| from + scan.at() - 1)
 }
 
-/// True for what a word begins with.
+/// True for a byte that can begin a word.
 fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'
 }
@@ -116,12 +116,13 @@ struct Scan<'a> {
     misread: Vec<Range<usize>>,
     /// The range of the last string.
     last_string: Option<Range<usize>>,
-    /// True after an escape that is not read as the language has it: `\/`, `\x`, halves of surrogate pairs.
+    /// True after an escape that the first engine reads differently from the language: `\/`, `\x`, or half of a
+    /// surrogate pair.
     has_odd_escape: bool,
 }
 
 impl Scan<'_> {
-    /// The next byte that is not part of a string or comment, nor a blank.
+    /// Returns the next byte outside of strings, comments and whitespace.
     fn next(&mut self) -> Option<u8> {
         loop {
             let byte = *self.rest.first()?;
@@ -153,22 +154,22 @@ impl Scan<'_> {
         }
     }
 
-    /// Skips what is left of a word.
+    /// Skips the rest of a word.
     fn skip_word(&mut self) {
         let continues = |byte: &u8| is_letter(*byte) || byte.is_ascii_digit();
         let length = self.rest.iter().position(|byte| !continues(byte));
         self.skip(length.unwrap_or(self.rest.len()));
     }
 
-    /// Skips a string, and notes where it stood.
+    /// Skips a string, and records its range.
     fn string(&mut self, skip: impl FnOnce(&mut Self)) {
         let start = self.at();
         skip(self);
         self.last_string = Some(start..self.at());
     }
 
-    /// True where a comprehension begins to go on with `for` whose bracket is this one, and which the first engine takes
-    /// in another way: an object, and an array of a name.
+    /// True if the first engine reads the comprehension in this bracket differently: an object, or an array of a name.
+    /// The scan is at its `for`.
     fn is_ambiguous_comprehension(&self, open: &UnclosedBracket) -> bool {
         let end = self.at().saturating_sub(1);
         let body = self.source.get(open.at..end).unwrap_or_default();
@@ -182,8 +183,8 @@ impl Scan<'_> {
         }
     }
 
-    /// True where the byte before, which was just read, begins a word that goes on with `end` and ends there. A
-    /// number may stand directly before it.
+    /// True if the last byte begins a word that continues with `end` and ends there. A number may come directly before
+    /// the word.
     fn is_word(&self, end: &[u8]) -> bool {
         let continues = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let before = self.at().checked_sub(2).and_then(|at| self.source.get(at));
@@ -246,7 +247,7 @@ impl Scan<'_> {
         self.rest = &[];
     }
 
-    /// Skips the rest of a verbatim string, in which a doubled quote stands for one.
+    /// Skips the rest of a verbatim string, in which a doubled quote means one quote.
     fn skip_verbatim(&mut self, quote: u8) {
         while let Some(at) = memchr::memchr(quote, self.rest) {
             self.skip(at + 1);
@@ -258,8 +259,7 @@ impl Scan<'_> {
         self.rest = &[];
     }
 
-    /// A text block: it ends at the first line that is not empty and lacks the indentation of its
-    /// first line.
+    /// Skips a text block, which ends at the first nonempty line without the indentation of its first line.
     fn skip_block(&mut self) {
         self.skip(3);
         self.skip_past(b"\n");
@@ -269,7 +269,7 @@ impl Scan<'_> {
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
         let indentation: Vec<u8> = self.rest.iter().take_while(blank).copied().collect();
         if indentation.is_empty() {
-            // Not a text block the language knows; its parser says so.
+            // The text block is invalid, and the parser reports it.
             return;
         }
         while self.rest.starts_with(&indentation) || matches!(self.rest, [b'\n', ..] | [b'\r', b'\n', ..]) {
@@ -283,7 +283,7 @@ impl Scan<'_> {
     }
 }
 
-/// True for what follows a backslash where the first engine reads it in another way than the language.
+/// True if the first engine reads the escape after a backslash differently from the language.
 fn is_odd_escape(escape: &[u8]) -> bool {
     match escape {
         [b'/' | b'x', ..] => true,

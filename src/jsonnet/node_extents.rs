@@ -1,5 +1,5 @@
-//! The real ends of expressions. The spans of a tree are those that Go names in its messages: they leave out what follows a `super`, and a
-//! `tailstrict`.
+//! The complete extents of expressions. The spans of a tree follow Go's messages, which leave out the index after
+//! `super` and a `tailstrict`.
 
 use super::nesting::next_token;
 use super::syntax::{self, NodeId, NodeKind, SyntaxTree};
@@ -22,7 +22,7 @@ impl NodeExtents {
             });
             let length = match &node.kind {
                 NodeKind::SuperMember { name, .. } => {
-                    // The dot comes first.
+                    // The dot precedes the name.
                     end = next_token(source, end).map_or(end, |dot| dot + 1);
                     name.len()
                 }
@@ -38,7 +38,7 @@ impl NodeExtents {
         Self(ends)
     }
 
-    /// The bytes of a node.
+    /// Returns the range of a node in bytes.
     pub(super) fn range(&self, tree: &SyntaxTree<'_>, id: NodeId) -> Range<usize> {
         let span = tree.node(id).span;
         let end = self.0.get(id.index()).copied();

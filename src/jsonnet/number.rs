@@ -1,19 +1,19 @@
-//! Numbers as the Go implementation prints them in a manifested value.
+//! Numbers in the format of the Go implementation for manifested values.
 
 use std::fmt::Write;
 
-/// Digits Go asks for when a number is not whole.
+/// The significant digits that Go prints for a number with a fraction.
 const DIGITS: usize = 17;
 
-/// Appends a finite number: whole ones with every digit, others with 17 significant digits and
-/// without trailing zeros.
+/// Appends a finite number: whole numbers with every digit, others with 17 significant digits and without trailing
+/// zeros.
 pub(super) fn write_number(out: &mut String, number: f64) {
     // Writing to a string cannot fail.
     if number.floor() == number {
         let _written = write!(out, "{number:.0}");
         return;
     }
-    // A number that is not whole is below 2^53, so its decimal exponent is at most 15.
+    // A number with a fraction is below 2^53, so its decimal exponent is at most 15.
     let scientific = format!("{number:.*e}", DIGITS - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

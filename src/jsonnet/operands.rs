@@ -1,5 +1,5 @@
-//! The operands of `+`, `%` and `==` as far as their text says what they are: whether one may be a text, whether the
-//! other may have a fraction that becomes part of it, and whether both may be numbers that are nearly equal.
+//! The facts about operands of `+`, `%` and `==` that follow from their text: if one may be a text, if the other may
+//! have a fraction that becomes part of it, and if both may be nearly equal numbers.
 
 use super::syntax::{BinaryOperator, ImportKind, NodeId, NodeKind, SyntaxTree, UnaryOperator};
 
@@ -8,11 +8,11 @@ use super::syntax::{BinaryOperator, ImportKind, NodeId, NodeKind, SyntaxTree, Un
 pub(super) struct Operand {
     pub(super) text: TextLikelihood,
     pub(super) fraction: FractionLikelihood,
-    /// True for what is, or is taken for, an object or an array.
+    /// True if it is, or is assumed to be, an object or an array.
     pub(super) is_container: bool,
-    /// True where it may be, or have, a number that is nearly another one.
+    /// True if it may be, or contain, a number that is nearly equal to another one.
     pub(super) is_near: bool,
-    /// The depth to which sums nest on its left side.
+    /// The nesting depth of sums on its left side.
     pub(super) sums: usize,
 }
 
@@ -24,15 +24,15 @@ pub(super) enum TextLikelihood {
     Yes,
 }
 
-/// The likelihood that an expression is or has a number that not every engine writes in the same way: a fraction, or a whole number from
-/// 2^53 on.
+/// The likelihood that an expression is or contains a number that the engines write differently: a fraction, or a whole
+/// number from 2^53 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FractionLikelihood {
     No,
     Maybe,
 }
 
-/// An expression of which nothing is known.
+/// An unknown expression.
 const UNKNOWN: Operand = Operand {
     text: TextLikelihood::Maybe,
     fraction: FractionLikelihood::Maybe,
@@ -47,7 +47,7 @@ const TEXT: Operand = Operand {
     is_near: false,
     ..UNKNOWN
 };
-/// A truth value, null, or no value at all.
+/// A boolean, null, or an expression without a value.
 const PLAIN: Operand = Operand {
     text: TextLikelihood::No,
     fraction: FractionLikelihood::No,
@@ -59,7 +59,7 @@ const WHOLE: Operand = Operand {
     is_near: true,
     ..PLAIN
 };
-/// The number from which on two numbers differ by more than what the first engine takes for nothing.
+/// The number from which on different numbers always differ by more than the first engine's tolerance.
 const NEARLY_EQUAL_MAX: f64 = 3.0;
 /// A number.
 const NUMBER: Operand = Operand {
@@ -73,15 +73,15 @@ const CONTAINER: Operand = Operand {
     ..UNKNOWN
 };
 
-/// An expression that is most probably an object or an array, and may be a text.
+/// An expression that is most probably an object or an array, but may be a text.
 const PROBABLE_CONTAINER: Operand = Operand {
     is_container: true,
     ..UNKNOWN
 };
-/// The number from which on not all numbers are written in the same way.
+/// The number from which on the engines write some numbers differently.
 const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Returns what is known of each node of a tree.
+/// Returns the known facts about each node of a tree.
 pub(super) fn operands(tree: &SyntaxTree<'_>) -> Vec<Operand> {
     let mut known: Vec<Operand> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
@@ -141,7 +141,7 @@ pub(super) fn operands(tree: &SyntaxTree<'_>) -> Vec<Operand> {
     known
 }
 
-/// Returns what is known of a number that is written without a fraction or an exponent.
+/// Returns the known facts about a number that is written without a fraction or an exponent.
 fn whole(written: &str) -> Operand {
     let number: f64 = written.replace('_', "").parse().unwrap_or(f64::INFINITY);
     Operand {
@@ -185,8 +185,8 @@ fn binary(left: Operand, operator: BinaryOperator, right: Operand) -> Operand {
     }
 }
 
-/// Returns what is known of the value of a function by its name. Libraries that make objects of Kubernetes name the functions for it `new`
-/// and `withName`; sums of those are long, and writing them in another way would cost much.
+/// Returns the assumed facts about a function's result, from the function's name. Kubernetes libraries name the
+/// functions that build objects `new` and `withName`. Their sums are long, and rewriting them would be expensive.
 fn called(tree: &SyntaxTree<'_>, function: NodeId) -> Operand {
     let NodeKind::Member { target, name, .. } = &tree.node(function).kind else {
         return UNKNOWN;
@@ -203,7 +203,7 @@ fn called(tree: &SyntaxTree<'_>, function: NodeId) -> Operand {
     }
 }
 
-/// Returns what is known of an expression that is one of two.
+/// Returns the facts about an expression that is one of two.
 fn either(one: Operand, other: Operand) -> Operand {
     Operand {
         text: match one.text == other.text {

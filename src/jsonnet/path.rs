@@ -1,7 +1,7 @@
-//! Paths as imports write them, by name only: no link is followed and no disk is asked.
+//! Paths of imports, resolved by name only: no symbolic link is followed and no disk is accessed.
 
-/// The path that `path` means in `directory`, both relative to the root, which is `""`. `None` when it
-/// is absolute or leaves the root.
+/// Resolves `path` in `directory`, both relative to the root, which is `""`. Returns `None` if the path is absolute or
+/// leaves the root.
 pub(crate) fn clean(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;

@@ -1,5 +1,6 @@
-//! A source text as an engine may read it: what the first engine would take in another way than the language is written
-//! so that it takes it in the same way, or the text is refused. Places are found again in the text as it was written.
+//! A source text in a form for each engine. Constructs that the first engine would read differently from the language
+//! are rewritten so that it reads them correctly, or the text is refused. Locations are mapped back to the original
+//! text.
 
 use super::edits::SourceEdits;
 use super::nesting::{self, RESERVED, SourceScan};
@@ -11,43 +12,44 @@ use super::syntax::{
 };
 use std::ops::Range;
 
-/// The function that makes a text of a value as Go does, in the texts for the engines.
+/// The function in rewritten sources that converts a value to text as Go does.
 pub(super) const TEXT_FUNCTION: &str = "_drydock_text";
-/// The function that stands there for `+`.
+/// The function in rewritten sources that replaces `+`.
 pub(super) const PLUS_FUNCTION: &str = "_drydock_plus";
-/// The function that stands there for `%`.
+/// The function in rewritten sources that replaces `%`.
 pub(super) const MODULO_FUNCTION: &str = "_drydock_modulo";
-/// The functions that stand there for `==` and `!=`, for the first engine.
+/// The functions in rewritten sources that replace `==` and `!=`, for the first engine.
 pub(super) const EQUAL_FUNCTION: &str = "_drydock_equal";
 pub(super) const UNEQUAL_FUNCTION: &str = "_drydock_unequal";
-/// The function that stands there around a list that the first engine would evaluate too early.
+/// The function in rewritten sources that wraps a list which the first engine would evaluate too early.
 pub(super) const LIST_FUNCTION: &str = "_drydock_list";
-/// The beginning of a path whose file is imported as text or bytes, for the first engine, which does not tell.
+/// The prefix of a path whose file is imported as text or bytes, for the first engine, whose resolver does not receive
+/// that information.
 pub(super) const BYTES_PREFIX: &str = "_drydock_bytes:";
-/// The end of a call of one of them for the first engine: what it is given is evaluated before, as an operator does it.
+/// The end of a function call for the first engine: arguments are evaluated before the call, as for an operator.
 const CALL_END: &str = ") tailstrict ";
-/// The end of one for the second engine, which does not tell the place of such a call.
+/// The end of a function call for the second engine, which reports no location for a `tailstrict` call.
 const SECOND_CALL_END: &str = ") ";
-/// Sums within each other that are written as calls. The parsers of the engines are called for each of them.
+/// Nested sums that are rewritten as calls. The engines' parsers recurse for each of them.
 const SUMS_MAX: usize = 100;
 
-/// The findings of a look at a text that is to be evaluated.
+/// The result of the analysis of a text before its evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RewrittenSource {
-    /// The depth to which brackets nest.
+    /// The nesting depth of brackets.
     pub(super) depth: usize,
-    /// True for a doubtful text that is nested deeper than our parser has stack for: nobody knows what it says.
+    /// True for an ambiguous text that is nested deeper than our parser's stack allows, so its meaning is unknown.
     pub(super) is_too_deep: bool,
-    /// The reason why the language refuses it, where one of the engines might not.
+    /// The reason why the language refuses the text, if an engine might accept it.
     pub(super) syntax_error: Option<SyntaxError>,
     /// The replacements for the first engine.
     pub(super) first: SourceEdits,
-    /// The replacements for the second engine, which reads most of it as the language has it.
+    /// The replacements for the second engine, which reads most constructs correctly.
     pub(super) second: SourceEdits,
 }
 
 impl RewrittenSource {
-    /// Looks at a text. It is parsed only where something is doubtful, here, as deep as there is stack for.
+    /// Analyses a text. The text is parsed only if it is ambiguous, on this thread, to the depth that its stack allows.
     pub(super) fn new(source: &[u8], depth_max: usize) -> Self {
         let look = SourceScan::new(source);
         let reserved = look.reserved.map(|at| reserved(source, at));
@@ -75,7 +77,7 @@ impl RewrittenSource {
         reading
     }
 
-    /// Writes in another way what an engine takes otherwise. The `Err` is a string that the language refuses.
+    /// Rewrites the constructs that an engine reads differently. The `Err` is a string that the language refuses.
     fn edit(&mut self, tree: &SyntaxTree<'_>) -> Result<(), SyntaxError> {
         let operands = operands(tree);
         let extents = NodeExtents::new(tree);
@@ -140,8 +142,8 @@ impl RewrittenSource {
         Ok(())
     }
 
-    /// Writes the lists of a comprehension from the third on in another way. The first engine takes one that names
-    /// nothing but what the second list gives for one that is always the same.
+    /// Rewrites the lists of a comprehension from the third on. The first engine treats such a list as constant if it
+    /// uses no variable except the second one.
     fn lists(&mut self, tree: &SyntaxTree<'_>, extents: &NodeExtents, specs: &[ForSpec<'_>]) {
         for spec in specs.iter().skip(2) {
             let call = format!(" {LIST_FUNCTION}(");
@@ -149,7 +151,8 @@ impl RewrittenSource {
         }
     }
 
-    /// Tells the first engine that a file is imported as text or bytes. The `Err` is a path that the language refuses.
+    /// Marks the path of an import as text or bytes for the first engine. The `Err` is a path that the language
+    /// refuses.
     fn import(&mut self, tree: &SyntaxTree<'_>, kind: ImportKind, file: NodeId) -> Result<(), SyntaxError> {
         let span = tree.node(file).span;
         if let NodeKind::Text {
@@ -170,7 +173,7 @@ impl RewrittenSource {
         Ok(())
     }
 
-    /// Puts parentheses around operands that the first engine would take apart.
+    /// Adds parentheses around operands that the first engine would group differently.
     fn bind(&mut self, tree: &SyntaxTree<'_>, extents: &NodeExtents, left: NodeId, right: NodeId) {
         if inverts_bits(tree, left) {
             self.first.wrap(extents.range(tree, left), "(", ")");
@@ -180,7 +183,7 @@ impl RewrittenSource {
         }
     }
 
-    /// Writes a sum in another way where a fraction may become part of a text.
+    /// Rewrites a sum if a fraction may become part of a text.
     fn add(
         &mut self,
         tree: &SyntaxTree<'_>,
@@ -204,7 +207,7 @@ impl RewrittenSource {
             (true, _) if one.text == TextLikelihood::Yes => self.text_of(extents.range(tree, right)),
             (_, true) if other.text == TextLikelihood::Yes => self.text_of(extents.range(tree, left)),
             (false, false) => {}
-            // What begins with many sums is left as it is.
+            // An expression that begins with many sums stays unchanged.
             _ if is_known || has_container || one.sums.max(other.sums) >= SUMS_MAX => {}
             _ => {
                 call((&mut self.first, CALL_END), tree, extents, sum, PLUS_FUNCTION);
@@ -219,7 +222,7 @@ impl RewrittenSource {
         }
     }
 
-    /// Makes a text of what is added to one.
+    /// Wraps the operand that is added to a text in a conversion to text.
     fn text_of(&mut self, added: Range<usize>) {
         let call = format!(" {TEXT_FUNCTION}(");
         self.first.wrap(added.clone(), &call, CALL_END);
@@ -227,7 +230,7 @@ impl RewrittenSource {
     }
 }
 
-/// Writes an operator as the call of a function. Words of the language may stand directly beside it.
+/// Rewrites an operator as a function call. The call begins with a space, since a keyword may come directly before it.
 fn call(
     (edits, end_of_call): (&mut SourceEdits, &str),
     tree: &SyntaxTree<'_>,
@@ -246,15 +249,15 @@ fn call(
     edits.replace(at..at + operator.symbol().len(), ",");
 }
 
-/// True for two values that the first engine may take for equal although they are not.
+/// True if the first engine may treat two values as equal although they are not.
 fn may_be_near(one: Operand, other: Operand) -> bool {
     let has_fraction =
         one.fraction == FractionLikelihood::Maybe || other.fraction == FractionLikelihood::Maybe;
     one.is_near && other.is_near && has_fraction
 }
 
-/// True for a body of a comprehension that is a name and not that of its last list: the first engine looks for it in
-/// the wrong place where a condition uses another name (`[a for x in xs if b]` is a list of `b`).
+/// True if the body of a comprehension is a name other than the last variable. The first engine then looks up the name
+/// wrongly if a condition uses another name (`[a for x in xs if b]` becomes a list of `b`).
 fn is_outer_name(tree: &SyntaxTree<'_>, body: NodeId, specs: &[ForSpec<'_>]) -> bool {
     let mut body = body;
     while let NodeKind::Parens { inner, .. } = tree.node(body).kind {
@@ -267,7 +270,7 @@ fn is_outer_name(tree: &SyntaxTree<'_>, body: NodeId, specs: &[ForSpec<'_>]) -> 
     }
 }
 
-/// True for `~e`, also behind other operators.
+/// True for `~e`, also below other unary operators.
 fn inverts_bits(tree: &SyntaxTree<'_>, id: NodeId) -> bool {
     let mut id = id;
     while let NodeKind::Unary { operator, operand } = tree.node(id).kind {
@@ -279,7 +282,7 @@ fn inverts_bits(tree: &SyntaxTree<'_>, id: NodeId) -> bool {
     false
 }
 
-/// The refusal of a name that only the texts for the engines may have.
+/// Returns the error for a name that only rewritten sources may contain.
 fn reserved(source: &[u8], at: usize) -> SyntaxError {
     let text = String::from_utf8_lossy(source);
     let why = format!("Names that begin with `{RESERVED}` are reserved");
@@ -288,7 +291,7 @@ fn reserved(source: &[u8], at: usize) -> SyntaxError {
     SyntaxError::invalid(&text, Span { start, end }, why)
 }
 
-/// A string with an escape that an engine does not know, written in another way.
+/// Rewrites a string with an escape that an engine does not support.
 fn text(tree: &SyntaxTree<'_>, node: &Node<'_>, written: &str) -> Result<Option<String>, SyntaxError> {
     let meaning = syntax::unescape(written).map_err(|why| SyntaxError::invalid(tree.text, node.span, why))?;
     let bytes = written.as_bytes();
@@ -308,7 +311,7 @@ mod tests {
         let source = source.as_bytes();
         let text =
             String::from_utf8_lossy(&RewrittenSource::new(source, DEPTH).first.apply(source)).into_owned();
-        // Words of the language may stand beside what is put there.
+        // The spaces separate the inserted text from keywords.
         text.replace(" _drydock", "_drydock")
             .replace("tailstrict ", "tailstrict")
     }

@@ -1,11 +1,10 @@
-//! The record of what one sandbox worker has been told of a tree, and of what that means for the values it keeps between the tasks of a
-//! batch.
+//! The record of the files of a tree that one sandbox worker has received, and of the file values that it may keep
+//! between the tasks of a batch.
 //!
-//! A value of a file may be kept when it is the same for every task: nothing it is made of depends on
-//! the variables of a task, and every import below it means the same file. The sandbox worker says when a file
-//! asks for a variable. Imports are looked at here, each time a task reaches a file whose value may
-//! have been kept. A file of which either is not so is *own*: it, and whatever imports it, is evaluated
-//! anew for each task.
+//! A file's value may be kept if it is the same for every task: nothing in it depends on the variables of a task, and
+//! every import below it resolves to the same file. The sandbox worker reports when a file uses a variable. Imports are
+//! checked here, each time a task reaches a file whose value may have been kept. If either condition fails, the file is
+//! *task-dependent*: it, and every file that imports it, is evaluated again for each task.
 
 use super::path::clean;
 use crate::model::RepoPath;
@@ -15,38 +14,39 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// One file of a tree.
 #[derive(Clone, Debug)]
 pub(super) struct SentFile {
-    /// Git's hash of it.
+    /// Git's hash of the file.
     pub(super) blob: String,
     pub(super) bytes: u64,
-    /// The content, until it is handed out.
+    /// The content, until it is sent.
     content: Option<Bytes>,
 }
 
-/// The file an import means.
+/// The resolved target of an import.
 #[derive(Clone, Debug)]
 pub(super) struct RecordedImport {
     pub(super) path: RepoPath,
-    /// True if it lies where every search for it begins: as long as it is there, it is what is meant.
+    /// True if the target is in the importer's directory, where every search begins: while it exists, the import
+    /// resolves to it.
     pub(super) is_relative: bool,
 }
 
-/// The files and imports one sandbox worker has been told of.
+/// The files and imports that one sandbox worker has received.
 #[derive(Debug, Default)]
 pub(super) struct SentFiles {
-    /// `None` for a path that has no file.
+    /// `None` for a path without a file.
     files: HashMap<RepoPath, Option<SentFile>>,
-    /// The meaning of each import that was evaluated, by importing file.
+    /// The resolved imports, by importing file.
     edges: BTreeMap<String, BTreeMap<String, RecordedImport>>,
     task_dependent: BTreeSet<String>,
 }
 
 impl SentFiles {
-    /// Returns what has been read at a path before.
+    /// Returns the recorded result of reading a path.
     pub(super) fn file(&self, path: &RepoPath) -> Option<&Option<SentFile>> {
         self.files.get(path)
     }
 
-    /// Remembers what was read at a path.
+    /// Records the result of reading a path.
     pub(super) fn record_file(&mut self, path: &RepoPath, file: Option<(String, Bytes)>) {
         let file = file.map(|(blob, content)| SentFile {
             blob,
@@ -56,12 +56,12 @@ impl SentFiles {
         self.files.insert(path.clone(), file);
     }
 
-    /// The content of a file that the sandbox worker has not got yet.
+    /// Takes the content of a file that has not been sent to the sandbox worker.
     pub(super) fn take_unsent(&mut self, path: &RepoPath) -> Option<Bytes> {
         self.files.get_mut(path)?.as_mut()?.content.take()
     }
 
-    /// Notes what an import means. One of a variable has no file that it is in.
+    /// Records the target of an import. An import in an external variable has no importing file and is not recorded.
     pub(super) fn record_import(&mut self, importer: &str, written: &str, path: &RepoPath) {
         if !importer.is_empty() {
             let own = importer.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -74,7 +74,7 @@ impl SentFiles {
         }
     }
 
-    /// The imports of a file whose value may have been kept.
+    /// Returns the imports of a file whose value may have been kept.
     pub(super) fn imports(&self, file: &RepoPath) -> Vec<(String, RecordedImport)> {
         match self.edges.get(file.as_str()) {
             Some(imports) if !self.task_dependent.contains(file.as_str()) => {
@@ -88,7 +88,7 @@ impl SentFiles {
         self.task_dependent.contains(file)
     }
 
-    /// Makes a file own, with everything that imports it. Answers with those that were not.
+    /// Marks a file and all files that import it as task-dependent. Returns the newly marked ones.
     pub(super) fn mark_task_dependent(&mut self, file: &str) -> Vec<String> {
         let mut added = Vec::new();
         let mut waiting = vec![file.to_owned()];
@@ -106,7 +106,7 @@ impl SentFiles {
         added
     }
 
-    /// Makes every file own that is known so far.
+    /// Marks all recorded files as task-dependent.
     pub(super) fn mark_all_task_dependent(&mut self) -> Vec<String> {
         let files = self.files.keys().map(|path| path.as_str().to_owned());
         let added: Vec<String> = files.filter(|path| !self.task_dependent.contains(path)).collect();

@@ -1,5 +1,5 @@
-//! The sandbox worker's side of an evaluation. It runs confined, reads a task, evaluates it, says what came
-//! out, and ends with its batch.
+//! An evaluation from the sandbox worker's side. The confined process reads a task, evaluates it, sends the result, and
+//! ends after its batch.
 
 use super::canonical::difference;
 use super::contract::KnownDifference;
@@ -13,15 +13,15 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a task or a file that come in. The parent bounds them more closely.
+/// Bytes of a received task or file. The parent applies a stricter limit.
 const INPUT_BYTES_MAX: usize = 256 << 20;
 
-/// The time after which a program that failed is not evaluated again to learn where.
+/// The time after which a failed program is not evaluated again to find the location.
 const AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// Evaluates the tasks of this process: one, or those of one batch, one after the other.
+/// Evaluates the tasks of this process in sequence: one, or those of one batch.
 pub(super) fn evaluate(cell: WorkerChannel) -> ExitCode {
-    // What a panic says goes to the parent as an answer. Nothing is printed.
+    // A panic's message is sent to the parent as an answer. Nothing is printed.
     std::panic::set_hook(Box::new(|_| {}));
     let WorkerChannel {
         input,
@@ -29,13 +29,13 @@ pub(super) fn evaluate(cell: WorkerChannel) -> ExitCode {
         confinement,
     } = cell;
     let line = ParentChannel::new(Box::new(input), Box::new(output), INPUT_BYTES_MAX);
-    // Nothing is freed when the process ends: the system is faster at it.
+    // Nothing is freed at the end of the process, since the system is faster at it.
     let mut first = ManuallyDrop::new(engine::primary());
     let mut second = ManuallyDrop::new(engine::second());
-    // What no task has a part in is done while nobody waits.
+    // Work that does not depend on a task is done before a caller waits.
     first.prepare(confinement.warms_up);
     second.prepare(confinement.warms_up);
-    // The parent ends the input when it has no further task; an idle sandbox worker ends here.
+    // The parent closes the input after the last task; then this process ends.
     while let Some(job) = line.next() {
         let begun = Instant::now();
         let value = match job.task.engines {
@@ -57,8 +57,9 @@ pub(super) fn evaluate(cell: WorkerChannel) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A failure of the first engine with the place of the expression that failed, which the second engine knows better: it
-/// evaluates the program again, unless that may take long or runs a program outside once more. Where both fail, its words are told: they are Go's.
+/// Adds the location of the failed expression to a failure of the first engine. The second engine knows it more
+/// precisely, so it evaluates the program again, unless that may take long or would run an external program again. If
+/// both engines fail, the second engine's message is reported, since it has Go's wording.
 fn with_location(
     engine: &mut impl Engine,
     job: &Rc<EvalJob>,
@@ -72,10 +73,10 @@ fn with_location(
     if !is_placed || took > AGAIN_MAX || job.has_program_failed() {
         return failure;
     }
-    // It may take too much of what there is for both.
-    let _told = send_json(job, FAILING, &failure);
+    // The second evaluation may exceed the limits of the process, so the failure is sent first.
+    let _sent = send_json(job, FAILING, &failure);
     let again = run(engine, job);
-    // A reason that was noted is one of the second engine.
+    // This drops a reason that the second engine recorded.
     let _stale = job.take_cause();
     match (again, &failure) {
         (Err(EngineFailure::Import { trace }), EngineFailure::Import { .. }) => {
@@ -97,7 +98,7 @@ fn with_location(
 }
 
 fn cross_check(engine: &mut impl Engine, job: &Rc<EvalJob>, first: &str) -> CrossCheckMessage {
-    // A reason noted for the first engine is not the second one's.
+    // This drops a reason that the first engine recorded.
     let _stale = job.take_cause();
     match run(engine, job) {
         Ok(second) => match difference(first, &second) {
@@ -113,7 +114,7 @@ fn cross_check(engine: &mut impl Engine, job: &Rc<EvalJob>, first: &str) -> Cros
     }
 }
 
-/// Runs an engine. A panic in it is its failure, not ours.
+/// Runs an engine. A panic in the engine becomes a failure of the evaluation.
 fn run(engine: &mut impl Engine, job: &Rc<EvalJob>) -> Result<String, EngineFailure> {
     let result = catch_unwind(AssertUnwindSafe(|| engine.evaluate(job)));
     result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
@@ -125,8 +126,8 @@ fn panicked(panic: &(dyn Any + Send)) -> EngineFailure {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or_default();
-    // The words for more bytes than there are addresses, for a stack that cannot grow any more, and for an arena that
-    // cannot.
+    // The messages for a size beyond the address space, for a stack that cannot grow, and for an arena that cannot
+    // grow.
     let words = ["capacity overflow", "failed to allocate stack"];
     match text == "out of memory" || words.iter().any(|words| text.contains(words)) {
         true => EngineFailure::Memory,

@@ -1,5 +1,5 @@
-//! Evaluations as the parent sees them: a task goes in, imports are answered, a value comes out.
-//! Blocks; whoever calls it can end it at any time by killing the sandbox worker.
+//! An evaluation from the parent's side: sends the task, answers imports, and receives the value. Blocks; the caller
+//! can end it at any time by killing the sandbox worker.
 
 use super::canonical::ValueLimits;
 use super::contract::{CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation};
@@ -21,30 +21,30 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Depth of calls when nobody says otherwise.
+/// The default depth of calls.
 const STACK_DEFAULT: u32 = 500;
-/// Bytes of a message that is not a value; the values of a chart have at most a MiB before they are quoted.
+/// Bytes of a message that is not a value. The values of a chart have at most one MiB before they are quoted.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
-/// The signal for too much processor time.
+/// The signal for exceeded processor time.
 const SIGXCPU: i32 = 24;
 
-/// The end of a conversation with a sandbox worker.
+/// The end of one task on a sandbox worker.
 pub(super) enum SessionOutcome {
-    /// Ended with an answer, or with a failure that has its reason. The sandbox worker can be given another task, unless it took too much
-    /// of the machine or broke the protocol.
+    /// The worker answered, or failed with a known reason. It can serve another task, unless it used too many resources
+    /// or broke the protocol.
     Finished(Result<Evaluation, EvalError>, Option<WorkerSession>),
-    /// The sandbox worker died. There may be a value already; then only the cross-check is missing. Or it is known why there is
-    /// none.
+    /// The sandbox worker died. If a value exists already, only the cross-check is missing. The reason of a failure may
+    /// be known as well.
     Died {
         value: Option<Evaluation>,
         failed: Option<EvalError>,
         exit_report: ExitReport,
     },
-    /// The sandbox worker ended before it was given anything. Another one may do better.
+    /// The sandbox worker ended before it received a task. Another worker may succeed.
     NotStarted(String),
 }
 
-/// The terms of every conversation with a sandbox worker: limits, forbidden paths, layers, programs and caches.
+/// The options of every session with a sandbox worker: limits, forbidden paths, layers, programs and caches.
 #[derive(Clone, Debug)]
 pub(super) struct SessionOptions {
     pub(super) limits: EvalLimits,
@@ -54,7 +54,7 @@ pub(super) struct SessionOptions {
     pub(super) memo: Arc<EvaluationMemo>,
 }
 
-/// A sandbox worker, and what it has been told. It serves the requests of one batch on one tree.
+/// A sandbox worker, and a record of the files it has received. It serves the requests of one batch on one tree.
 #[derive(Debug)]
 pub(super) struct WorkerSession {
     worker: SandboxWorker,
@@ -73,18 +73,18 @@ impl WorkerSession {
         }
     }
 
-    /// Returns a handle that ends the worker from elsewhere.
+    /// Returns a handle that ends the worker from another thread.
     pub(super) fn killer(&self) -> Killer {
         self.worker.killer()
     }
 
-    /// Returns true if it may serve a request: its tree must be the same one.
+    /// Returns true if the session can serve a request: the tree must be the same one.
     pub(super) fn fits(&self, request: &EvalRequest) -> bool {
         Arc::ptr_eq(&self.tree, &request.tree)
     }
 
-    /// Evaluates one request by these engines. `first_done` is told when the first of both has answered;
-    /// `shares` is true when the request is one of several; `external_wait` is what it waits for meanwhile.
+    /// Evaluates one request with these engines. `first_done` is notified when the first of two engines has answered;
+    /// `shares` is true if the request is one of several; `external_wait` measures the wait for external programs.
     pub(super) fn evaluate(
         mut self,
         request: &EvalRequest,
@@ -128,19 +128,19 @@ impl WorkerSession {
                 return self.stopped(stop, None, failed, limits);
             }
         };
-        // Nobody listens when the caller has gone.
+        // This fails if the caller no longer waits.
         let _gone = first_done.send(());
-        let opinion = talk.second(engines);
-        let is_settled = !talk.ran_program && engines == Engines::First;
+        let cross_check = talk.second(engines);
+        let is_cacheable = !talk.ran_program && engines == Engines::First;
         let evaluated = Evaluation {
             json,
             imports: talk.imports.into_list(),
             cross_check: CrossCheckResult::NotRun,
         };
-        if is_settled {
+        if is_cacheable {
             terms.memo.insert(request, &evaluated);
         }
-        match opinion {
+        match cross_check {
             Ok(cross_check) => {
                 let evaluated = Evaluation {
                     cross_check,
@@ -181,7 +181,7 @@ impl WorkerSession {
         SessionOutcome::Finished(result, dialogue)
     }
 
-    /// Returns the dialogue itself, unless it has grown too large to go on.
+    /// Returns the session, unless the process has grown too large for another task.
     fn into_reusable(self, limits: &EvalLimits) -> Option<Self> {
         let bytes = self.worker.resident_bytes()?;
         (bytes < limits.recycle_bytes).then_some(self)
@@ -198,22 +198,22 @@ struct TaskExchange<'a> {
     ran_program: bool,
     /// The reason why the last import was refused.
     refused: Option<EvalError>,
-    /// The reason why there will be no value, while its place is looked for.
+    /// The reason why there is no value, while the second engine looks for its location.
     failed: Option<EvalError>,
 }
 
-/// The reason why the conversation does not go on.
+/// The reason why the exchange with the worker ended.
 enum ExchangeEnd {
-    /// The sandbox worker says so, and waits for the next task.
+    /// The sandbox worker reported a failure and waits for the next task.
     Reported(EvalError),
-    /// The sandbox worker does not do what it should.
+    /// The sandbox worker broke the protocol or a limit.
     Broken(EvalError),
-    /// The other side is gone.
+    /// The sandbox worker has ended.
     Disconnected,
 }
 
 impl TaskExchange<'_> {
-    /// Sends the task, serves what the worker asks for, and returns the value.
+    /// Sends the task, serves the worker's requests, and returns the value.
     fn first(&mut self, request: &EvalRequest, engines: Engines, shares: bool) -> Result<Bytes, ExchangeEnd> {
         let task = self
             .task(request, engines, shares)
@@ -231,7 +231,7 @@ impl TaskExchange<'_> {
         Ok(spool.keep(answer))
     }
 
-    /// Returns the answer of the second engine about the value, if it is asked in the same process.
+    /// Returns the result of the cross-check, if the second engine runs in the same process.
     fn second(&mut self, engines: Engines) -> Result<CrossCheckResult, ExchangeEnd> {
         match engines {
             Engines::First | Engines::Second => Ok(CrossCheckResult::NotRun),
@@ -241,8 +241,8 @@ impl TaskExchange<'_> {
 
     fn read_cross_check(&mut self) -> Result<CrossCheckResult, ExchangeEnd> {
         let answer = self.answer(CROSS_CHECK)?;
-        let opinion: CrossCheckMessage = serde_json::from_slice(&answer).map_err(|error| broken(&error))?;
-        Ok(match opinion {
+        let message: CrossCheckMessage = serde_json::from_slice(&answer).map_err(|error| broken(&error))?;
+        Ok(match message {
             CrossCheckMessage::Agrees => CrossCheckResult::Agrees,
             CrossCheckMessage::Differs {
                 path,
@@ -261,7 +261,7 @@ impl TaskExchange<'_> {
         })
     }
 
-    /// Answers imports until the sandbox worker says what is waited for.
+    /// Serves requests until the sandbox worker sends the expected message.
     fn answer(&mut self, wanted: u8) -> Result<Vec<u8>, ExchangeEnd> {
         let bytes_max = self.limits.output_bytes_max.max(MESSAGE_BYTES_MAX);
         loop {
@@ -397,7 +397,7 @@ fn broken(error: &dyn std::fmt::Display) -> ExchangeEnd {
     ExchangeEnd::Broken(EvalError::Sandbox(error.to_string()))
 }
 
-/// Returns the error for a sandbox worker that ended by itself, from its exit report.
+/// Returns the error for a sandbox worker that ended on its own, from its exit report.
 pub(super) fn error_from_exit(
     post_mortem: &ExitReport,
     entry: &EntryPoint,
@@ -406,7 +406,7 @@ pub(super) fn error_from_exit(
     let name = match entry {
         EntryPoint::File(path) | EntryPoint::Snippet { name: path, .. } => path.to_string(),
     };
-    // The standard library says these words, and then ends the process.
+    // The standard library writes these messages before it ends the process.
     let said = |words: &str| post_mortem.stderr.contains(words);
     if said("memory allocation of") {
         return EvalError::Memory {

@@ -1,20 +1,20 @@
-//! Depth that the first engine counts for the functions that stand in the texts for it, and that the program does not
-//! have as it was written. So many steps are counted before it begins, and given back while such a function evaluates
-//! what it was given.
+//! Reserved depth for the functions that rewritten sources contain. The first engine counts these calls, although the
+//! original program does not have them. The reserve is counted before the program begins, and one step is released
+//! while such a function evaluates its arguments.
 
 use jrsonnet_evaluator::stack::{
     StackDepthGuard, StackDepthLimitOverrideGuard, check_depth, limit_stack_depth,
 };
 use std::cell::RefCell;
 
-/// Steps that are kept. A program whose functions of that kind nest more deeply counts the rest.
+/// Reserved steps. If such functions nest more deeply, the program counts the further steps.
 const RESERVED_STEPS: usize = 2_000;
 
 thread_local! {
     static STEPS: RefCell<Vec<StackDepthGuard>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Limits the depth of what is evaluated until the guard is dropped.
+/// Limits the evaluation depth until the guard is dropped.
 pub(super) fn limit(depth: usize) -> StackDepthLimitOverrideGuard {
     STEPS.with_borrow_mut(|steps| {
         let missing = RESERVED_STEPS.saturating_sub(steps.len());
@@ -24,7 +24,7 @@ pub(super) fn limit(depth: usize) -> StackDepthLimitOverrideGuard {
     limit_stack_depth(depth)
 }
 
-/// Evaluates what one of the functions was given, as deep as if there were no function.
+/// Evaluates the argument of such a function as if the function call did not count.
 pub(super) fn with_reserved_step<T>(evaluate: impl FnOnce() -> T) -> T {
     let step = STEPS.with_borrow_mut(Vec::pop);
     let is_spare = step.is_some();

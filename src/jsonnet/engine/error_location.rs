@@ -1,36 +1,37 @@
-//! The expression that Go names where the second engine names a part of it, and what its words need to know of it.
+//! The location that Go reports for an error, if the second engine reports only a part of that expression, and data for
+//! the wording of the message.
 
 use crate::jsonnet::nesting::next_token;
 use crate::jsonnet::syntax::{self, FieldKind, ForSpec, NodeId, NodeKind, SyntaxTree};
 use rsjsonnet_lang::program::EvalErrorKind;
 use std::ops::Range;
 
-/// A word of the language, after which a condition stands.
+/// The keyword of an assertion.
 const ASSERT: &[u8] = b"assert";
 
 /// A part of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// The condition of an `if`, and what a comprehension goes through.
+    /// The condition of an `if`, or the list of a comprehension.
     Condition,
     /// The name of a field.
     Name,
     /// An argument of a call.
     Argument,
-    /// A condition that must hold.
+    /// The condition of an assertion.
     Assertion,
 }
 
-/// The place and message an error is reported with.
+/// The location and message of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) struct ErrorLocation {
-    /// The byte at which the expression begins.
+    /// The offset of the first byte of the expression.
     pub(super) start: usize,
-    /// The message, where it is another one.
+    /// The message, if it differs from the engine's message.
     pub(super) message: Option<String>,
 }
 
-/// Looks for the expression in its text. `named` is the range of the one that the engine names.
+/// Finds the expression in its text. `named` is the range of the expression that the engine reports.
 pub(super) fn locate_error(
     kind: &EvalErrorKind,
     text: &str,
@@ -55,7 +56,7 @@ pub(super) fn locate_error(
             message: Some("Object assertion failed.".to_owned()),
         });
     }
-    // Calls that stand in a row begin at the same place; the one that the engine names ends last of those within it.
+    // Chained calls begin at the same offset. The engine reports the call that contains the argument and ends last.
     let last = match part {
         Part::Argument => named.end,
         _ => at,
@@ -78,7 +79,7 @@ pub(super) fn locate_error(
     })
 }
 
-/// True for an expression that has a part of that kind at a place.
+/// True if an expression has a part of this kind at an offset.
 fn has(tree: &SyntaxTree<'_>, kind: &NodeKind<'_>, part: Part, at: usize) -> bool {
     let begins = |id: NodeId| tree.node(id).span.start as usize == at;
     let of_spec = |spec: &ForSpec<'_>| {
@@ -100,7 +101,7 @@ fn has(tree: &SyntaxTree<'_>, kind: &NodeKind<'_>, part: Part, at: usize) -> boo
     }
 }
 
-/// True where the condition at a place is one of an object.
+/// True if the assertion at an offset belongs to an object.
 fn is_of_object(tree: &SyntaxTree<'_>, at: usize) -> bool {
     let source = tree.text.as_bytes();
     let behind = source.get(at..).is_some_and(|rest| rest.starts_with(ASSERT));

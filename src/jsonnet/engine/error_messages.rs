@@ -1,10 +1,10 @@
-//! The errors of the second engine in the words of go-jsonnet, with their places.
+//! The errors of the second engine in the wording of go-jsonnet, with their locations.
 
 use rsjsonnet_lang::ast::{BinaryOp, UnaryOp};
 use rsjsonnet_lang::program::{AnalyzeError, EvalErrorKind, EvalErrorValueType};
 use rsjsonnet_lang::span::SpanId;
 
-/// Functions that Go has in its own code, which says of all arguments the same.
+/// Functions that Go implements natively. Go's errors about their arguments do not name the argument.
 const GO_FUNCTIONS: [&str; 39] = [
     "abs",
     "acos",
@@ -47,7 +47,8 @@ const GO_FUNCTIONS: [&str; 39] = [
     "xor",
 ];
 
-/// The message of an error, and the expression that failed. The engine does not know the latter of all of them.
+/// Returns the message of an error, and the expression that failed. The engine does not know the expression for every
+/// error.
 pub(super) fn eval_error_message(kind: &EvalErrorKind) -> (String, Option<SpanId>) {
     use EvalErrorKind as Error;
     match kind {
@@ -140,7 +141,7 @@ pub(super) fn eval_error_message(kind: &EvalErrorKind) -> (String, Option<SpanId
             Some(*span),
         ),
         Error::UnknownExtVar { name } => {
-            // Variables of a task have names of their own.
+            // A variable of a task has a prefix with the task's number.
             let name = name.split_once('/').map_or(name.as_str(), |(_, name)| name);
             (format!("Undefined external variable: {name}"), None)
         }
@@ -165,12 +166,12 @@ pub(super) fn eval_error_message(kind: &EvalErrorKind) -> (String, Option<SpanId
     }
 }
 
-/// The message of Go for an index into a value that has none, where the engine does not know the type.
+/// Go's message for an index into a value that cannot be indexed, if the engine does not know the type.
 const NOT_INDEXABLE: &str = "Value non indexable";
-/// The end of what is said of an index, where the engine does not know how many there are.
+/// The end of the message about an invalid index, if the engine does not know the length.
 const NO_INDEX: &str = " is not an index";
 
-/// True for a message that the first engine may know better.
+/// True for a message for which the first engine may have more detail.
 pub(in crate::jsonnet) fn is_vague(message: &str) -> bool {
     message == NOT_INDEXABLE || message.ends_with(NO_INDEX)
 }
@@ -183,7 +184,7 @@ pub(super) fn not_indexable(kind: &str) -> String {
     format!("{NOT_INDEXABLE}: *jsonnet.value{kind}")
 }
 
-/// Translates a message that a function of the standard library words itself into Go's words.
+/// Translates a message of a standard library function to Go's wording.
 fn standard(message: &str) -> String {
     let number = message.strip_prefix("invalid base 10: '");
     let number = number.and_then(|number| number.strip_suffix('\''));
@@ -212,7 +213,7 @@ fn argument(function: &str, index: usize, expected: &str, got: &str) -> String {
     }
 }
 
-/// The message and the place of what is Jsonnet by its grammar, and means nothing.
+/// Returns message and location of code that follows the grammar but is invalid.
 pub(super) fn analyze_error_message(error: &AnalyzeError) -> (String, SpanId) {
     match error {
         AnalyzeError::UnknownVariable { span, name } => (format!("Unknown variable: {name}"), *span),
@@ -249,7 +250,7 @@ fn unexpected(got: EvalErrorValueType, expected: &str) -> String {
     format!("Unexpected type {}, expected {expected}", name(got))
 }
 
-/// Returns Go's message for operands that an operator does not take.
+/// Returns Go's message for operand types that an operator does not accept.
 fn operands(operator: BinaryOp, left: EvalErrorValueType, right: EvalErrorValueType) -> String {
     use EvalErrorValueType as Type;
     let is_number = |operand| matches!(operand, Type::Number);

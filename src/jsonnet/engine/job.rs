@@ -1,5 +1,5 @@
-//! One evaluation, as the engines see it: the texts they may read, and where a failure is noted whose
-//! reason an engine cannot carry.
+//! One evaluation from the engines' view: the texts they may read, and the record of failures that an engine's error
+//! type cannot represent.
 
 use super::error_location::{self, ErrorLocation};
 use crate::jsonnet::edits::SourceEdits;
@@ -20,10 +20,10 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The library that Tanka brings: `import 'tk'`.
+/// Tanka's library: `import 'tk'`.
 const TANKA: &str = "{ env: std.extVar('tanka.dev/environment') }\n";
 const TANKA_IMPORT: &str = "tk";
-/// The library is there when this variable is.
+/// The variable that enables Tanka's library.
 const TANKA_VARIABLE: &str = "tanka.dev/environment";
 const TANKA_NAME: &str = "<internal>/tk.libsonnet";
 
@@ -41,7 +41,7 @@ pub(in crate::jsonnet) enum SourceOrigin {
 }
 
 impl std::fmt::Display for SourceOrigin {
-    /// The name in traces and in `std.thisFile`.
+    /// Writes the name for traces and for `std.thisFile`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Entry(path) | Self::File(path) => f.write_str(path),
@@ -69,17 +69,17 @@ impl EngineKind {
     }
 }
 
-/// An import failed. Why is noted in the job.
+/// The error of a failed import. The job keeps the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) struct ImportRefused;
 
-/// The way to the parent, and the files that came along it. It lasts as long as the process.
+/// The channel to the parent, and the files received from it. It lasts as long as the process.
 pub(in crate::jsonnet) struct ParentChannel {
     parent: RefCell<ParentStreams>,
     files: RefCell<HashMap<Rc<str>, Rc<[u8]>>>,
-    /// The readings of those of them that were read as code.
+    /// The rewritten sources of the files that were imported as code.
     rewritten: RefCell<HashMap<Rc<str>, Rc<RewrittenSource>>>,
-    /// Files whose values depend on the task, and are not kept for the next one.
+    /// Task-dependent files, whose values are not kept for the next task.
     task_dependent: RefCell<HashSet<Rc<str>>>,
     tasks: Cell<u64>,
 }
@@ -110,7 +110,7 @@ impl ParentChannel {
         })
     }
 
-    /// The next task; `None` when there is none.
+    /// Returns the next task; `None` if there is none.
     pub(in crate::jsonnet) fn next(self: &Rc<Self>) -> Option<Rc<EvalJob>> {
         let frame = self.receive().ok().filter(|frame| frame.tag == TASK)?;
         let task: EvalTask = serde_json::from_slice(&frame.content).ok()?;
@@ -145,24 +145,24 @@ impl ParentChannel {
     }
 }
 
-/// The importer, and the import as it is written there.
+/// The importer, and the path as written in the import.
 type ImportKey = (String, String);
 
-/// One evaluation. Both engines may use it, one after the other, and read the same bytes.
+/// One evaluation. Both engines may use it in turn, and read the same bytes.
 pub(in crate::jsonnet) struct EvalJob {
     pub(in crate::jsonnet) task: EvalTask,
     number: u64,
     channel: Rc<ParentChannel>,
     imports: RefCell<HashMap<ImportKey, Result<Rc<str>, ImportRefused>>>,
-    /// The readings of the texts that are of this task alone.
+    /// The rewritten sources of the texts that belong to this task only.
     rewritten: RefCell<HashMap<SourceOrigin, Rc<RewrittenSource>>>,
     cause: RefCell<Option<EngineFailure>>,
-    /// True once a program outside had no answer.
+    /// True once a call of an external program has failed.
     program_failed: Cell<bool>,
 }
 
 impl EvalJob {
-    /// The program.
+    /// Returns the origin of the program.
     pub(in crate::jsonnet) fn entry(&self) -> SourceOrigin {
         SourceOrigin::Entry(self.task.name.as_str().into())
     }
@@ -172,7 +172,7 @@ impl EvalJob {
         self.number
     }
 
-    /// Returns the number of the task the value of a text belongs to; 0 when it is the same for all of them.
+    /// Returns the number of the task that the value of a text belongs to; 0 if it is the same for all tasks.
     pub(in crate::jsonnet) fn owner(&self, origin: &SourceOrigin) -> u64 {
         match origin {
             SourceOrigin::File(path) if !self.channel.task_dependent.borrow().contains(path) => 0,
@@ -180,8 +180,8 @@ impl EvalJob {
         }
     }
 
-    /// Notes that a value that would be kept for other tasks depends on this one. The value is right
-    /// for this task; from the next one on, its file is evaluated anew.
+    /// Marks a value as dependent on this task, although it would be kept for other tasks. The value is correct for
+    /// this task; for each further task its file is evaluated again.
     pub(in crate::jsonnet) fn mark_task_dependent(&self, file: Option<&str>) {
         if !self.task.shares || file.is_some_and(|file| self.channel.task_dependent.borrow().contains(file)) {
             return;
@@ -197,7 +197,7 @@ impl EvalJob {
         }
     }
 
-    /// The file an import names.
+    /// Returns the path of the file that an import resolves to.
     pub(in crate::jsonnet) fn import(
         &self,
         importer: &SourceOrigin,
@@ -228,7 +228,7 @@ impl EvalJob {
         found
     }
 
-    /// The bytes of a text.
+    /// Returns the bytes of a text.
     pub(in crate::jsonnet) fn bytes(&self, origin: &SourceOrigin) -> Result<Rc<[u8]>, ImportRefused> {
         let text = match origin {
             SourceOrigin::File(path) => {
@@ -247,8 +247,9 @@ impl EvalJob {
         text.map(|text| text.as_bytes().into()).ok_or(ImportRefused)
     }
 
-    /// The bytes of a text that is about to be parsed by one of the engines. What it would take in another way than the
-    /// language is written otherwise; what it would take although the language refuses it is refused here.
+    /// Returns the bytes of a text for the parser of one engine. Constructs that the engine would read differently from
+    /// the language are rewritten. Constructs that the engine would accept although the language refuses them are
+    /// refused here.
     pub(in crate::jsonnet) fn code(
         &self,
         origin: &SourceOrigin,
@@ -270,14 +271,14 @@ impl EvalJob {
         })
     }
 
-    /// The reason why a text is no Jsonnet, in the words of Go; `None` where our parser takes it.
+    /// Returns the reason why a text is not Jsonnet, in Go's wording; `None` if our parser accepts it.
     pub(in crate::jsonnet) fn syntax_failure(&self, origin: &SourceOrigin) -> Option<EngineFailure> {
         let bytes = self.bytes(origin).ok()?;
         let error = syntax::parse_with_depth(std::str::from_utf8(&bytes).ok()?, self.task.depth_max).err()?;
         Some(refusal(origin, &bytes, &error))
     }
 
-    /// The line and column of a byte of what [`Self::code`] gave, in the text as it was written.
+    /// Returns the line and column in the original text for a byte of the result of [`Self::code`].
     pub(in crate::jsonnet) fn place(
         &self,
         origin: &SourceOrigin,
@@ -289,8 +290,8 @@ impl EvalJob {
         Some(position(&bytes, reader.edits(&reading).original_offset(at)))
     }
 
-    /// Returns the place and message to report for an error of the second engine, where Go names another expression than the engine does.
-    /// `range` is that of the expression that the engine names.
+    /// Returns location and message to report for an error of the second engine, if Go reports another expression than
+    /// the engine. `range` is the range of the expression that the engine reports.
     pub(in crate::jsonnet) fn error_location(
         &self,
         origin: &SourceOrigin,
@@ -310,7 +311,7 @@ impl EvalJob {
         )
     }
 
-    /// The name of a text, and the line and column of a byte of it as it was written.
+    /// Returns the name of a text, and the line and column of a byte in its original form.
     pub(in crate::jsonnet) fn original_location(
         &self,
         origin: &SourceOrigin,
@@ -334,8 +335,8 @@ impl EvalJob {
         }
     }
 
-    /// Asks the parent to run an external program, and returns what it wrote. The account of files is of this task, so whatever may have
-    /// asked is evaluated anew for the next one.
+    /// Asks the parent to run an external program, and returns its output. The record of read files belongs to this
+    /// task, so every file that may have made the call is evaluated again for the next task.
     pub(in crate::jsonnet) fn run(&self, call: &ProgramCall) -> Result<String, NativeError> {
         let lost = || NativeError::message("the parent does not answer");
         self.mark_task_dependent(None);
@@ -356,22 +357,22 @@ impl EvalJob {
         }
     }
 
-    /// True once a program outside had no answer. It would be run again by whoever evaluates this again.
+    /// True once a call of an external program has failed. A second evaluation would run the program again.
     pub(in crate::jsonnet) fn has_program_failed(&self) -> bool {
         self.program_failed.get()
     }
 
-    /// Notes why the evaluation is about to fail. The first reason stays.
+    /// Records the reason why the evaluation is about to fail. The first reason stays.
     pub(in crate::jsonnet) fn note(&self, cause: EngineFailure) {
         self.cause.borrow_mut().get_or_insert(cause);
     }
 
-    /// The reason that was noted, if one was.
+    /// Takes the recorded reason, if there is one.
     pub(in crate::jsonnet) fn take_cause(&self) -> Option<EngineFailure> {
         self.cause.borrow_mut().take()
     }
 
-    /// Says something to the parent.
+    /// Sends a message to the parent.
     pub(in crate::jsonnet) fn send(&self, tag: u8, content: &[u8]) -> std::io::Result<()> {
         self.channel.send(tag, content)
     }
@@ -409,7 +410,7 @@ impl EvalJob {
     }
 }
 
-/// The failure of a text that the language refuses.
+/// Returns the failure of a text that the language refuses.
 fn refusal(origin: &SourceOrigin, bytes: &[u8], error: &SyntaxError) -> EngineFailure {
     let place = error.range.begin;
     let mut ends = memchr::memchr_iter(b'\n', bytes);
@@ -427,20 +428,20 @@ fn refusal(origin: &SourceOrigin, bytes: &[u8], error: &SyntaxError) -> EngineFa
     }
 }
 
-/// The path and the bytes of a file on the wire.
+/// Splits a file message into the path and the bytes of the file.
 fn split_file(content: &[u8]) -> Option<(&str, &[u8])> {
     let (length, rest) = content.split_first_chunk::<2>()?;
     let (path, bytes) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
     Some((std::str::from_utf8(path).ok()?, bytes))
 }
 
-/// Line and column of a byte of a text, from 1; the column counts characters.
+/// Returns line and column of a byte of a text, from 1; the column counts characters.
 fn position(text: &[u8], at: usize) -> (u64, u64) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
     let lines = memchr::memchr_iter(b'\n', before).count() as u64;
     let line = before.get(line_start..).unwrap_or_default();
-    // Every byte that is not a continuation begins a character.
+    // Every byte that is not a continuation byte begins a character.
     let characters = line.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() as u64;
     (lines + 1, characters + 1)
 }

@@ -1,5 +1,4 @@
-//! The first engine: `jrsonnet-evaluator`. Its own file resolver is never built; every import goes
-//! through the job.
+//! The first engine: `jrsonnet-evaluator`. Its own file resolver is never created; every import goes through the job.
 
 use super::library::Library;
 use super::stateful::EngineState;
@@ -26,7 +25,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::rc::Rc;
 
-/// A state that has the values of files that are the same for every task of the batch.
+/// An engine state with the values of files that are the same for every task of the batch.
 pub(super) struct Jrsonnet {
     state: State,
     library: Library,
@@ -53,7 +52,7 @@ impl EngineState for Jrsonnet {
         let written = value.and_then(|value| manifest(&value, &mut out, &mut None).ok());
         drop(entered);
         drop(begun);
-        // What it is made of holds on to itself.
+        // The engine's objects contain reference cycles, which only this call frees.
         jrsonnet_gcmodule::collect_thread_cycles();
         written.map(|()| out.finish())
     }
@@ -71,7 +70,7 @@ impl EngineState for Jrsonnet {
         let result = value(&self.state, job).and_then(|value| manifest(&value, &mut out, &mut too_long));
         match result {
             Ok(()) => match job.take_cause() {
-                // The parent was lost on the way.
+                // The connection to the parent failed during the evaluation.
                 Some(cause) => Err(cause),
                 None => Ok(out.finish()),
             },
@@ -101,7 +100,7 @@ fn value(state: &State, job: &Rc<EvalJob>) -> Result<Val> {
     apply_tla(&arguments, value)
 }
 
-/// Code that is evaluated when it is first used.
+/// Returns code that is evaluated at its first use.
 fn lazily(origin: &SourceOrigin, job: &EvalJob) -> TlaArg {
     let evaluate = |place: SourcePath| with_state(|state| state.import_resolved(place));
     TlaArg::Lazy(Thunk::new(jrsonnet_evaluator::val::MemoizedClosureThunk::new(
@@ -111,7 +110,7 @@ fn lazily(origin: &SourceOrigin, job: &EvalJob) -> TlaArg {
 }
 
 thread_local! {
-    /// The job the engine of this thread works on: its resolver may hold nothing but plain data.
+    /// The job of this thread's engine. It is a thread-local because the engine's resolver can hold only plain data.
     static CURRENT: RefCell<Option<Rc<EvalJob>>> = const { RefCell::new(None) };
 }
 
@@ -171,12 +170,12 @@ impl ImportResolver for Resolver {
     }
 }
 
-/// A text's origin in the engine's own terms.
+/// The origin of a text in the engine's terms.
 #[derive(Acyclic, Debug, PartialEq, Eq, Hash)]
 struct EngineSource {
     kind: EngineSourceKind,
     name: String,
-    /// The task its value belongs to; 0 when it belongs to all of them.
+    /// The task that the value belongs to; 0 if it belongs to all tasks.
     owner: u64,
 }
 
@@ -184,7 +183,7 @@ struct EngineSource {
 enum EngineSourceKind {
     Entry,
     File,
-    /// A file of which the text is wanted as it is.
+    /// A file that is imported as text or bytes.
     Bytes,
     External,
     Argument,
@@ -257,7 +256,7 @@ pub(super) fn call(native: NativeFunction, arguments: &[Val]) -> Result<Val> {
     from_json(native.call(&arguments, &run).map_err(native_error)?)
 }
 
-/// An error of a native function in the engine's own terms. What the caller must know is noted.
+/// Converts an error of a native function to the engine's error type. A cause that the caller must know is recorded.
 pub(super) fn native_error(error: NativeError) -> Error {
     let message = error.to_string();
     if let (Some(cause), Some(job)) = (error.into_cause(), CurrentJob::get()) {
@@ -266,7 +265,7 @@ pub(super) fn native_error(error: NativeError) -> Error {
     ErrorKind::RuntimeError(message.into()).into()
 }
 
-/// Notes that the code at this place asked for what differs between tasks.
+/// Records that the code at this location used a value that differs between tasks.
 pub(super) fn mark_task_dependent(place: CallLocation<'_>) {
     let Some(job) = CurrentJob::get() else { return };
     let place = place
@@ -279,7 +278,7 @@ pub(super) fn mark_task_dependent(place: CallLocation<'_>) {
     }
 }
 
-/// Converts a value to JSON, as a native function receives it. A function among the arguments is no JSON.
+/// Converts a value to JSON, the form of native functions' arguments. A function cannot be converted.
 pub(super) fn to_json(value: &Val) -> Result<serde_json::Value> {
     Ok(match value {
         Val::Null => serde_json::Value::Null,
@@ -376,7 +375,8 @@ fn manifest(value: &Val, out: &mut CanonicalWriter, too_long: &mut Option<ValueT
     bounded(written, too_long)
 }
 
-/// The engine's error type has no place for ours, so it is remembered beside it.
+/// Checks a bound while a value is written. The engine's error type cannot represent the reason, so `too_long` keeps
+/// it.
 fn bounded(
     written: std::result::Result<(), ValueTooLarge>,
     too_long: &mut Option<ValueTooLarge>,
@@ -398,7 +398,7 @@ fn failure(error: &Error, job: &EvalJob) -> EngineFailure {
             refused.unwrap_or_else(|| syntax(job, &error.location, &error.message))
         }
         ErrorKind::StaticAnalysisError(diagnostics) => {
-            // It warns of names that nothing uses, too.
+            // The diagnostics also contain warnings about unused names.
             let errors = diagnostics
                 .iter()
                 .filter(|found| matches!(found.level, DiagLevel::Error));
@@ -460,7 +460,7 @@ fn frame(job: &EvalJob, element: &StackTraceElement) -> TraceFrame {
     }
 }
 
-/// Line and column in the text as it was written.
+/// Returns line and column in the original text.
 fn place(job: &EvalJob, span: &Span) -> Option<(u64, u64)> {
     let origin = span.0.source_path().downcast_ref::<EngineSource>()?.origin();
     job.place(&origin, EngineKind::First, span.1 as usize)

@@ -1,5 +1,4 @@
-//! The standard library of the first engine, with what Tanka adds to it, and corrected where it differs
-//! from Go's.
+//! The standard library of the first engine with Tanka's additions, and with corrections where it differs from Go's.
 
 use super::jrsonnet::{call, from_json, mark_task_dependent, native_error, to_json};
 use super::operators;
@@ -25,11 +24,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// `std`, for every file of a state.
+/// The `std` of every file of a state.
 #[derive(Clone, Trace)]
 pub(super) struct Library {
     std: ObjValue,
-    /// The functions that stand in the texts for the engines.
+    /// The functions that rewritten sources call.
     functions: Vec<(IStr, FuncVal)>,
     settings: Cc<RefCell<Settings>>,
 }
@@ -40,7 +39,7 @@ impl Library {
             ext_vars: HashMap::new(),
             ext_natives: HashMap::new(),
             trace_printer: Rc::new(DiscardTrace),
-            // Only asked about paths on a disk, and there are none.
+            // The engine uses this only for paths on a disk, which do not occur here.
             path_resolver: PathResolver::Absolute,
         };
         let settings = Cc::new(RefCell::new(settings));
@@ -109,7 +108,7 @@ impl Library {
         }
     }
 
-    /// The external variables of the next program.
+    /// Sets the external variables of the next program.
     pub(super) fn set_variables(&self, variables: impl Iterator<Item = (IStr, TlaArg)>) {
         self.settings.borrow_mut().ext_vars = variables.collect();
     }
@@ -133,7 +132,7 @@ impl ContextInitializer for Library {
     }
 }
 
-/// A trace printer that discards the output of `std.trace`: nobody reads the standard error of a sandbox worker.
+/// A trace printer that discards the output of `std.trace`, since the standard error of a sandbox worker is not shown.
 #[derive(Acyclic)]
 struct DiscardTrace;
 
@@ -153,7 +152,7 @@ impl NativeCallbackHandler for JsonFunctionCallback {
     }
 }
 
-/// `std.extVar`, which also notes whose value depends on the variables.
+/// The implementation of `std.extVar`, which also records whose value depends on the variables.
 #[builtin(fields(
     settings: Cc<RefCell<Settings>>,
 ))]
@@ -175,7 +174,7 @@ fn exponent(x: f64) -> f64 {
     frexp(x).1
 }
 
-/// Calls a function that both engines have in the same way.
+/// Calls a function that both engines share.
 fn standard(function: StandardOverride, arguments: &[serde_json::Value]) -> Result<Val> {
     from_json(function.call(arguments).map_err(native_error)?)
 }

@@ -1,5 +1,5 @@
-//! The engines, behind one trait. They run inside the sandbox only, and reach files only through
-//! [`EvalJob`], which asks the parent.
+//! The engines, behind one trait. They run inside the sandbox only, and read files only through [`EvalJob`], which asks
+//! the parent.
 
 mod warm_up;
 mod job;
@@ -19,13 +19,14 @@ pub(super) use job::{EngineKind, EvalJob, ParentChannel, SourceOrigin};
 use stateful::StatefulEngine;
 use std::rc::Rc;
 
-/// One implementation of the language.
+/// An implementation of the language.
 pub(super) trait Engine {
-    /// Prepares for the first job, so that it does not wait for it. `exercises` when there is time to be quick later.
+    /// Prepares the engine before the first job. With `exercises` it also evaluates the warm-up program, so that later
+    /// jobs are faster.
     fn prepare(&mut self, exercises: bool);
 
-    /// The value of the program as canonical JSON. What an engine keeps from one job for the next must
-    /// not show in any value.
+    /// Returns the value of the program as canonical JSON. State that an engine keeps between jobs must not change any
+    /// value.
     fn evaluate(&mut self, job: &Rc<EvalJob>) -> Result<String, EngineFailure>;
 }
 
@@ -34,7 +35,7 @@ pub(super) fn primary() -> impl Engine {
     StatefulEngine::<jrsonnet::Jrsonnet>::default()
 }
 
-/// The engine that is asked whether it sees the same value. It shares no code with the first.
+/// Returns the engine for the cross-check. It shares no code with the first.
 pub(super) fn second() -> impl Engine {
     StatefulEngine::<rsjsonnet::Rsjsonnet>::default()
 }

@@ -1,5 +1,5 @@
-//! The functions that stand in the texts for the first engine: what is added to a text, `%` and `==`. The engine's own
-//! operators write fractions with fewer digits than Go, and take numbers that are nearly equal for equal.
+//! The functions that replace operators in rewritten sources for the first engine: addition to a text, `%` and `==`.
+//! The engine's own operators write fractions with fewer digits than Go, and treat nearly equal numbers as equal.
 
 use super::depth_reserve;
 use super::jrsonnet::{native_error, to_json};
@@ -16,13 +16,13 @@ impl From<FormatError> for Error {
     }
 }
 
-/// A value as the text that is added to another one.
+/// Converts a value to the text that is added to another text.
 #[builtin]
 pub(super) fn text_of(value: Thunk<Val>) -> Result<Val> {
     added(&depth_reserve::with_reserved_step(|| value.evaluate())?).map(Val::Str)
 }
 
-/// `left + right`.
+/// Evaluates `left + right`.
 #[builtin]
 pub(super) fn plus(left: Thunk<Val>, right: Thunk<Val>) -> Result<Val> {
     let (left, right) =
@@ -44,13 +44,13 @@ pub(super) fn plus(left: Thunk<Val>, right: Thunk<Val>) -> Result<Val> {
     })
 }
 
-/// A list as it is.
+/// Returns a list unchanged.
 #[builtin]
 pub(super) fn list(value: Thunk<Val>) -> Result<Val> {
     depth_reserve::with_reserved_step(|| value.evaluate())
 }
 
-/// `left % right`.
+/// Evaluates `left % right`.
 #[builtin]
 pub(super) fn modulo_of(left: Thunk<Val>, right: Thunk<Val>) -> Result<Val> {
     let (left, right) =
@@ -58,7 +58,7 @@ pub(super) fn modulo_of(left: Thunk<Val>, right: Thunk<Val>) -> Result<Val> {
     modulo_of_values(&left, &right)
 }
 
-/// `left == right`.
+/// Evaluates `left == right`.
 #[builtin]
 pub(super) fn equal(left: Thunk<Val>, right: Thunk<Val>) -> Result<bool> {
     let (left, right) =
@@ -66,7 +66,7 @@ pub(super) fn equal(left: Thunk<Val>, right: Thunk<Val>) -> Result<bool> {
     are_equal(&left, &right)
 }
 
-/// `left != right`.
+/// Evaluates `left != right`.
 #[builtin]
 pub(super) fn unequal(left: Thunk<Val>, right: Thunk<Val>) -> Result<bool> {
     let (left, right) =
@@ -74,7 +74,7 @@ pub(super) fn unequal(left: Thunk<Val>, right: Thunk<Val>) -> Result<bool> {
     Ok(!are_equal(&left, &right)?)
 }
 
-/// True for two values that are the same, number by number.
+/// True if two values are equal, number by number.
 pub(super) fn are_equal(left: &Val, right: &Val) -> Result<bool> {
     match (left, right) {
         (Val::Num(left), Val::Num(right)) => Ok(left.get() == right.get()),
@@ -115,7 +115,7 @@ pub(super) fn are_equal(left: &Val, right: &Val) -> Result<bool> {
     }
 }
 
-/// A text with places for values, or the rest of a division.
+/// Formats a text, or returns the remainder of a division.
 pub(super) fn modulo_of_values(left: &Val, right: &Val) -> Result<Val> {
     match left {
         Val::Str(format) => formatted(&format.clone().into_flat(), right),
@@ -123,7 +123,7 @@ pub(super) fn modulo_of_values(left: &Val, right: &Val) -> Result<Val> {
     }
 }
 
-/// `std.format`.
+/// Evaluates `std.format`.
 pub(super) fn formatted(format: &str, values: &Val) -> Result<Val> {
     let format = FormatString::parse(format)?;
     let text = match values {
@@ -143,7 +143,7 @@ pub(super) fn formatted(format: &str, values: &Val) -> Result<Val> {
     Ok(Val::string(text))
 }
 
-/// A value as text.
+/// Converts a value to text.
 fn added(value: &Val) -> Result<StrValue> {
     Ok(match value {
         Val::Str(text) => text.clone(),

@@ -1,22 +1,22 @@
-//! The text that the second engine is given before a program, on its first line.
+//! The text that precedes a program for the second engine, on its first line.
 
 use crate::jsonnet::rewrite::{MODULO_FUNCTION, PLUS_FUNCTION, TEXT_FUNCTION};
 
-/// The native function that gives a variable's name in this task to the code of a file.
+/// The native function that returns the name of a variable of the current task to the code of a file.
 pub(super) const VARIABLE: &str = "drydock.variable";
 pub(super) const VARIABLE_PARAMETERS: [&str; 2] = ["file", "name"];
 /// The library that all programs share.
 pub(super) const LIBRARY: &str = include_str!("second.libsonnet");
-/// The variable that has it. Those of a task have a number in front.
+/// The variable that holds the library. Variables of a task have a number as prefix.
 pub(super) const LIBRARY_VARIABLE: &str = "drydock";
 /// The name of the standard library.
 const STANDARD: &str = "std";
 
-/// Returns the beginning of a program: what its text uses of the library, and variables that are those of the task. `file`
-/// is the file whose value would be kept for other tasks, if it is one.
+/// Returns the prelude of a program: the parts of the library that its text uses, and the variables of the task. `file`
+/// is the file whose value would be kept for other tasks, if there is one.
 ///
-/// The engine copies all fields of `std` wherever it is extended, so programs share one, but for those that may ask for
-/// a variable or for their own name.
+/// The engine copies all fields of `std` for each extension. So programs share one extended `std`, except those that
+/// may use a variable or their own name.
 pub(super) fn prelude(file: &str, text: &[u8]) -> String {
     let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
     let functions = [TEXT_FUNCTION, PLUS_FUNCTION, MODULO_FUNCTION].map(|name| match has(name) {
@@ -44,8 +44,8 @@ pub(super) fn prelude(file: &str, text: &[u8]) -> String {
     }
 }
 
-/// True for a text that may use those parts of `std` that each file has of its own: it names them, or has `std` in
-/// another way than before a dot.
+/// True if a text may use the parts of `std` that differ between files: it names them, or uses `std` in another way
+/// than before a dot.
 fn may_use_its_own(text: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     let is_other = |at: usize| {

@@ -1,8 +1,8 @@
 //! The second engine: `rsjsonnet-lang`.
 //!
-//! Like the first it keeps the values of files that are the same for all tasks of a batch. Its variables
-//! cannot be taken back, so those of a task have names of their own, and `std.extVar` asks which task it
-//! is when it is called.
+//! Like the first engine it keeps the values of files that are the same for all tasks of a batch. Its variables cannot
+//! be removed, so the variables of a task get a prefix with the task's number, and `std.extVar` looks up the current
+//! task when it is called.
 
 use super::job::ImportRefused;
 use super::prelude::{LIBRARY, LIBRARY_VARIABLE, VARIABLE, VARIABLE_PARAMETERS, prelude};
@@ -24,10 +24,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The factor by which this engine may go deeper than the first one: it counts more steps.
+/// The factor by which this engine's depth limit exceeds the first one's, because it counts more steps.
 const DEPTH_FACTOR: usize = 4;
 
-/// A program that has the values of files that are the same for every task of the batch.
+/// An engine state with the values of files that are the same for every task of the batch.
 pub(super) struct Rsjsonnet {
     program: Program<'static>,
     texts: LoadedSources<'static>,
@@ -35,7 +35,7 @@ pub(super) struct Rsjsonnet {
 
 impl EngineState for Rsjsonnet {
     fn begin() -> Self {
-        // What is kept lasts as long as the process, which is ended rather than cleaned up.
+        // The arena lives until the process ends, which does not free memory.
         let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
         let mut program = Program::new(arena);
         let natives = native::ALL.map(|native| (native.name(), native.parameters()));
@@ -47,7 +47,7 @@ impl EngineState for Rsjsonnet {
             program.register_native_func(program.intern_str(name), &parameters);
         }
         let (context, _) = program.span_manager_mut().insert_source_context(LIBRARY.len());
-        // A library that cannot be read is missed by every program.
+        // If the library cannot be loaded, every program fails when it uses the library.
         if let Ok(library) = program.load_source(context, LIBRARY.as_bytes(), true, LIBRARY_VARIABLE) {
             program.add_ext_var(program.intern_str(LIBRARY_VARIABLE), &library);
         }
@@ -89,7 +89,7 @@ impl EngineState for Rsjsonnet {
     }
 }
 
-/// Answers a program that asks for nothing.
+/// The callbacks of a program without imports.
 struct NoCallbacks;
 
 impl<'p> Callbacks<'p> for NoCallbacks {
@@ -123,23 +123,23 @@ struct EngineCallbacks<'a, 'p> {
     texts: &'a mut LoadedSources<'p>,
 }
 
-/// The texts the engine has.
+/// The texts that the engine has loaded.
 #[derive(Default)]
 struct LoadedSources<'p> {
     sources: HashMap<SourceId, LoadedSource>,
-    /// The values loaded, by the task they belong to; 0 when they belong to all of them.
+    /// The loaded values, by the task they belong to; 0 if they belong to all tasks.
     loaded: HashMap<(u64, SourceOrigin), Thunk<'p>>,
 }
 
 impl LoadedSources<'_> {
-    /// Lets go of what belongs to the task before.
+    /// Drops the values of the previous task.
     fn forget_task(&mut self) {
         self.loaded.retain(|(owner, _), _| *owner == 0);
         self.sources.retain(|_, text| text.owner == 0);
     }
 }
 
-/// A text as the engine has it.
+/// A text in the form that the engine loaded.
 struct LoadedSource {
     origin: SourceOrigin,
     owner: u64,
@@ -147,7 +147,7 @@ struct LoadedSource {
 }
 
 impl<'p> EngineCallbacks<'_, 'p> {
-    /// The name of a variable in this task.
+    /// Returns the name of a variable of this task.
     fn variable(&self, name: &str) -> String {
         format!("{}/{name}", self.job.number())
     }
@@ -186,7 +186,7 @@ impl<'p> EngineCallbacks<'_, 'p> {
         evaluate(program, self).map_err(|error| self.failure(program, &error))
     }
 
-    /// The text of a program as a value that is evaluated when it is first used.
+    /// Loads the text of a program as a value that is evaluated at its first use.
     fn load(&mut self, program: &mut Program<'p>, origin: SourceOrigin) -> Result<Thunk<'p>, EngineFailure> {
         let owner = self.job.owner(&origin);
         let key = (owner, origin);
@@ -234,7 +234,7 @@ impl<'p> EngineCallbacks<'_, 'p> {
         let (context, start, end) = program.span_manager().get_span(span);
         let SpanContext::Source(source) = program.span_manager().get_context(context);
         let text = self.texts.sources.get(source)?;
-        // What comes before every program has no place in it.
+        // Offsets in the prelude have no location in the program.
         let written = |at: usize| at.checked_sub(text.prelude_bytes);
         Some((text, written(start)?..written(end)?))
     }
@@ -245,7 +245,8 @@ impl<'p> EngineCallbacks<'_, 'p> {
         Some((text.origin.to_string(), line, column))
     }
 
-    /// Returns the name of a variable in this task. The value of the file that asks, if it would be kept, depends on it.
+    /// Returns the name of a variable of this task. If the requesting file's value would be kept for other tasks, it is
+    /// marked as task-dependent.
     fn named(&self, arguments: &[serde_json::Value]) -> serde_json::Value {
         let [file, name] = arguments else {
             return serde_json::Value::Null;
@@ -262,7 +263,7 @@ impl<'p> EngineCallbacks<'_, 'p> {
     fn syntax(&self, program: &Program<'p>, origin: &SourceOrigin, error: &LoadError) -> EngineFailure {
         let (message, span) = match error {
             LoadError::Analyze(error) => error_messages::analyze_error_message(error),
-            // Our own parser says it in the words of Go, and knows the place.
+            // Our own parser returns Go's wording and the location.
             LoadError::Lex(_) | LoadError::Parse(_) => {
                 return self
                     .job
@@ -292,14 +293,14 @@ impl<'p> EngineCallbacks<'_, 'p> {
         let (mut message, span) = error_messages::eval_error_message(&error.kind);
         let mut failed = span.and_then(|span| self.at(program, span));
         if let Some((text, range)) = span.and_then(|span| self.place(program, span))
-            && let Some(told) = self
+            && let Some(location) = self
                 .job
                 .error_location(&text.origin, EngineKind::Second, range, &error.kind)
         {
-            message = told.message.unwrap_or(message);
-            failed = self.job.original_location(&text.origin, told.start);
+            message = location.message.unwrap_or(message);
+            failed = self.job.original_location(&text.origin, location.start);
         }
-        // The expression that failed comes first; the engine lists only what it is a part of.
+        // The failed expression comes first; the engine lists only the expressions around it.
         let failed = failed.map(|at| TraceFrame {
             at: shown(at),
             what: "expression".to_owned(),
@@ -322,12 +323,12 @@ impl<'p> EngineCallbacks<'_, 'p> {
         }
     }
 
-    /// A line of a trace; `None` for what is not part of the program.
+    /// Returns a line of a trace; `None` for code that is not part of the program.
     fn frame(&self, program: &Program<'p>, item: &EvalStackTraceItem) -> Option<TraceFrame> {
         let (span, what) = match item {
             EvalStackTraceItem::Expr { span } => (Some(*span), "expression".to_owned()),
             EvalStackTraceItem::Call { span, name } => match name.as_deref().unwrap_or("<anonymous>") {
-                // It stands for an operator.
+                // The function replaces an operator.
                 name if name.starts_with(RESERVED) => (*span, "expression".to_owned()),
                 name => (*span, format!("function {name}")),
             },
@@ -427,7 +428,7 @@ impl<'p> Callbacks<'p> for EngineCallbacks<'_, 'p> {
     }
 }
 
-/// A place as it is shown in a trace.
+/// Formats a location for a trace.
 fn shown((path, line, column): (String, u64, u64)) -> String {
     format!("{path}:{line}:{column}")
 }
@@ -443,7 +444,7 @@ impl From<ValueTooLarge> for ManifestError {
     }
 }
 
-/// The value is evaluated in full already; only its text is made here.
+/// Writes the canonical text of a value that has been evaluated completely.
 fn manifest(value: &Value<'_>, out: &mut CanonicalWriter) -> Result<(), ManifestError> {
     match value.kind() {
         ValueKind::Null => out.null()?,

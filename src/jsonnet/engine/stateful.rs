@@ -1,22 +1,22 @@
-//! An engine that keeps its state from one task for the next, and begins anew after a task that failed.
+//! An engine that keeps its state for the next task, and starts with a new state after a failed task.
 
 use super::{Engine, EvalJob};
 use crate::jsonnet::message::EngineFailure;
 use std::rc::Rc;
 
-/// An engine's state that has the values of files that are the same for every task of a batch.
+/// An engine's state with the values of files that are the same for every task of a batch.
 pub(super) trait EngineState {
-    /// A state that has evaluated nothing yet.
+    /// Creates an empty state.
     fn begin() -> Self;
 
-    /// Evaluates the exercise in a state of its own, and lets go of it.
+    /// Evaluates the warm-up program in a separate state, and drops that state.
     fn warm_up() -> Option<String>;
 
-    /// The value of the program as canonical JSON.
+    /// Returns the value of the program as canonical JSON.
     fn evaluate(&mut self, job: &Rc<EvalJob>) -> Result<String, EngineFailure>;
 }
 
-/// An engine, with what it keeps.
+/// An engine and the state it keeps.
 pub(super) struct StatefulEngine<W> {
     state: Option<(W, usize)>,
 }
@@ -37,15 +37,15 @@ impl<W: EngineState> Engine for StatefulEngine<W> {
 
     fn evaluate(&mut self, job: &Rc<EvalJob>) -> Result<String, EngineFailure> {
         loop {
-            // Taken, not borrowed: what a panic interrupts is not used again.
+            // The state is moved out, so that a state interrupted by a panic is not used again.
             let (mut warm, tasks) = self.state.take().unwrap_or_else(|| (W::begin(), 0));
             match warm.evaluate(job) {
                 Ok(value) => {
                     self.state = Some((warm, tasks + 1));
                     return Ok(value);
                 }
-                // A failure stays in the values it passed through. Only where no other task had a part
-                // in them it is this one's, and nothing of it is kept for the next.
+                // A failure stays in the values that it reached. If no other task contributed to them, the failure
+                // belongs to this task, and the state is not kept.
                 Err(failure) => {
                     std::mem::forget(warm);
                     if tasks == 0 {

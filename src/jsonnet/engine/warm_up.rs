@@ -1,19 +1,19 @@
-//! A program that an engine evaluates before any task comes. The first task then finds the engine's code in
-//! memory, and the allocator with pages of the sizes that values have.
+//! A program that an engine evaluates before the first task. After that, the engine's code is in memory, and the
+//! allocator has pages of the usual sizes.
 //!
-//! It is in the shape of what most programs are made of: libraries of functions that add fields to objects.
+//! The program resembles most real programs: libraries of functions that add fields to objects.
 
 use std::fmt::Write as _;
 
-/// Libraries of the program. A library is some 12 KB. Engines that are not optimised would take seconds for
-/// as many, and nobody waits for those.
+/// Libraries of the program, about 12 KB each. Unoptimised engines would need seconds for ten, and their speed does not
+/// matter.
 const LIBRARIES: usize = if cfg!(debug_assertions) { 2 } else { 10 };
-/// Fields that each can set.
+/// Fields that each library can set.
 const FIELDS: usize = 32;
-/// Objects that are made with all of them.
+/// Objects that are built with all libraries.
 const OBJECTS: usize = 12;
 
-/// The program. It imports nothing.
+/// Returns the program. It has no imports.
 pub(super) fn program() -> String {
     let mut program = String::new();
     for library in 0..LIBRARIES {

@@ -1,8 +1,8 @@
-//! The calls of `helm` and `kustomize` that a program of a repository may ask for, and their arguments.
+//! The calls of `helm` and `kustomize` that a Jsonnet program may request, and their arguments.
 
 use serde::{Deserialize, Serialize};
 
-/// A call that a program asks for. It comes out of the sandbox, so nothing in it is believed.
+/// A call that a Jsonnet program requests. It comes from the sandbox, so its content is untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::jsonnet) enum ProgramCall {
@@ -12,7 +12,7 @@ pub(in crate::jsonnet) enum ProgramCall {
     Kustomize { path: String },
 }
 
-/// A chart and what it is rendered with.
+/// A chart and the options to render it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::jsonnet) struct HelmTemplate {
     /// The release.
@@ -33,9 +33,9 @@ pub(in crate::jsonnet) struct HelmTemplate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::jsonnet) enum CallRefusal {
-    /// The operator has not named the program.
+    /// The operator has not configured the program.
     Off,
-    /// The program is told.
+    /// A failure that is reported to the Jsonnet program.
     Said(String),
 }
 
@@ -46,7 +46,7 @@ impl CallRefusal {
 }
 
 impl ProgramCall {
-    /// The directory it is about, as it was asked for.
+    /// Returns the directory of the call, as it was requested.
     pub(super) fn directory(&self) -> &str {
         match self {
             Self::Helm(template) => &template.chart,
@@ -54,8 +54,8 @@ impl ProgramCall {
         }
     }
 
-    /// The arguments, for a directory that has been looked at. What was asked for is never taken for a
-    /// flag: it is part of an argument that begins with its own, or comes after `--`.
+    /// Returns the arguments for a directory that has been checked. A requested value is never taken for a flag: it
+    /// follows a flag within the same argument, or comes after `--`.
     pub(super) fn arguments(&self, directory: &str) -> Result<Vec<String>, CallRefusal> {
         let directory = format!("./{directory}");
         match self {

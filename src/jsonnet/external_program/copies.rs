@@ -1,5 +1,5 @@
-//! The files of a tree that are copied for an external program: those of one chart, or of one kustomization and the local ones it is built
-//! on. Nothing else of the repository is there for it.
+//! The files of a tree that are copied for an external program: those of one chart, or of one kustomization and its
+//! local bases. The program sees no other files of the repository.
 
 use crate::jsonnet::{path, yaml_documents};
 use crate::model::RepoPath;
@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Files of one run.
 const FILES_MAX: usize = 5_000;
-/// Bytes of all of them.
+/// Bytes of all files of one run.
 const BYTES_MAX: usize = 64 << 20;
-/// Kustomizations that one may be built on.
+/// Bases of one kustomization, including bases of bases.
 const BASES_MAX: usize = 256;
-/// The names of a kustomization's own file.
+/// The file names of a kustomization.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// The fields of a kustomization that name other kustomizations, beside files.
+/// The fields of a kustomization that can name other kustomizations.
 const BASES: [&str; 3] = ["resources", "bases", "components"];
 
-/// The files of one run, by their paths from the root.
+/// The files of one run, by their paths from the root of the tree.
 pub type Copies = BTreeMap<RepoPath, Bytes>;
 
 /// A source of files.
@@ -26,11 +26,11 @@ pub trait CopySource {
     /// Returns all files below a directory.
     fn below(&self, directory: &str) -> Result<Vec<RepoPath>, String>;
 
-    /// One of them; `None` when no program may read it.
+    /// Reads a file; `None` if external programs may not read it.
     fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String>;
 }
 
-/// The files of a chart: its directory, or one archive.
+/// Returns the files of a chart: its directory, or one archive.
 pub fn chart(source: &mut dyn CopySource, chart: &str) -> Result<Copies, String> {
     let mut copies = Copies::new();
     let path = RepoPath::parse(chart).map_err(|error| error.to_string())?;
@@ -46,7 +46,7 @@ pub fn chart(source: &mut dyn CopySource, chart: &str) -> Result<Copies, String>
     }
 }
 
-/// The files of a kustomization, and of all it is built on. Each must be in the repository.
+/// Returns the files of a kustomization and of all its bases. Each base must be in the repository.
 pub(super) fn kustomization(source: &mut dyn CopySource, directory: &str) -> Result<Copies, String> {
     let mut copies = Copies::new();
     let mut seen = BTreeSet::new();
@@ -75,8 +75,8 @@ pub(super) fn kustomization(source: &mut dyn CopySource, directory: &str) -> Res
     Ok(copies)
 }
 
-/// The directories that a kustomization names. A name that is neither a file nor a directory of the
-/// repository could only be an address.
+/// Returns the directories that a kustomization names. A name that is neither a file nor a directory of the repository
+/// could only be a remote address.
 fn bases(file: &RepoPath, text: &[u8], directory: &str, copies: &Copies) -> Result<Vec<String>, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("`{file}`: {why}");
     let text = std::str::from_utf8(text).map_err(|error| wrong(&error))?;
@@ -147,7 +147,7 @@ mod tests {
         }
 
         fn read(&mut self, path: &RepoPath) -> Result<Option<Bytes>, String> {
-            // As the evaluator treats files that hold secrets.
+            // The evaluator treats files with secrets in the same way.
             let text = self.0.get(path.as_str()).filter(|_| path.file_name() != ".env");
             Ok(text.map(|text| Bytes::from_static(text.as_bytes())))
         }

@@ -1,12 +1,12 @@
-//! The time an evaluation spends outside of its sandbox, waiting for a program that is not ours. It has a
-//! bound of its own and does not count as the evaluation's.
+//! The time an evaluation spends outside of its sandbox while it waits for an external program. This time has its own
+//! limit and does not count as evaluation time.
 
 use crate::jsonnet::budget::Tenant;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time that one evaluation waits for external programs, and the signal that nobody waits for it any more.
+/// The time that one evaluation waits for external programs, and the signal that its result is no longer needed.
 #[derive(Debug)]
 pub(in crate::jsonnet) struct ExternalWait {
     tenant: Tenant,
@@ -21,7 +21,7 @@ struct ElapsedTime {
 }
 
 impl ExternalWait {
-    /// Creates the state of an evaluation on behalf of `tenant`, which has waited for nothing yet.
+    /// Creates the state of an evaluation for a tenant, with no time waited.
     pub(in crate::jsonnet) fn new(whose: Tenant) -> Self {
         Self {
             tenant: whose,
@@ -30,12 +30,12 @@ impl ExternalWait {
         }
     }
 
-    /// Returns the key the evaluation is counted for.
+    /// Returns the tenant that the evaluation counts for.
     pub(super) fn tenant(&self) -> Tenant {
         self.tenant
     }
 
-    /// Runs what is waited for, and counts how long it takes.
+    /// Runs a closure and counts its duration as waiting.
     pub(super) fn while_running<T>(&self, run: impl FnOnce() -> T) -> T {
         self.spent().since = Some(Instant::now());
         let result = run();
@@ -52,7 +52,7 @@ impl ExternalWait {
         spent.before + spent.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Marks the evaluation as one that nobody waits for any more.
+    /// Signals that the result of the evaluation is no longer needed.
     pub(in crate::jsonnet) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }

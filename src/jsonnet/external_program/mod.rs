@@ -1,8 +1,7 @@
-//! Programs that are not ours, helm and kustomize, for `std.native('helmTemplate')` and
-//! `std.native('kustomizeBuild')`. A call travels like an import: the sandboxed evaluation asks, and this
-//! side answers, from the tree. Each run is an external program run of the sandbox on copies of the files it is about.
-//! What came of it is kept by everything it was made from, so both engines, and both sides of a
-//! comparison, are told the same.
+//! External programs, helm and kustomize, for `std.native('helmTemplate')` and `std.native('kustomizeBuild')`. A call
+//! works like an import: the sandboxed evaluation requests it, and this side answers from the tree. Each run is an
+//! external program run of the sandbox on copies of its files. The output is cached by all its inputs, so both engines,
+//! and both sides of a comparison, receive the same output.
 
 mod call;
 mod copies;
@@ -23,14 +22,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Runs at the same time; more take turns by person.
+/// Runs at the same time. Further runs wait, and people take turns.
 const RUNS_MAX: usize = 2;
-/// Bytes of a file that a run may write, where it may write any.
+/// Bytes of a file that a run may write, if it may write at all.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Characters of what a program says that went wrong.
+/// Characters that are kept of a program's error output.
 const ERRORS_CHARS_MAX: usize = 4_000;
 
-/// The programs an operator named.
+/// The programs that an operator configured.
 #[derive(Debug)]
 pub struct ExternalPrograms {
     launcher: ProgramPath,
@@ -39,7 +38,7 @@ pub struct ExternalPrograms {
     cache: Mutex<OutputCache>,
 }
 
-/// The permission of a run to write in the directory of its copies.
+/// The permission of a run to write into the directory of its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyAccess {
     /// Read only.
@@ -51,11 +50,11 @@ pub enum CopyAccess {
 /// One run on copies.
 #[derive(Debug)]
 pub struct ProgramRun<'a> {
-    /// The arguments of the program. Its working directory is that of the copies.
+    /// The arguments of the program. Its working directory is the directory of the copies.
     pub arguments: Vec<String>,
     /// The standard input.
     pub input: &'a [u8],
-    /// The files it sees.
+    /// The files that the program sees.
     pub copies: &'a Copies,
     /// The access to the copies.
     pub access: CopyAccess,
@@ -66,10 +65,10 @@ pub struct ProgramRun<'a> {
 /// The reason why a program has no output.
 #[derive(Debug, thiserror::Error)]
 pub enum ExternalProgramError {
-    /// The operator has not named it.
+    /// The operator has not configured the program.
     #[error("{0} is not enabled here; an operator names the program with `[{0}] program`")]
     Off(&'static str),
-    /// The run failed or did not end by itself.
+    /// The run failed or was ended.
     #[error(transparent)]
     Command(#[from] CommandError),
     /// The scratch directory cannot be used.
@@ -78,7 +77,8 @@ pub enum ExternalProgramError {
 }
 
 impl ExternalPrograms {
-    /// The programs of a configuration. `launcher` is started to become them: this one.
+    /// Creates the programs of a configuration. `launcher` is the build of this program that starts again to execute
+    /// them.
     pub fn new(launcher: ProgramPath, settings: &ProgramSettings) -> Self {
         Self {
             launcher,
@@ -88,12 +88,12 @@ impl ExternalPrograms {
         }
     }
 
-    /// The place of large values that wait to be read.
+    /// Returns the spool for large values that wait to be read.
     pub(super) fn spool(&self) -> Spool {
         Spool::in_directory(&self.settings.scratch)
     }
 
-    /// Returns true if charts can be rendered: the operator has named a helm.
+    /// Returns true if charts can be rendered: the operator has configured helm.
     pub fn has_helm(&self) -> bool {
         self.settings.helm.is_some()
     }
@@ -103,7 +103,7 @@ impl ExternalPrograms {
         self.settings.time_max
     }
 
-    /// Runs helm for whoever the work of this thread is charged to. Blocks; `stopped` is asked all the time.
+    /// Runs helm for the tenant of the current budget. Blocks; calls `stopped` at every check.
     pub fn helm(
         &self,
         order: ProgramRun<'_>,
@@ -117,7 +117,7 @@ impl ExternalPrograms {
         self.run(program, order, Budget::current().tenant(), stopped)
     }
 
-    /// Answers what an evaluation asks for.
+    /// Answers a call that an evaluation requests.
     pub(super) fn answer(
         &self,
         call: &ProgramCall,
@@ -201,7 +201,7 @@ impl ExternalPrograms {
     }
 }
 
-/// Returns the error output of a program, with the paths of the repository in place of those of the copies.
+/// Returns the error output of a program, with repository paths instead of the paths of the copies.
 pub fn error_output(output: &CommandOutput, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
     let errors = output.errors.replace(&files, "").replace(" ./", " ");
@@ -212,8 +212,8 @@ pub fn error_output(output: &CommandOutput, scratch: &Scratch) -> String {
     }
 }
 
-/// Returns the whole environment of a program: places that are empty, so that there are no settings, no plugins and no credentials, and its
-/// bound of memory.
+/// Returns the complete environment of a program: empty directories, so that it finds no settings, plugins or
+/// credentials, and its memory limit.
 fn environment(home: &Path, memory_bytes_max: u64) -> Vec<(String, String)> {
     let place = |name: &str| -> PathBuf { home.join(name) };
     let places = [
@@ -230,7 +230,7 @@ fn environment(home: &Path, memory_bytes_max: u64) -> Vec<(String, String)> {
         .into_iter()
         .map(|(name, place)| (name.to_owned(), place.to_string_lossy().into_owned()))
         .collect();
-    // A program written in Go collects its garbage before it comes to the bound.
+    // A Go program collects garbage before it reaches this limit.
     let memory = memory_bytes_max / 4 * 3;
     environment.push(("GOMEMLIMIT".to_owned(), memory.to_string()));
     environment
@@ -248,13 +248,13 @@ mod tests {
     use crate::sandbox::ProgramPath;
     use std::time::Duration;
 
-    /// T48: helm and kustomize of one person hold up nobody else.
+    /// T48: helm and kustomize runs of one person do not delay other people.
     #[test]
     fn program_runs_take_turns_between_people() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut settings = SandboxSettings::default().programs;
         settings.helm = Some("/nonexistent/helm".into());
-        // A run that has its place ends here: nothing can be made below a file.
+        // This run gets a slot and then fails: a directory cannot be created below a file.
         settings.scratch = file.path().join("scratch");
         let programs = ExternalPrograms::new(ProgramPath::current(), &settings);
         let copies = Copies::new();

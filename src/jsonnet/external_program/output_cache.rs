@@ -1,4 +1,4 @@
-//! A cache of the outputs of external programs, by all that an output was made from.
+//! A cache of the outputs of external programs. The key covers all inputs of an output.
 
 use super::copies::Copies;
 use sha2::{Digest, Sha256};
@@ -6,10 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Bytes that are kept.
+/// Bytes of all cached outputs.
 const BYTES_MAX: usize = 64 << 20;
 
-/// The key of an output: a hash of the program as it is installed now, its arguments, its input and its files.
+/// The key of an output: a hash of the installed program, its arguments, its input and its files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OutputKey([u8; 32]);
 
@@ -21,7 +21,7 @@ impl OutputKey {
             hash.update(bytes);
         };
         part(program.to_string_lossy().as_bytes());
-        // Another file, or one that was written since, is another version.
+        // A replaced or rewritten program file counts as another version.
         if let Ok(file) = std::fs::metadata(program) {
             let version = [file.dev(), file.ino(), file.size(), file.mtime().cast_unsigned()];
             version.iter().for_each(|number| part(&number.to_be_bytes()));
@@ -38,7 +38,7 @@ impl OutputKey {
     }
 }
 
-/// Outputs, the oldest first to go.
+/// Cached outputs. The oldest ones are evicted first.
 #[derive(Debug, Default)]
 pub(super) struct OutputCache {
     outputs: HashMap<OutputKey, String>,
@@ -51,7 +51,7 @@ impl OutputCache {
         self.outputs.get(key).cloned()
     }
 
-    /// Keeps an output. One that another run has made meanwhile stays.
+    /// Caches an output. If another run has stored one in the meantime, that one stays.
     pub(super) fn insert(&mut self, key: OutputKey, output: &str) {
         if self.outputs.contains_key(&key) {
             return;
@@ -103,7 +103,7 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
-        // What stands side by side is not run together.
+        // Adjacent parts must stay distinct in the hash.
         assert_ne!(key(&["ab", "c"], "", &[]), key(&["a", "bc"], "", &[]));
         assert_ne!(key(&[], "", &[("ab", "c")]), key(&[], "", &[("a", "bc")]));
     }

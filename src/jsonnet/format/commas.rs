@@ -1,4 +1,4 @@
-//! A list over several lines has a comma after its last element, and no other list has.
+//! The comma after the last element, which exists only in a list over several lines.
 
 use crate::jsonnet::syntax::{Fodder, Fodders, NodeKind, SyntaxTree};
 
@@ -45,7 +45,7 @@ pub(super) fn fix_trailing_commas(tree: &mut SyntaxTree<'_>) {
     }
 }
 
-/// The comma moves to the end of the last element's line; what stood before it goes behind it.
+/// Moves the comma to the end of the last element's line; the fodder before the comma goes after it.
 fn fix_last(fodders: &mut Fodders<'_>, before_comma: &mut Fodder, comma: &mut bool, close: &mut Fodder) {
     let comma_is_late = fodders.has_line_end(*before_comma);
     let wanted = fodders.has_line_end(*close) || comma_is_late;

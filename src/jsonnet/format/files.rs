@@ -1,4 +1,4 @@
-//! Formatting of many files of a tree, on all cores. Nothing is written here: whoever asked writes the changes.
+//! Parallel formatting of many files of a tree. This module writes nothing to disk; the caller writes the changes.
 
 use super::format;
 use crate::model::{FileVersion, RepoPath};
@@ -6,30 +6,30 @@ use crate::parallel;
 use crate::workspace::Tree;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bound of all changed files together, before and after, in bytes.
+/// Bytes of all changed files together, before and after.
 const CHANGED_BYTES_MAX: usize = 1 << 30;
 
-/// A file whose text is to change.
+/// A file whose text changes.
 #[derive(Clone, Debug)]
 pub struct FormatChange {
     /// The path of the file.
     pub path: RepoPath,
-    /// The file as it is now.
+    /// The current version of the file.
     pub before: FileVersion,
-    /// The text in the one style.
+    /// The formatted text.
     pub after: String,
 }
 
 /// The result of formatting many files.
 #[derive(Debug, Default)]
 pub struct FormatReport {
-    /// The files that are not in the one style, in the order they were asked for.
+    /// The files whose format differs from the standard style, in the requested order.
     pub changes: Vec<FormatChange>,
-    /// The files that cannot be read or are no Jsonnet, each with the reason.
+    /// The files that cannot be read or are not Jsonnet, each with the reason.
     pub problems: Vec<(RepoPath, String)>,
 }
 
-/// Formats files. One that cannot be formatted keeps none of the others from it.
+/// Formats files. A file that cannot be formatted does not affect the others.
 pub fn reformat(tree: &dyn Tree, paths: &[RepoPath]) -> FormatReport {
     let kept_bytes = AtomicUsize::new(0);
     let mut looked = FormatReport::default();

@@ -1,19 +1,19 @@
-//! Imports at the top of a file are sorted by file within their group. A blank line or a comment on
-//! its own line ends a group.
+//! The order of imports at the top of a file: sorted by path within their group. A blank line or a comment on its own
+//! line ends a group.
 
 use crate::jsonnet::syntax::{
     Bind, Fodder, FodderElement, Fodders, ImportKind, Node, NodeId, NodeKind, Span, SyntaxTree,
 };
 use std::collections::HashSet;
 
-/// One `local x = import 'f'` with what stands after it on its line.
+/// One `local x = import 'f'` and the comment that follows on its line.
 struct ImportBinding<'s> {
     key: String,
     adjacent: Fodder,
     bind: Bind<'s>,
 }
 
-/// Imports that are sorted together, and what stands before the first of them.
+/// A group of imports that are sorted together, and the fodder before the first of them.
 struct ImportGroup<'s> {
     open: Fodder,
     imports: Vec<ImportBinding<'s>>,
@@ -63,7 +63,7 @@ pub(super) fn sort(tree: &mut SyntaxTree<'_>) {
     tree.root = rest;
 }
 
-/// The binds and the body of a local that only imports.
+/// Returns the binds and the body of a local that contains only imports.
 fn import_local<'s>(tree: &SyntaxTree<'s>, id: NodeId) -> Option<(Vec<Bind<'s>>, NodeId)> {
     let NodeKind::Local { binds, body } = &tree.node(id).kind else {
         return None;
@@ -88,7 +88,7 @@ fn imported_file<'t>(tree: &'t SyntaxTree<'_>, id: NodeId) -> Option<&'t str> {
     }
 }
 
-/// Splits at the first line end: what belongs to the token before, and what to the token after.
+/// Splits fodder at the first line end into the part for the token before and the part for the token after.
 fn split<'s>(fodders: &mut Fodders<'s>, fodder: Fodder) -> (Fodder, Fodder) {
     let (mut after_previous, mut before_next) = (Fodder::default(), Fodder::default());
     let elements: Vec<FodderElement<'s>> = fodders.get(fodder).to_vec();
@@ -98,7 +98,7 @@ fn split<'s>(fodders: &mut Fodders<'s>, fodder: Fodder) -> (Fodder, Fodder) {
             fodders.push(&mut after_previous, element);
             continue;
         }
-        // Blank lines separate; they belong to what comes.
+        // Blank lines separate groups, so they belong to the following token.
         fodders.push(
             &mut after_previous,
             FodderElement {
@@ -143,7 +143,7 @@ fn extract<'s>(
     }
 }
 
-/// Returns true if the group ends before this local, which imports as well.
+/// Returns true if the group ends before this local, which also contains imports.
 fn group_ends_before(tree: &SyntaxTree<'_>, local: NodeId) -> bool {
     let mut line_ended = false;
     for element in tree.fodders.get(tree.open_fodder(local)) {
@@ -155,7 +155,7 @@ fn group_ends_before(tree: &SyntaxTree<'_>, local: NodeId) -> bool {
     false
 }
 
-/// A group that gives one name twice means something by its order.
+/// Sorts a group. If a group binds one name twice, the order has a meaning and stays.
 fn sort_group(imports: &mut [ImportBinding<'_>]) {
     if imports.len() < 2 {
         return;
@@ -166,7 +166,7 @@ fn sort_group(imports: &mut [ImportBinding<'_>]) {
     }
 }
 
-/// A local for each import, and the rest after them.
+/// Builds a local for each import, followed by the rest.
 fn rebuild<'s>(tree: &mut SyntaxTree<'s>, group: ImportGroup<'s>, rest: NodeId) -> NodeId {
     let mut body = rest;
     let before: Vec<Fodder> = std::iter::once(group.open)

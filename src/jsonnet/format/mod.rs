@@ -1,7 +1,7 @@
-//! Jsonnet in one style: the one of go-jsonnet with its default options, byte for byte.
+//! The formatter: Jsonnet in the style of go-jsonnet with its default options, byte for byte.
 //!
-//! The tree is changed in steps, always in the same order, and then written. Most steps look at one
-//! node at a time and walk the nodes flat; only indenting and writing follow the nesting.
+//! The tree is changed in steps, always in the same order, and then written. Most steps iterate over the nodes without
+//! recursion; only indenting and writing recurse into the nesting.
 
 mod commas;
 mod files;
@@ -21,14 +21,14 @@ use super::syntax::{
     DEPTH_MAX, Fodders, NodeKind, SyntaxError, SyntaxErrorKind, SyntaxTree, parse, with_stack_for,
 };
 
-/// Blank lines that may stay together.
+/// Consecutive blank lines that may stay.
 const BLANK_LINES_MAX: u32 = 2;
 /// Columns of one level.
 const INDENT: usize = 2;
-/// Longest text that is written. Code that is lined up after very long lines grows without bound.
+/// Bytes of the longest text that is written. Code that is aligned after very long lines grows without bound.
 const WRITTEN_BYTES_MAX: usize = 256 << 20;
 
-/// The text in the one style. An `Err` says where it is not Jsonnet; nothing is formatted then.
+/// Returns the formatted text. The `Err` contains the location of text that is not Jsonnet; nothing is formatted then.
 pub fn format(text: &str) -> Result<String, SyntaxError> {
     let mut tree = parse(text)?;
     imports::sort(&mut tree);
@@ -42,7 +42,7 @@ pub fn format(text: &str) -> Result<String, SyntaxError> {
     drop_slice_colons(&mut tree);
     names::prettify(&mut tree);
     strings::prefer_single_quotes(&mut tree);
-    // Sorted imports are a row of locals, which nests no deeper than the file did.
+    // Sorted imports are a sequence of locals, so the nesting is not deeper than in the original file.
     with_stack_for(tree.depth, move || {
         indent::fix_indentation(&mut tree);
         write::write(&tree)
@@ -73,7 +73,7 @@ fn remove_initial_line_ends(tree: &mut SyntaxTree<'_>) {
     *tree.open_fodder_mut(tree.root) = shorter;
 }
 
-/// Marks what go-jsonnet never looks at, so that it keeps its blank lines and its comment style.
+/// Marks the fodder that go-jsonnet never visits, so that it keeps its blank lines and comment style.
 fn mark_untouched(tree: &mut SyntaxTree<'_>) {
     for node in &tree.nodes {
         let places = match &node.kind {
@@ -101,7 +101,7 @@ fn cap_blank_lines(fodders: &mut Fodders<'_>) {
     }
 }
 
-/// `a[1::]` is written `a[1:]`; what stood before the second colon stays.
+/// Replaces `a[1::]` with `a[1:]`; the fodder before the second colon stays.
 fn drop_slice_colons(tree: &mut SyntaxTree<'_>) {
     for node in &mut tree.nodes {
         if let NodeKind::Slice(slice) = &mut node.kind

@@ -1,4 +1,4 @@
-//! Names are written as plainly as they can be: `a['b']` as `a.b`, `{ ['b']: 1 }` as `{ b: 1 }`.
+//! The simplest form of names: `a['b']` becomes `a.b`, `{ ['b']: 1 }` becomes `{ b: 1 }`.
 
 use crate::jsonnet::syntax::{
     FieldKind, FieldName, Fodder, Node, NodeId, NodeKind, SyntaxTree, is_identifier,
@@ -66,7 +66,7 @@ fn simplify_index(tree: &mut SyntaxTree<'_>, index: usize) {
     }
 }
 
-/// The text of a string that can stand as a name, and what stands before it.
+/// Returns the text of a string that can be written as a name, and the fodder before it.
 fn identifier<'s>(tree: &SyntaxTree<'s>, id: NodeId) -> Option<(Cow<'s, str>, Fodder)> {
     let node = tree.node(id);
     match &node.kind {
@@ -75,7 +75,8 @@ fn identifier<'s>(tree: &SyntaxTree<'s>, id: NodeId) -> Option<(Cow<'s, str>, Fo
     }
 }
 
-/// `before` is what stands before the field, `after` what stands before the token after its name.
+/// Simplifies the name of a field. `before` is the fodder before the field, `after` the fodder before the token after
+/// its name.
 fn simplify_field_name<'s>(
     tree: &mut SyntaxTree<'s>,
     name: &mut FieldName<'s>,

@@ -1,4 +1,4 @@
-//! A list is either on one line or has a line for each of its parts.
+//! The line breaks of lists: a list is on one line or has a line for each of its parts.
 
 use crate::jsonnet::syntax::{
     Apply, Bind, Field, FieldKind, FieldName, Fodder, Fodders, ForSpec, Node, NodeId, NodeKind, Parameters,
@@ -7,7 +7,7 @@ use crate::jsonnet::syntax::{
 
 pub(super) fn fix_newlines(tree: &mut SyntaxTree<'_>) {
     for index in 0..tree.nodes.len() {
-        // The node is taken out, so that the nodes it begins with can be changed meanwhile.
+        // The node is moved out, so that the nodes it begins with can be changed.
         let Some(node) = tree.nodes.get_mut(index) else {
             break;
         };
@@ -117,8 +117,8 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    /// Breaks all fields of an object if one breaks: if a line ends before one of the fields, of what a comprehension goes through, or
-    /// before the end, it ends before all of them.
+    /// Breaks all fields of an object if one breaks: if a line ends before a field, before a comprehension clause, or
+    /// before the closing brace, a line ends before all of them.
     fn fields(&mut self, fields: &mut [Field<'s>], specs: &mut [ForSpec<'s>], close: &mut Fodder) {
         for field in fields.iter_mut() {
             if let Some(parameters) = &mut field.parameters {
@@ -157,7 +157,7 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    /// The lines near the parentheses go together, and so do those between parameters.
+    /// Breaks the lines at the parentheses together, and the lines between parameters together.
     fn parameters(&mut self, parameters: &mut Parameters<'s>) {
         let breaks = |index: usize| {
             let parameter = parameters.list.get(index);
@@ -175,7 +175,7 @@ impl<'s> Expander<'_, 's> {
         }
     }
 
-    /// Breaks the arguments of a call, as the parameters of a function are broken.
+    /// Breaks the arguments of a call in the same way as parameters.
     fn arguments(&mut self, apply: &mut Apply<'s>) {
         let count = apply.positional.len() + apply.named.len();
         let near = self.argument_breaks(apply, 0) || self.fodders.has_line_end(apply.close);
@@ -210,7 +210,7 @@ impl<'s> Expander<'_, 's> {
     }
 }
 
-/// The string that a field begins with, if it is named by one.
+/// Returns the string at the start of a field, if a string names the field.
 fn first_text(field: &Field<'_>) -> Option<NodeId> {
     match &field.kind {
         FieldKind::Field {

@@ -1,11 +1,11 @@
-//! Doubled parentheses and a `+` that an object implies.
+//! Removal of doubled parentheses, and of a `+` that an object implies.
 
 use crate::jsonnet::syntax::{BinaryOperator, NodeKind, SyntaxTree};
 
-/// `((e))` becomes `(e)`. Outer pairs come first, and each pair takes in one other.
+/// Replaces `((e))` with `(e)`. Outer pairs come first, and each pair absorbs one other pair.
 pub(super) fn collapse(tree: &mut SyntaxTree<'_>) {
     let SyntaxTree { nodes, fodders, .. } = tree;
-    // Children come before their parents, so this goes from the outside to the inside.
+    // Children come before their parents, so this order visits outer nodes first.
     for index in (0..nodes.len()).rev() {
         let Some(NodeKind::Parens { inner, .. }) = nodes.get(index).map(|node| &node.kind) else {
             continue;
@@ -18,7 +18,7 @@ pub(super) fn collapse(tree: &mut SyntaxTree<'_>) {
             continue;
         };
         let (mut inner_fodder, mut inner_close) = (child.fodder, close);
-        // What nothing names any more is not looked at again.
+        // The node is unreachable now, so it is not visited again.
         child.kind = NodeKind::Null;
         let Some(outer) = nodes.get_mut(index) else {
             continue;
@@ -31,7 +31,7 @@ pub(super) fn collapse(tree: &mut SyntaxTree<'_>) {
     }
 }
 
-/// `a + { }` becomes `a { }`, where `a` is a name or an element.
+/// Replaces `a + { }` with `a { }`, if `a` is a name or an element.
 pub(super) fn remove_implied_plus(tree: &mut SyntaxTree<'_>) {
     for index in 0..tree.nodes.len() {
         let Some(NodeKind::Binary {

@@ -1,4 +1,4 @@
-//! Quoted strings are in single quotes, unless the other kind saves an escape.
+//! The quotes of strings: single quotes, unless double quotes save an escape.
 
 use crate::jsonnet::syntax::{NodeKind, SyntaxTree, TextStyle, escape, needs_no_escape, unescape};
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ fn requote(style: &mut TextStyle, value: &mut Cow<'_, str>) {
         *style = TextStyle::Single;
         return;
     }
-    // Escapes were checked when the text was parsed.
+    // The parser has already checked the escapes.
     let Ok(meaning) = unescape(value) else { return };
     let (single, double) = (meaning.contains('\''), meaning.contains('"'));
     if single && double {

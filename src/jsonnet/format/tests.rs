@@ -1,7 +1,8 @@
 //! The formatter, construct by construct.
 
 #![allow(clippy::unwrap_used)]
-//! Tests of each step of the formatter, seen from the outside. Byte equality with go-jsonnet is shown by the conformance tests.
+//! Tests of each step of the formatter through its public function. The conformance tests check byte equality with
+//! go-jsonnet.
 
 use super::format;
 
@@ -43,7 +44,7 @@ fn names_parentheses_and_plus_are_plain() {
 
 #[test]
 fn what_is_nested_in_conditions_of_comprehensions_ends() {
-    // Each level walks its array three times; without a bound this would never end.
+    // Each level visits its array three times; without a limit this would take exponential time.
     let text = format!("{}[]{}", "[x for x in ".repeat(60), " if x if x]".repeat(60));
     assert!(format(&text).unwrap().starts_with("[x for x in [x"));
 }

@@ -1,10 +1,10 @@
-//! Calls that do not fit the function.
+//! Checks of calls against the called function.
 
 use super::{LintCode, RawFindings};
 use crate::jsonnet::syntax::{Apply, Parameters, Span, SyntaxTree};
 use std::collections::HashSet;
 
-/// Compares a call with a function whose parameters are not known by name.
+/// Checks the number of arguments of a call to a function whose parameter names are unknown.
 pub(super) fn check_count(
     (min, max): (usize, usize),
     apply: &Apply<'_>,
@@ -22,10 +22,10 @@ pub(super) fn check_count(
     }
 }
 
-/// A parameter: its name, and whether it has to be given.
+/// A parameter: its name, and whether it is required.
 pub(super) type ParameterSpec<'a> = (&'a str, bool);
 
-/// Returns the parameters of a function by name, each with whether it must be given.
+/// Returns the parameters of a function by name, each with whether it is required.
 pub(super) fn parameter_specs<'p>(parameters: &'p Parameters<'_>) -> Vec<ParameterSpec<'p>> {
     let parameters = parameters.list.iter();
     parameters
@@ -33,8 +33,8 @@ pub(super) fn parameter_specs<'p>(parameters: &'p Parameters<'_>) -> Vec<Paramet
         .collect()
 }
 
-/// Compares a call with the parameters of its function. After the first name that does not fit, the rest
-/// would only follow from it.
+/// Checks a call against the parameters of its function. Stops after the first name that does not match, since further
+/// findings would only follow from it.
 pub(super) fn check_arguments(
     parameters: &[ParameterSpec<'_>],
     apply: &Apply<'_>,

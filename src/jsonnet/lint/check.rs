@@ -1,4 +1,4 @@
-//! Values that are used as what they cannot be.
+//! Checks of values that are used in a way their kind does not allow.
 
 use super::arguments;
 use super::import_values::{ImportedShape, ImportedValues};

@@ -1,4 +1,4 @@
-//! The known facts about the value of a file that its importers are told.
+//! The known facts about the value of a file, in the form for its importers.
 
 use super::import_values::{ImportedShape, ImportedValue};
 use super::types::{FieldLookup, Type, TypeInference, ValueShape, field_name, is_computed};
@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl<'t, 's> TypeInference<'t, 's> {
-    /// Returns what is known of a value in a form that does not refer to its file. Each part takes one of `parts_left`.
+    /// Returns the known facts about a value in a form that does not refer to its file. Each part uses up one of
+    /// `parts_left`.
     pub(super) fn export_value(
         &mut self,
         value: &Type<'t, 's>,
@@ -26,12 +27,12 @@ impl<'t, 's> TypeInference<'t, 's> {
             ValueShape::Objects(objects) => self.export_fields(objects, deep, parts_left),
             ValueShape::Items(array) => match &tree.node(*array).kind {
                 NodeKind::Array { items, .. } if items.len() < *parts_left => {
-                    let mut told = Vec::with_capacity(items.len());
+                    let mut exported = Vec::with_capacity(items.len());
                     for item in items {
                         let item = self.type_of(item.expression);
-                        told.push(self.export_value(&item, deep - 1, parts_left));
+                        exported.push(self.export_value(&item, deep - 1, parts_left));
                     }
-                    Some(ImportedShape::Items(told))
+                    Some(ImportedShape::Items(exported))
                 }
                 _ => None,
             },
@@ -56,7 +57,7 @@ impl<'t, 's> TypeInference<'t, 's> {
         })
     }
 
-    /// Returns all fields of a sum of objects; `None` where one of them has a name that is computed.
+    /// Returns all fields of a sum of objects; `None` if one of the names is computed.
     fn export_fields(
         &mut self,
         objects: &Rc<[NodeId]>,
@@ -74,14 +75,14 @@ impl<'t, 's> TypeInference<'t, 's> {
             }
             names.extend(fields.iter().filter_map(|field| field_name(tree, field)));
         }
-        let mut told = BTreeMap::new();
+        let mut exported = BTreeMap::new();
         for name in names {
             let FieldLookup::Value(value) = self.field_of_sum(objects, &name) else {
                 continue;
             };
-            told.insert(name.into_owned(), self.export_value(&value, deep - 1, parts_left));
+            exported.insert(name.into_owned(), self.export_value(&value, deep - 1, parts_left));
         }
-        Some(ImportedShape::Fields(told))
+        Some(ImportedShape::Fields(exported))
     }
 
     /// Returns the type of a value of another file.

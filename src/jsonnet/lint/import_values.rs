@@ -1,4 +1,4 @@
-//! The values of imports: the imported files are read as well, and what they show for sure is known here.
+//! The values of imports: imported files are read as well, and the certain facts about their values are collected.
 
 use super::kinds::Kinds;
 use super::scope;
@@ -8,15 +8,15 @@ use crate::jsonnet::syntax::{ImportKind, NodeId, NodeKind, SyntaxTree, parse, wi
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Files between the one that is looked at and one that is followed to.
+/// Files between the linted file and an imported file that is read.
 const IMPORT_DEPTH_MAX: usize = 6;
-/// Bytes of all files that are followed to.
+/// Bytes of all imported files that are read.
 const BYTES_MAX: usize = 8 << 20;
-/// Bytes of all files whose values are kept for the next one.
+/// Bytes of all files whose facts are cached for the next file.
 const CACHE_BYTES_MAX: usize = 256 << 20;
-/// Fields, items and results of one file that are known.
+/// Fields, items and results of one file that are recorded.
 const PARTS_MAX: usize = 20_000;
-/// The depth to which the parts of a value are known.
+/// The depth to which the parts of a value are recorded.
 const PARTS_DEPTH_MAX: usize = 8;
 
 /// The known facts about a value of another file.
@@ -34,7 +34,7 @@ pub(super) enum ImportedShape {
     Fields(BTreeMap<String, Arc<ImportedValue>>),
     /// All items of an array.
     Items(Vec<Arc<ImportedValue>>),
-    /// The parameters of a function, with whether each is needed, and what it gives.
+    /// The parameters of a function, each with whether it is required, and its result.
     Function(Vec<(String, bool)>, Arc<ImportedValue>),
 }
 
@@ -47,31 +47,32 @@ impl ImportedValue {
     }
 }
 
-/// The known facts about the imports of a file, where there is any.
+/// The known facts about the imports of a file, if there are any.
 pub(super) type ImportedValues = HashMap<NodeId, Arc<ImportedValue>>;
 
-/// The known facts about one file, as long as all imports below it mean the same: it is the same for whoever imports it.
+/// The known facts about one file. They are valid for every importer as long as all imports below the file resolve to
+/// the same files.
 #[derive(Debug)]
 struct FileSummary {
-    /// `None` for a text that is no Jsonnet.
+    /// `None` for a text that is not Jsonnet.
     value: Option<Arc<ImportedValue>>,
     bytes: usize,
-    /// The imports that were followed, in the order of the text, and what they mean.
+    /// The imports that were followed, in the order of the text, and their targets.
     imports: Vec<(String, ImportTarget)>,
     depth: ImportDepth,
 }
 
-/// The distance to which the imports of a file were followed.
+/// The depth to which the imports of a file were followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ImportDepth {
-    /// Followed to their ends, which are so many files away at most.
+    /// All imports were followed; the longest chain has this many files.
     Complete(usize),
-    /// Followed as far as it goes for a file that has so many before it.
+    /// The imports were followed up to the depth limit, from a file at this depth.
     TruncatedFrom(usize),
 }
 
 impl ImportDepth {
-    /// True if the same is found by whoever comes to the file after so many others.
+    /// True if following the file from this depth would find the same facts.
     fn applies_at(self, depth: usize) -> bool {
         match self {
             Self::Complete(levels) => depth + levels <= IMPORT_DEPTH_MAX,
@@ -79,7 +80,7 @@ impl ImportDepth {
         }
     }
 
-    /// True if both can be kept only in place of each other.
+    /// True if an entry with this depth replaces an entry with the other depth.
     fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (Self::Complete(_), Self::Complete(_)) => true,
@@ -88,19 +89,19 @@ impl ImportDepth {
     }
 }
 
-/// The file that an import means, by its name.
+/// The target of an import: its name and its facts.
 type ImportTarget = Option<(String, Arc<FileSummary>)>;
 
-/// A cache of the known facts about files that were followed to, for those that are looked at after them. All of them are of one tree.
+/// A cache of the known facts about imported files, for the files that are linted later. All files belong to one tree.
 #[derive(Debug, Default)]
 pub struct ImportCache {
-    // Held to look up and to add.
+    // The lock is held only for a lookup or an insertion.
     entries: Mutex<ImportCacheEntries>,
 }
 
 #[derive(Debug, Default)]
 struct ImportCacheEntries {
-    /// The kept facts by name of the file: each file in full, and as far as it goes from each number of files before it.
+    /// The cached facts by name of the file: one complete entry, and one truncated entry for each depth.
     by_name: HashMap<String, Vec<Arc<FileSummary>>>,
     bytes: usize,
 }
@@ -110,14 +111,15 @@ impl ImportCache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is kept of a file that has so many before it.
+    /// Returns the cached facts about a file that apply at a depth.
     fn get(&self, name: &str, depth: usize) -> Option<Arc<FileSummary>> {
         let kept = self.lock_entries();
         let mut known = kept.by_name.get(name)?.iter();
         known.find(|whole| whole.depth.applies_at(depth)).map(Arc::clone)
     }
 
-    /// Keeps a file, and answers what is kept of it: two that found the same at the same time go on with one.
+    /// Stores the facts about a file, and returns the cached ones: if two threads find the same facts at the same time,
+    /// both continue with one entry.
     fn put(&self, name: &str, whole: Arc<FileSummary>) -> Arc<FileSummary> {
         let mut kept = self.lock_entries();
         let is_full = kept.bytes.saturating_add(whole.bytes) > CACHE_BYTES_MAX;
@@ -136,7 +138,7 @@ impl ImportCache {
 }
 
 impl FileSummary {
-    /// True for what was found of the same imports.
+    /// True if both summaries result from the same imports.
     fn has_same_imports(&self, other: &Self) -> bool {
         let same = |(one, other): (&(String, ImportTarget), &(String, ImportTarget))| {
             let is_one = match (&one.1, &other.1) {
@@ -154,7 +156,7 @@ impl FileSummary {
     }
 }
 
-/// A file that was followed to.
+/// An imported file that was read.
 #[derive(Clone)]
 struct FollowedFile {
     value: Option<Arc<ImportedValue>>,
@@ -164,16 +166,17 @@ struct FollowedFile {
 /// The result of following the imports of one file.
 struct FileImports {
     values: ImportedValues,
-    /// The imports and their reach as in [`FileSummary`]; `None` once something was left out for another reason than how far it is away.
+    /// The imports and their depth as in [`FileSummary`]; `None` if something was left out for another reason than the
+    /// depth limit.
     summary: Option<(Vec<(String, ImportTarget)>, ImportDepth)>,
 }
 
-/// Reads the files that imports mean, each once.
+/// A reader of imported files, which reads each file once.
 pub(super) struct ImportFollower<'a> {
     lookup: &'a dyn ImportLookup,
     cache: &'a ImportCache,
     files: HashMap<String, FollowedFile>,
-    /// The files on the way to this one. What comes back to one of them is not followed.
+    /// The chain of files that leads to the current one. An import of a file in this chain is not followed.
     import_chain: Vec<String>,
     bytes_left: usize,
 }
@@ -189,7 +192,7 @@ impl<'a> ImportFollower<'a> {
         }
     }
 
-    /// Follows the imports of a file, and answers what they give.
+    /// Follows the imports of a file, and returns the known facts about their values.
     pub(super) fn follow_imports(&mut self, file: &str, tree: &SyntaxTree<'_>) -> ImportedValues {
         self.follow(file, tree).values
     }
@@ -247,7 +250,7 @@ impl<'a> ImportFollower<'a> {
         }
     }
 
-    /// Returns what is known of a file, if it is followed.
+    /// Returns the known facts about a file, if it is followed.
     fn follow_file(&mut self, name: &str) -> FollowedFile {
         const NOT_FOLLOWED: FollowedFile = FollowedFile {
             value: None,
@@ -319,7 +322,7 @@ impl<'a> ImportFollower<'a> {
         }
     }
 
-    /// Returns what was known before of a file, if following it again would find the same.
+    /// Returns the cached facts about a file, if following it again would find the same.
     fn reuse_cached(&mut self, name: &str, kept: &Arc<FileSummary>) -> Option<FollowedFile> {
         let mut seen = HashMap::from([(name.to_owned(), Arc::clone(kept))]);
         self.check_unchanged(name, kept, self.import_chain.len(), &mut seen)?;
@@ -334,8 +337,8 @@ impl<'a> ImportFollower<'a> {
         Some(known(Arc::clone(kept)))
     }
 
-    /// Checks each import below a file, as following it would; returns `None` where anything is otherwise than before. What is new on the
-    /// way comes into `seen`.
+    /// Checks each import below a file as following it would; returns `None` if anything has changed. Adds newly
+    /// visited files to `seen`.
     fn check_unchanged(
         &self,
         file: &str,
@@ -352,7 +355,7 @@ impl<'a> ImportFollower<'a> {
             (meant.as_ref() == Some(name) && !self.import_chain.contains(name)).then_some(())?;
             let known = match seen.get(name) {
                 Some(known) => Some(known),
-                // What was read in this round in another way, or with something left out, decides.
+                // Facts found in this round take precedence, also if they differ or are incomplete.
                 None => match self.files.get(name) {
                     Some(known) => Some(known.summary.as_ref()?),
                     None => None,

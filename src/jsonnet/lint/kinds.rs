@@ -1,4 +1,4 @@
-//! The kinds a value may be of.
+//! The possible kinds of a value.
 
 /// A set of kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,22 +15,22 @@ impl Kinds {
     pub(super) const FUNCTION: Self = Self(64);
     pub(super) const ANY: Self = Self(127);
 
-    /// Returns both sets together.
+    /// Returns the union of both sets.
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns true if a value may be of one of these kinds.
+    /// Returns true if a value may have one of these kinds.
     pub(super) fn may_be(self, kinds: Self) -> bool {
         self.0 & kinds.0 != 0
     }
 
-    /// Returns true if a value is of one of these kinds for sure.
+    /// Returns true if a value certainly has one of these kinds.
     pub(super) fn must_be(self, kinds: Self) -> bool {
         self.0 & !kinds.0 == 0
     }
 
-    /// Returns the kinds in words.
+    /// Returns the names of the kinds for a message.
     pub(super) fn describe(self) -> String {
         if self == Self::NOTHING {
             return "void".to_owned();

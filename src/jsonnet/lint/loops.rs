@@ -1,18 +1,18 @@
-//! Locals that need their own value before they have one.
+//! Locals that depend on their own value before it exists.
 
 use super::scope::{Binding, Scopes};
 use super::{LintCode, RawFindings};
 use crate::jsonnet::syntax::{BinaryOperator, NodeId, NodeKind, SyntaxTree};
 use std::collections::HashMap;
 
-/// The progress of following a local.
+/// The progress of visiting a local.
 #[derive(Clone, Copy, PartialEq)]
 enum VisitState {
     Open,
     Done,
 }
 
-/// Follows each local through what it needs at once. What a function, an array or an object holds is
+/// Follows each local through the values it needs immediately. Values inside of a function, an array or an object are
 /// needed later, or never.
 pub(super) fn find(tree: &SyntaxTree<'_>, scopes: &Scopes, notes: &mut RawFindings) {
     let mut followed: HashMap<usize, VisitState> = HashMap::new();
@@ -24,7 +24,7 @@ pub(super) fn find(tree: &SyntaxTree<'_>, scopes: &Scopes, notes: &mut RawFindin
     }
 }
 
-/// One step of the walk: a local whose needs are visited in turn, or the end of it.
+/// One step of the walk: a local whose needs are visited, or the end of that visit.
 enum LocalVisit {
     Local {
         number: usize,
@@ -77,7 +77,7 @@ fn follow(
     }
 }
 
-/// The variables whose values an expression needs to have one itself.
+/// Collects the variables whose values an expression needs immediately.
 fn needed_at_once(tree: &SyntaxTree<'_>, id: NodeId, needs: &mut Vec<NodeId>) {
     let mut open = vec![id];
     while let Some(id) = open.pop() {

@@ -1,8 +1,8 @@
 //! The linter: problems of a Jsonnet file that are found without evaluating it.
 //!
-//! An error is only what is proven: text that is no Jsonnet, a name nobody gave, an import that is not
-//! there, and values used as what they cannot be. Where the kind of a value is not known for sure, there
-//! is no finding. What works but serves nothing is a warning.
+//! An error is always proven: text that is not Jsonnet, an unknown name, a missing import, or a value of a kind that
+//! its use does not allow. If the kind of a value is not certain, there is no finding. Code that works but has no
+//! effect is a warning.
 
 mod arguments;
 mod check;
@@ -29,9 +29,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LintSeverity {
-    /// An error where the code is evaluated.
+    /// An error if the code is evaluated.
     Error,
-    /// Code that works and serves nothing.
+    /// Code that works but has no effect.
     Warning,
 }
 
@@ -39,43 +39,43 @@ pub enum LintSeverity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LintCode {
-    /// The text is no Jsonnet.
+    /// The text is not Jsonnet.
     Syntax,
-    /// A name that nothing in reach gives.
+    /// A name that is not defined in its scope.
     UnknownVariable,
-    /// `self`, `super` or `$` where there is no object.
+    /// `self`, `super` or `$` outside of an object.
     OutsideObject,
-    /// A file that is not there.
+    /// An import of a file that does not exist.
     UnresolvedImport,
-    /// A value used as what it cannot be.
+    /// A value of a kind that its use does not allow.
     Type,
-    /// A call that does not fit the function.
+    /// A call that does not match the function.
     Arguments,
-    /// A local that nothing uses.
+    /// A local that is not used.
     UnusedVariable,
-    /// A local that needs its own value first.
+    /// A local that depends on its own value.
     EndlessLoop,
 }
 
 /// A problem in a Jsonnet file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LintFinding {
-    /// The severity.
+    /// The severity of the finding.
     pub severity: LintSeverity,
     /// The kind of problem.
     pub code: LintCode,
-    /// The file, as the caller names it.
+    /// The file, by the caller's name for it.
     pub file: String,
-    /// The place in the file.
+    /// The location in the file.
     pub range: SourceRange,
-    /// The problem, in words.
+    /// The description of the problem.
     pub message: String,
-    /// A suggestion of what would work, where that is known.
+    /// A suggestion of valid code, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// `error: lib/a.libsonnet:1:7-13 what was found (what would work)`.
+/// Writes `error: lib/a.libsonnet:1:7-13 what was found (what would work)`.
 impl fmt::Display for LintFinding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
@@ -90,19 +90,19 @@ impl fmt::Display for LintFinding {
     }
 }
 
-/// Answers whether an import of the file, as it is written, finds anything.
+/// A function that returns true if an import of the file, as written, resolves to a file.
 pub type ImportPredicate<'a> = dyn Fn(&str) -> bool + Sync + 'a;
 
-/// The files that imports mean for sure.
+/// The files that imports certainly resolve to.
 pub trait ImportLookup: Sync {
-    /// The name of the file that an import means, by the importing file and the import as it is written.
+    /// Returns the name of the file that an import resolves to, from the importing file and the path as written.
     fn resolve(&self, importer: &str, import: &str) -> Option<String>;
 
-    /// The text of a file that an import means.
+    /// Returns the text of an imported file.
     fn text(&self, file: &str) -> Option<Arc<str>>;
 }
 
-/// Follows nothing.
+/// A lookup that resolves no imports.
 struct NoImports;
 
 impl ImportLookup for NoImports {
@@ -115,12 +115,12 @@ impl ImportLookup for NoImports {
     }
 }
 
-/// Returns the findings in a file, in the order of the text. What imports give is not followed.
+/// Returns the findings in a file, in the order of the text. Does not follow imports.
 pub fn lint(file: &str, text: &str, resolves: &ImportPredicate<'_>) -> Vec<LintFinding> {
     lint_with_imports(file, text, resolves, &NoImports, &ImportCache::default())
 }
 
-/// Lints like [`lint`], and follows imports. What imported files give is kept in `followed` for the next file.
+/// Lints like [`lint`], and follows imports. `followed` caches the facts about imported files for the next file.
 pub fn lint_with_imports(
     file: &str,
     text: &str,
@@ -192,7 +192,7 @@ impl LintCode {
     }
 }
 
-/// A finding whose place is still in bytes.
+/// A finding whose location is a range of bytes.
 struct RawFinding {
     code: LintCode,
     span: Span,

@@ -1,4 +1,4 @@
-//! The resolution of names: the binding each name means.
+//! The resolution of names: the binding of each name.
 
 use super::{LintCode, RawFindings};
 use crate::jsonnet::syntax::{
@@ -6,42 +6,42 @@ use crate::jsonnet::syntax::{
 };
 use std::collections::HashMap;
 
-/// The number of unknown names that get a hint; each is compared with all that are known.
+/// Unknown names that get a hint, since each is compared with all known names.
 const HINTS_MAX: usize = 20;
 
-/// The binding of a name: what gives it its value.
+/// The binding of a name: the source of its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
     /// The standard library.
     StandardLibrary,
     /// A value: a local without parameters.
     Value(NodeId),
-    /// A function: which bind of which node.
+    /// A function: the node and the index of its bind.
     Function { of: NodeId, bind: usize },
-    /// A value that a call or a comprehension puts there.
+    /// A value that a call or a comprehension provides.
     Dynamic,
 }
 
 /// The names of a file.
 pub(super) struct Scopes {
-    /// The number of the binding for each node that is a variable.
+    /// The number of the binding for each variable node.
     numbers: HashMap<NodeId, usize>,
     bindings: Vec<Binding>,
 }
 
 impl Scopes {
-    /// The number of the binding a variable means.
+    /// Returns the number of the binding of a variable.
     pub(super) fn binding_number(&self, variable: NodeId) -> Option<usize> {
         self.numbers.get(&variable).copied()
     }
 
-    /// The binding a variable means.
+    /// Returns the binding of a variable.
     pub(super) fn binding(&self, variable: NodeId) -> Option<Binding> {
         self.bindings.get(self.binding_number(variable)?).copied()
     }
 }
 
-/// Finds what each name means, and notes names that mean nothing and locals that nothing means.
+/// Resolves each name, and reports unknown names and unused locals.
 pub(super) fn resolve(tree: &SyntaxTree<'_>, notes: &mut RawFindings) -> Scopes {
     let mut resolver = NameResolver {
         tree,
@@ -62,7 +62,7 @@ pub(super) fn resolve(tree: &SyntaxTree<'_>, notes: &mut RawFindings) -> Scopes 
     resolver.scopes
 }
 
-/// A local that wants to be used, and how often it is.
+/// A local that should be used, with its count of uses.
 struct UseCount<'s> {
     name: &'s str,
     span: Option<Span>,
@@ -74,17 +74,17 @@ struct NameResolver<'t, 's, 'n> {
     notes: &'n mut RawFindings,
     scopes: Scopes,
     uses: Vec<UseCount<'s>>,
-    /// The bindings of a name, the nearest last.
+    /// The bindings of each name, the innermost last.
     visible: HashMap<&'s str, Vec<usize>>,
-    /// Names in the order they became visible.
+    /// Names in the order in which they became visible.
     opened: Vec<&'s str>,
-    /// The number of objects around.
+    /// The number of enclosing objects.
     object_depth: usize,
     hints_left: usize,
 }
 
 impl<'t, 's> NameResolver<'t, 's, '_> {
-    /// Makes a name visible. Only a name with a span is missed when nothing uses it.
+    /// Makes a name visible. Only a name with a span is reported if it is unused.
     fn declare(&mut self, name: &'s str, binding: Binding, span: Option<Span>) {
         let number = self.scopes.bindings.len();
         self.scopes.bindings.push(binding);
@@ -93,7 +93,7 @@ impl<'t, 's> NameResolver<'t, 's, '_> {
         self.opened.push(name);
     }
 
-    /// Runs a part; the names it declares are forgotten after it.
+    /// Runs a closure in a new scope; the names it declares become invisible afterwards.
     fn with_scope(&mut self, part: impl FnOnce(&mut Self)) {
         let before = self.opened.len();
         part(self);
@@ -107,7 +107,7 @@ impl<'t, 's> NameResolver<'t, 's, '_> {
     fn expression(&mut self, id: NodeId) {
         self.with_scope(|resolver| {
             let mut next = Some(id);
-            // A row of locals and assertions is a loop.
+            // A sequence of locals and assertions is a loop.
             while let Some(id) = next {
                 next = resolver.resolve_node(id);
             }
@@ -187,7 +187,7 @@ impl<'t, 's> NameResolver<'t, 's, '_> {
         }
     }
 
-    /// A visible name that differs in case or in one letter.
+    /// Returns a visible name that differs in case or in one letter.
     fn nearest(&mut self, name: &str) -> Option<&'s str> {
         self.hints_left = self.hints_left.checked_sub(1)?;
         let mut near: Vec<&'s str> = self
@@ -239,8 +239,8 @@ impl<'t, 's> NameResolver<'t, 's, '_> {
         }
     }
 
-    /// Names of fields are outside of the object they name, its locals are inside. In a comprehension
-    /// the locals count as visible to the name as well: a doubt is no finding.
+    /// Resolves an object. Field names are outside of the object, its locals are inside. In a comprehension the locals
+    /// count as visible to the field name as well, since an uncertain case is not a finding.
     fn object(&mut self, of: NodeId, fields: &'t [Field<'s>], specs: &[ForSpec<'s>]) {
         if specs.is_empty() {
             fields.iter().for_each(|field| self.field_name(field));
@@ -295,7 +295,7 @@ impl<'t, 's> NameResolver<'t, 's, '_> {
     }
 }
 
-/// Returns true if two names are one slip of the hand apart.
+/// Returns true if two names differ by one typing mistake.
 fn is_near(one: &str, other: &str) -> bool {
     if one.eq_ignore_ascii_case(other) {
         return true;

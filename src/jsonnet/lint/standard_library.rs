@@ -1,22 +1,22 @@
-//! Functions of the standard library whose arguments and results are certain. What is not listed here is
-//! never judged: libraries differ between versions and engines.
+//! Functions of the standard library whose arguments and results are certain. Other functions are not checked, since
+//! libraries differ between versions and engines.
 
 use super::kinds::Kinds;
 
 /// A function of the standard library.
 #[derive(Debug, PartialEq)]
 pub(super) struct StandardFunction {
-    /// Arguments it needs.
+    /// The minimum number of arguments.
     pub(super) arguments_min: usize,
-    /// Arguments it takes.
+    /// The maximum number of arguments.
     pub(super) arguments_max: usize,
     /// The kinds of the value it returns.
     pub(super) result: Kinds,
-    /// The kinds of the items of an array that it returns.
+    /// The kinds of the items, if it returns an array.
     pub(super) items: Kinds,
 }
 
-/// Names by what they give and how many arguments they take.
+/// Names by result and number of arguments.
 const FUNCTIONS: [(Kinds, usize, usize, &[&str]); 18] = [
     (
         Kinds::BOOLEAN,
@@ -164,7 +164,7 @@ const FUNCTIONS: [(Kinds, usize, usize, &[&str]); 18] = [
     (Kinds::ANY, 3, 3, &["foldl", "foldr"]),
 ];
 
-/// Functions that give arrays of one kind.
+/// Functions that return arrays of one kind.
 const ITEMS: [(Kinds, &[&str]); 2] = [
     (
         Kinds::TEXT,
@@ -182,7 +182,7 @@ const ITEMS: [(Kinds, &[&str]); 2] = [
     ),
 ];
 
-/// Returns what is known of a function of the standard library.
+/// Returns the known facts about a function of the standard library.
 pub(super) fn function(name: &str) -> Option<StandardFunction> {
     let (gives, arguments_min, arguments_max, _) =
         FUNCTIONS.iter().find(|(.., names)| names.contains(&name))?;

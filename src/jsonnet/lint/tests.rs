@@ -1,13 +1,13 @@
 //! The linter: what is proven, and what is not mentioned.
 
 #![allow(clippy::unwrap_used)]
-//! Tests of the lints: each message has a case, and what is right has none.
+//! Tests of the linter: each message has a case, and valid code has no findings.
 
 use super::{ImportCache, ImportLookup, LintCode, LintSeverity, lint, lint_with_imports};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `code line:columns message` of each finding.
+/// Returns `code line:columns message` of each finding.
 fn found(text: &str) -> Vec<String> {
     let resolves = |path: &str| path == "there.libsonnet";
     let findings = lint("main.jsonnet", text, &resolves);
@@ -196,7 +196,7 @@ fn what_is_deep_or_long_ends() {
     }
 }
 
-/// Files that lie in one directory, by name.
+/// Files in one directory, by name.
 struct SiblingFiles<'a>(&'a [(&'a str, &'a str)]);
 
 impl ImportLookup for SiblingFiles<'_> {
@@ -211,7 +211,7 @@ impl ImportLookup for SiblingFiles<'_> {
     }
 }
 
-/// Returns the findings in a file that has others beside it.
+/// Returns the findings in a file with other files beside it.
 fn findings_with_files(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let findings = lint_with_imports(
         "main.jsonnet",
@@ -293,7 +293,7 @@ fn a_failing_access_has_no_value_for_the_linter() {
     );
 }
 
-/// A chain of files, each of which imports the next, and how often texts were read.
+/// A chain of files, each of which imports the next, with a count of read texts.
 struct ImportChain {
     files: Vec<String>,
     read: AtomicUsize,
@@ -333,7 +333,7 @@ impl ImportLookup for ImportChain {
 fn imports_already_followed_are_not_read_again_and_give_equal_findings() {
     let (chain, followed) = (ImportChain::new(), ImportCache::default());
     let alone = |number| chain.found(number, &ImportCache::default());
-    // From the fifth on the end is near enough to be known.
+    // From the fifth file on, the end of the chain is within the depth limit.
     for number in (0..10).chain((0..10).rev()) {
         let found = chain.found(number, &followed);
         assert_eq!(found, alone(number), "{number}");
@@ -346,7 +346,7 @@ fn imports_already_followed_are_not_read_again_and_give_equal_findings() {
     assert_eq!(chain.read.load(Ordering::Relaxed), before);
 }
 
-/// An import that means another file the next time, as it may in another environment.
+/// An import that resolves to another file the next time, as it may in another environment.
 #[test]
 fn a_cached_file_is_reused_only_if_its_imports_resolve_the_same() {
     let followed = ImportCache::default();

@@ -1,4 +1,4 @@
-//! The kind of value an expression has, as far as the file alone shows it for sure.
+//! The kind of an expression's value, as far as the file alone proves it.
 
 use super::import_values::{ImportedShape, ImportedValue, ImportedValues};
 use super::kinds::Kinds;
@@ -12,13 +12,13 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Expressions that are followed from one to the next, through names and calls.
+/// Expressions that are followed in sequence, through names and calls.
 const INFERENCE_DEPTH_MAX: usize = 64;
-/// Fields of an object that is still known field by field.
+/// Fields of an object up to which its fields are tracked.
 const FIELDS_MAX: usize = 1_000;
-/// Objects whose sum is still known field by field.
+/// Summed objects up to which their fields are tracked.
 const SUMMED_MAX: usize = 16;
-/// Sums of objects of which one is meant.
+/// Alternative sums of objects that are tracked for one value.
 const ALTERNATIVES_MAX: usize = 8;
 
 /// The known facts about a value.
@@ -34,15 +34,15 @@ pub(super) enum ValueShape<'t, 's> {
     Unknown,
     /// The items of an array.
     Items(NodeId),
-    /// The kinds that every item of an array is of.
+    /// The kinds of every item of an array.
     ItemsOf(Kinds),
-    /// The objects it is the sum of.
+    /// The objects whose sum is the value.
     Objects(Rc<[NodeId]>),
-    /// Sums of objects, one of which it is.
+    /// Alternative sums of objects, one of which is the value.
     OneOf(Rc<[Rc<[NodeId]>]>),
-    /// The function it is.
+    /// A function with its parameters and body.
     Function(&'t Parameters<'s>, NodeId),
-    /// A function that takes at least and at most so many arguments.
+    /// A function with a minimum and maximum number of arguments.
     Arity(usize, usize),
     /// A value of another file.
     Imported(Arc<ImportedValue>),
@@ -62,17 +62,17 @@ impl Type<'_, '_> {
         Self::from_kinds(Kinds::ANY)
     }
 
-    /// Returns the type of an expression that fails: no value at all.
+    /// Returns the type of an expression that always fails: it has no value.
     fn nothing() -> Self {
         Self::from_kinds(Kinds::NOTHING)
     }
 }
 
-/// A field that was looked for.
+/// The result of a field lookup.
 pub(super) enum FieldLookup<'t, 's> {
-    /// The field is there, or may be.
+    /// The field exists, or may exist.
     Value(Type<'t, 's>),
-    /// The field is not there for sure.
+    /// The field certainly does not exist.
     Missing,
 }
 
@@ -95,12 +95,12 @@ impl<'t, 's> TypeInference<'t, 's> {
         }
     }
 
-    /// The file.
+    /// Returns the tree of the file.
     pub(super) fn tree(&self) -> &'t SyntaxTree<'s> {
         self.tree
     }
 
-    /// Returns the type of an expression. While it is being found out, it may be anything.
+    /// Returns the type of an expression. While the type is being inferred, it counts as unknown.
     pub(super) fn type_of(&mut self, id: NodeId) -> Type<'t, 's> {
         if let Some(Some(known)) = self.inferred.get(id.index()) {
             return known.clone();
@@ -174,7 +174,7 @@ impl<'t, 's> TypeInference<'t, 's> {
             NodeKind::Index { target, index, .. } => self.element(*target, *index),
             NodeKind::Member { target, name, .. } => self.member(*target, name),
             NodeKind::Variable(_) => self.variable(id),
-            // An error gives nothing at all, so whatever is done with it is right.
+            // An error has no value, so every use of it is valid.
             NodeKind::Error(_)
             | NodeKind::Slice(_)
             | NodeKind::SuperIndex { .. }
@@ -302,7 +302,7 @@ impl<'t, 's> TypeInference<'t, 's> {
         }
     }
 
-    /// The function of the standard library an expression names.
+    /// Returns the function of the standard library that an expression names.
     pub(super) fn standard_function(&mut self, id: NodeId) -> Option<standard_library::StandardFunction> {
         let tree = self.tree;
         let NodeKind::Member { target, name, .. } = &tree.node(id).kind else {
@@ -356,7 +356,7 @@ impl<'t, 's> TypeInference<'t, 's> {
         }
     }
 
-    /// A field of what an expression gives.
+    /// Looks up a field in the value of an expression.
     pub(super) fn field(&mut self, target: NodeId, name: &str) -> FieldLookup<'t, 's> {
         let target = self.type_of(target);
         if !target.kinds.must_be(Kinds::OBJECT) {
@@ -364,7 +364,7 @@ impl<'t, 's> TypeInference<'t, 's> {
         }
         match target.shape {
             ValueShape::Objects(objects) => self.field_of_sum(&objects, name),
-            // Where one of them lacks the field, using it fails; where it does not fail, it is another.
+            // If one alternative lacks the field and the use does not fail, the value is another alternative.
             ValueShape::OneOf(sums) => {
                 let mut found = FieldLookup::Missing;
                 for objects in sums.iter() {
@@ -382,7 +382,8 @@ impl<'t, 's> TypeInference<'t, 's> {
         }
     }
 
-    /// A field of a sum of objects: the rightmost of that name, or one right of it whose name is computed.
+    /// Looks up a field in a sum of objects: the rightmost field of that name, unless an object to the right has a
+    /// computed name.
     pub(super) fn field_of_sum(&mut self, objects: &[NodeId], name: &str) -> FieldLookup<'t, 's> {
         let tree = self.tree;
         let mut found = FieldLookup::Missing;
@@ -407,14 +408,14 @@ impl<'t, 's> TypeInference<'t, 's> {
         match (&field.parameters, &field.kind) {
             (Some(parameters), _) => function(parameters, field.value),
             (None, FieldKind::Field { plus: false, .. }) => self.type_of(field.value),
-            // What is added to is found further left, or nowhere.
+            // With `+:` the final value also depends on the field further left.
             (None, _) => Type::any(),
         }
     }
 }
 
 impl FieldLookup<'_, '_> {
-    /// Returns the result for a value that is either of two.
+    /// Returns the union of two types.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Missing, found) | (found, Self::Missing) => found,
@@ -430,7 +431,7 @@ fn function<'t, 's>(parameters: &'t Parameters<'s>, body: NodeId) -> Type<'t, 's
     }
 }
 
-/// Returns the number of arguments a function takes, at least and at most.
+/// Returns the minimum and maximum number of arguments of a function.
 fn arity(shape: &ValueShape<'_, '_>) -> Option<(usize, usize)> {
     match shape {
         ValueShape::Function(parameters, _) => {
@@ -457,7 +458,7 @@ fn arity(shape: &ValueShape<'_, '_>) -> Option<(usize, usize)> {
     }
 }
 
-/// The sums of objects of which a value is one.
+/// Returns the alternative sums of objects of a value.
 fn sums(shape: &ValueShape<'_, '_>) -> Option<Vec<Rc<[NodeId]>>> {
     match shape {
         ValueShape::Objects(objects) => Some(vec![Rc::clone(objects)]),

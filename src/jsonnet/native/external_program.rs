@@ -1,5 +1,5 @@
-//! `helmTemplate` and `kustomizeBuild`: what they ask of a program outside, and what its YAML becomes.
-//! The program's output is read in the sandbox, like everything else a repository has a part in.
+//! The functions `helmTemplate` and `kustomizeBuild`: their calls of an external program, and the objects of its YAML.
+//! The output is parsed in the sandbox, like everything else that the repository influences.
 
 use super::{NativeError, json, name_format, yaml};
 use crate::jsonnet::external_program::{HelmTemplate, ProgramCall};
@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 /// Bytes of the values of a chart.
 const VALUES_BYTES_MAX: usize = 1 << 20;
-/// Nesting of the values of a chart.
+/// Levels of nesting of the values of a chart.
 const DEPTH_MAX: usize = 128;
-/// The template for the names of objects when no other is given.
+/// The default template for the names of objects.
 const NAME_FORMAT: &str = "{{ print .kind \"_\" .metadata.name | snakecase }}";
 
-/// The function that runs a program; it always refuses while none is enabled.
+/// The function that runs a program. It always refuses if none is enabled.
 pub(in crate::jsonnet) type ProgramRunner<'a> = &'a dyn Fn(&ProgramCall) -> Result<String, NativeError>;
 
-/// The objects of a chart, by name.
+/// Returns the objects of a chart by name.
 pub(super) fn helm_template(
     name: &str,
     chart: &str,
@@ -38,12 +38,12 @@ pub(super) fn helm_template(
     });
     let output = run(&call).map_err(|error| options.with_directory(&chart, error))?;
     let mut objects = yaml::parse(&output)?;
-    // Charts leave documents that hold nothing but comments.
+    // Charts can produce documents that contain only comments.
     objects.retain(|object| !object.is_null() && object.as_object().is_none_or(|object| !object.is_empty()));
     options.by_name(objects)
 }
 
-/// The objects of a kustomization, by name.
+/// Returns the objects of a kustomization by name.
 pub(super) fn kustomize_build(
     path: &str,
     options: Option<&Value>,
@@ -72,7 +72,7 @@ impl<'a> CallOptions<'a> {
         Ok(Self { function, fields })
     }
 
-    /// The directory that is meant, from the root of the tree.
+    /// Resolves a directory relative to the calling file, and returns its path from the root of the tree.
     fn resolve_directory(&self, doing: &str, page: &str, directory: &str) -> Result<String, NativeError> {
         let from = self.text("calledFrom")?;
         if from.is_empty() {
@@ -82,7 +82,7 @@ impl<'a> CallOptions<'a> {
             )));
         }
         let base = from.rsplit_once('/').map_or("", |(base, _)| base);
-        // What leaves the root stays as it is written, and is refused by whoever looks for it.
+        // A path that leaves the root stays unchanged, and the lookup refuses it.
         Ok(path::clean(base, directory).unwrap_or_else(|| directory.to_owned()))
     }
 
@@ -128,7 +128,7 @@ impl<'a> CallOptions<'a> {
         }
     }
 
-    /// A field that is not null. Go reads `includeCRDs` as `includeCrds`, too.
+    /// Returns a field unless it is null. Go also reads `includeCRDs` as `includeCrds`.
     fn field(&self, name: &str) -> Option<&'a Value> {
         let fields = self.fields?;
         let exact = fields.get(name);

@@ -1,21 +1,21 @@
-//! `std.format` and `%` as go-jsonnet has them: a text with places for values.
+//! The functions `std.format` and `%` as in go-jsonnet: a text with placeholders for values.
 
 use super::{math, text, type_name};
 use serde_json::Value;
 
-/// The words for a text that ends within a place.
+/// The error for a text that ends within a placeholder.
 const TRUNCATED: &str = "Truncated format code.";
-/// The digits of a fraction where nobody says how many.
+/// The default number of digits after the point.
 const PRECISION: f64 = 6.0;
 
-/// A format that does not fit its values.
+/// The error of a format that does not match its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(in crate::jsonnet) struct FormatError(pub(in crate::jsonnet) String);
 
 type FormatResult<T> = Result<T, FormatError>;
 
-/// A text with places for values.
+/// A text with placeholders for values.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::jsonnet) struct FormatString(Vec<FormatPiece>);
 
@@ -25,7 +25,7 @@ enum FormatPiece {
     Code(FormatCode),
 }
 
-/// A place for a value.
+/// A placeholder for a value.
 #[derive(Clone, Debug, PartialEq)]
 struct FormatCode {
     key: Option<String>,
@@ -52,21 +52,21 @@ struct Flags {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Amount {
     Literal(f64),
-    /// `*`: a value says it.
+    /// `*`: a value provides the number.
     FromArgument,
 }
 
 /// The sign and the layout of a number.
 #[derive(Clone, Copy)]
 struct NumberLayout {
-    /// The characters that zeros fill up to.
+    /// The width to which zeros are added.
     width: f64,
     flags: Flags,
     is_capital: bool,
 }
 
 impl FormatString {
-    /// Reads a format.
+    /// Parses a format.
     pub(in crate::jsonnet) fn parse(format: &str) -> FormatResult<Self> {
         let mut pieces = Vec::new();
         let mut rest = FormatParser(format);
@@ -83,7 +83,7 @@ impl FormatString {
         Ok(Self(pieces))
     }
 
-    /// The names of the fields that an object is asked for, in the order of the places.
+    /// Returns the names of the requested fields, in the order of the placeholders.
     pub(in crate::jsonnet) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             FormatPiece::Code(code) => code.key.as_deref(),
@@ -91,7 +91,7 @@ impl FormatString {
         })
     }
 
-    /// The text with so many values in the order of the places. `value` gives one of them.
+    /// Formats a list of values in the order of the placeholders. `value` returns one of them.
     pub(in crate::jsonnet) fn format_list<E: From<FormatError>>(
         &self,
         count: usize,
@@ -142,7 +142,7 @@ impl FormatString {
         }
     }
 
-    /// The text with the fields of an object. `value` gives one of them, or nothing where there is none of that name.
+    /// Formats the fields of an object. `value` returns one of them, or nothing if it does not exist.
     pub(in crate::jsonnet) fn format_object<E: From<FormatError>>(
         &self,
         mut value: impl FnMut(&str) -> Result<Option<Value>, E>,
@@ -186,11 +186,11 @@ impl FormatString {
     }
 }
 
-/// The rest of a format.
+/// The unread rest of a format.
 struct FormatParser<'a>(&'a str);
 
 impl FormatParser<'_> {
-    /// The next character, which is not taken.
+    /// Returns the next character without consuming it.
     fn peek(&self) -> FormatResult<char> {
         self.0
             .chars()
@@ -208,7 +208,7 @@ impl FormatParser<'_> {
         }
     }
 
-    /// A place, after its `%`.
+    /// Parses a placeholder after its `%`.
     fn code(&mut self) -> FormatResult<FormatCode> {
         self.peek()?;
         let key = match self.take('(') {
@@ -278,7 +278,7 @@ impl FormatParser<'_> {
 }
 
 impl FormatCode {
-    /// The text of a value, before it is padded. `place` is told where the value does not fit.
+    /// Formats one value without padding. Errors name its `place`.
     fn render_value(
         &self,
         value: &Value,
@@ -358,7 +358,7 @@ impl FormatCode {
 }
 
 impl NumberLayout {
-    /// Digits with a sign, filled up with zeros.
+    /// Adds a sign, a prefix and leading zeros to digits.
     fn signed(self, is_negative: bool, digits: &str, digits_min: f64, prefix: &str) -> String {
         let Flags { blank, plus, .. } = self.flags;
         let sign = match (is_negative, plus, blank) {
@@ -372,7 +372,7 @@ impl NumberLayout {
         [sign, prefix, &zeros, digits].concat()
     }
 
-    /// Writes a number with a fraction of so many digits.
+    /// Formats a number with a fixed number of digits after the point.
     fn decimal(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
         let magnitude = number.abs();
         let denominator = math::pow(10.0, digits);
@@ -405,7 +405,7 @@ impl NumberLayout {
         shown
     }
 
-    /// Writes a number with one digit before the point, and a power of ten.
+    /// Formats a number with one digit before the point, and an exponent.
     fn scientific(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
         let exponent = exponent(number);
         let power = Self {
@@ -416,7 +416,7 @@ impl NumberLayout {
             },
             is_capital: false,
         };
-        // The sign counts among the three characters.
+        // The sign counts as one of the three characters.
         let power =
             Self { width: 3.0, ..power }.signed(exponent < 0.0, &decimal_digits(exponent.abs()), 0.0, "");
         let mark = if self.is_capital { 'E' } else { 'e' };
@@ -433,9 +433,9 @@ impl NumberLayout {
     }
 }
 
-/// The characters that a text lacks.
+/// Returns the number of characters that are missing to a width.
 fn padding(text: &str, width: f64) -> usize {
-    // A width may be any number; a negative one is none.
+    // The width may be any number; a negative one adds no padding.
     (width - text.chars().count() as f64).ceil() as usize
 }
 
@@ -465,7 +465,7 @@ fn character(value: &Value) -> FormatResult<String> {
     }
 }
 
-/// The power of ten of a number.
+/// Returns the decimal exponent of a number.
 fn exponent(number: f64) -> f64 {
     match number == 0.0 {
         true => 0.0,
@@ -473,7 +473,7 @@ fn exponent(number: f64) -> f64 {
     }
 }
 
-/// The digits of a whole number.
+/// Returns the digits of a whole number.
 fn decimal_digits(number: f64) -> String {
     digits(number, 10.0, "")
 }
@@ -486,7 +486,7 @@ fn hexadecimal(number: f64) -> String {
     digits(number, 16.0, "")
 }
 
-/// The digits of a whole number, taken off one by one, as a division of fractions gives them.
+/// Returns the digits of a whole number in a base, by repeated floating-point division.
 fn digits(number: f64, radix: f64, first: &str) -> String {
     if number == 0.0 {
         return "0".to_owned();

@@ -1,32 +1,32 @@
-//! `parseJson`, `manifestJsonFromJson` and `manifestYamlFromJson`.
+//! The functions `parseJson`, `manifestJsonFromJson` and `manifestYamlFromJson`.
 
 use super::NativeError;
 use crate::jsonnet::yaml::{self, GoYamlVersion};
 use serde_json::Value;
 
-/// Spaces of one level that can be asked for.
+/// Spaces of one level that may be requested.
 const INDENT_MAX: f64 = 100.0;
-/// Nesting of what is laid out; the parser has the same bound.
+/// Levels of nesting that are formatted; the parser has the same limit.
 const DEPTH_MAX: usize = 128;
 
-/// Reads JSON. Of a field that is there twice the last one counts; nesting is bounded at 128.
+/// Parses JSON. If a field occurs twice, the last one counts; nesting is limited to 128 levels.
 pub(super) fn parse(text: &str) -> Result<Value, NativeError> {
     serde_json::from_str(text).map_err(|error| NativeError::message(format!("parseJson: {error}")))
 }
 
-/// Returns JSON as YAML.
+/// Converts JSON to YAML.
 pub(super) fn json_to_yaml(text: &str) -> Result<String, NativeError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| NativeError::message(format!("manifestYamlFromJson: {error}")))?;
     Ok(document(&value))
 }
 
-/// Returns the value as a YAML document. Nesting is as deep as the value, so the caller bounds it.
+/// Returns the value as a YAML document. The recursion is as deep as the value, so the caller must bound its nesting.
 pub(super) fn document(value: &Value) -> String {
     yaml::document(GoYamlVersion::V3, value)
 }
 
-/// Lays JSON out over lines. Fields keep their order and numbers their digits.
+/// Formats JSON over several lines. Fields keep their order and numbers keep their digits.
 pub(super) fn indent(text: &str, spaces: f64) -> Result<String, NativeError> {
     if !(0.0..=INDENT_MAX).contains(&spaces) {
         return Err(NativeError::message(format!(
@@ -37,7 +37,7 @@ pub(super) fn indent(text: &str, spaces: f64) -> Result<String, NativeError> {
         .map_err(|error| NativeError::message(format!("manifestJsonFromJson: {error}")))?;
     let mut layout = JsonIndenter {
         out: String::with_capacity(text.len() * 2),
-        // Whole and small: checked above.
+        // The checks above ensure a small whole number.
         step: " ".repeat(spaces as usize),
         depth: 0,
         opened: false,
@@ -51,12 +51,12 @@ struct JsonIndenter {
     out: String,
     step: String,
     depth: usize,
-    /// The last thing written opened a bracket.
+    /// True if the last output opened a bracket.
     opened: bool,
 }
 
 impl JsonIndenter {
-    /// `text` is JSON: only its strings need a look inside.
+    /// Formats `text`, which is valid JSON. Brackets inside of strings are skipped.
     fn lines(&mut self, text: &str) -> Result<(), NativeError> {
         let (mut in_string, mut escaped) = (false, false);
         for character in text.chars() {

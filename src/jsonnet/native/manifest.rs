@@ -1,12 +1,11 @@
-//! The functions of the standard library that lay a value out as a text of another format, as go-jsonnet writes it:
-//! INI, Python, XML and JSON.
+//! The standard library functions that format a value as INI, Python, XML or JSON, as in go-jsonnet.
 
 use super::{NativeError, text, type_name};
 use serde_json::{Map, Value};
 
 type ManifestResult = Result<String, NativeError>;
 
-/// `std.manifestIni`, of its `main` section, if there is one, and the others.
+/// Formats like `std.manifestIni`: the optional `main` section, and the other sections.
 pub(in crate::jsonnet) fn ini(value: &Value) -> ManifestResult {
     let field = |name: &str| value.get(name);
     let mut lines = Vec::new();
@@ -37,7 +36,7 @@ fn ini_body(section: &Value, lines: &mut Vec<String>) -> Result<(), NativeError>
     Ok(())
 }
 
-/// `std.manifestPython`.
+/// Formats like `std.manifestPython`.
 pub(in crate::jsonnet) fn python(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -57,13 +56,13 @@ pub(in crate::jsonnet) fn python(value: &Value) -> String {
     }
 }
 
-/// `std.manifestPythonVars`.
+/// Formats like `std.manifestPythonVars`.
 pub(in crate::jsonnet) fn python_variables(value: &Value) -> ManifestResult {
     let line = |(key, value): (&String, &Value)| format!("{key} = {}\n", python(value));
     Ok(fields(value)?.into_iter().map(line).collect())
 }
 
-/// `std.manifestXmlJsonml`.
+/// Formats like `std.manifestXmlJsonml`.
 pub(in crate::jsonnet) fn xml(value: &Value) -> ManifestResult {
     match value {
         Value::Array(_) => xml_node(value),
@@ -111,7 +110,7 @@ fn xml_node(value: &Value) -> ManifestResult {
     Ok(out)
 }
 
-/// `std.manifestJsonEx`: what stands before each level, after each line, and between a name and its value.
+/// Formats like `std.manifestJsonEx`, with the given indentation, line end, and separator between a name and its value.
 pub(in crate::jsonnet) fn json_ex(value: &Value, indent: &str, newline: &str, separator: &str) -> String {
     let mut out = String::new();
     JsonLayout {
@@ -175,7 +174,7 @@ impl JsonLayout<'_> {
     }
 }
 
-/// A string as Go's library for JSON writes it, which is not how the rest of the language does.
+/// Writes a string as Go's JSON library does, which differs from the rest of the language.
 fn json_string(text: &str, out: &mut String) {
     out.push('"');
     for next in text.chars() {
@@ -195,12 +194,12 @@ fn json_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// `std.escapeStringBash`.
+/// Escapes like `std.escapeStringBash`.
 pub(in crate::jsonnet) fn escape_bash(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\"'\"'"))
 }
 
-/// `std.escapeStringXML`.
+/// Escapes like `std.escapeStringXML`.
 pub(in crate::jsonnet) fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for next in text.chars() {
@@ -216,7 +215,7 @@ pub(in crate::jsonnet) fn escape_xml(text: &str) -> String {
     out
 }
 
-/// A text as it is, anything else as `std.toString` makes a text of it.
+/// Returns a text unchanged, and converts any other value like `std.toString`.
 pub(in crate::jsonnet) fn std_to_string(value: &Value) -> String {
     match value {
         Value::String(value) => value.clone(),
@@ -240,7 +239,7 @@ fn fields(value: &Value) -> Result<Vec<(&String, &Value)>, NativeError> {
     }
 }
 
-/// The fields of an object by their names.
+/// Returns the fields of an object sorted by name.
 pub(super) fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut fields: Vec<_> = fields.iter().collect();
     fields.sort_by_key(|(name, _)| *name);

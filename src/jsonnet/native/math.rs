@@ -1,7 +1,7 @@
-//! Functions of numbers with the last digits that Go's library has: the series and the order of its operations are
-//! Go's, because another order rounds in another way.
+//! Functions of numbers with the same last digits as in Go's library. The series and the order of operations equal
+//! Go's, because another order rounds differently.
 
-/// The logarithm of two, as a sum of which the first part is exact when it is multiplied by an exponent.
+/// The logarithm of two as a sum of two parts. The product of the first part and an exponent is exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 /// The factors of the even powers in the series of the logarithm.
@@ -10,7 +10,7 @@ const LOG_EVEN: [f64; 3] = [
     f64::from_bits(0x3fcc_71c5_1d8e_78af),
     f64::from_bits(0x3fc3_9a09_d078_c69f),
 ];
-/// The factors of the odd ones.
+/// The factors of the odd powers.
 const LOG_ODD: [f64; 4] = [
     f64::from_bits(0x3fe5_5555_5555_5593),
     f64::from_bits(0x3fd2_4924_9422_9359),
@@ -19,14 +19,14 @@ const LOG_ODD: [f64; 4] = [
 ];
 /// Bits of the fraction of a number.
 const FRACTION_BITS: u32 = 52;
-/// The exponent, as it is stored, of a number from 1/2 up to 1.
+/// The stored exponent of a number from 1/2 up to 1.
 const EXPONENT_OF_HALF: u64 = 1_022;
-/// The bits of the exponent, moved to the end.
+/// The mask of the exponent bits, shifted to the low end.
 const EXPONENT_MASK: u64 = 0x7ff;
-/// The exponent from which on a power is no number any more.
+/// The exponent from which on a power overflows or underflows.
 const EXPONENT_MAX: i64 = 1 << 12;
 
-/// A number as a fraction from 1/2 up to 1, and the power of two it is multiplied by.
+/// Splits a number into a fraction from 1/2 up to 1 and an exponent of two.
 pub(in crate::jsonnet) fn frexp(number: f64) -> (f64, f64) {
     if number == 0.0 || !number.is_finite() {
         return (number, 0.0);
@@ -38,7 +38,7 @@ pub(in crate::jsonnet) fn frexp(number: f64) -> (f64, f64) {
     decode_bits(number)
 }
 
-/// Returns fraction and exponent as they are stored. Wrong for numbers that are too small for all of their digits.
+/// Returns fraction and exponent from the stored bits. The result is wrong for subnormal numbers.
 fn decode_bits(number: f64) -> (f64, f64) {
     let bits = number.to_bits();
     let exponent = (bits >> FRACTION_BITS) & EXPONENT_MASK;
@@ -47,8 +47,7 @@ fn decode_bits(number: f64) -> (f64, f64) {
     (mantissa, exponent as f64 - EXPONENT_OF_HALF as f64)
 }
 
-/// The natural logarithm. It is no number below zero, and as wrong as Go's where a number is too small for all of its
-/// digits.
+/// Returns the natural logarithm. It is NaN below zero, and for subnormal numbers it has the same error as Go's.
 pub(in crate::jsonnet) fn log(number: f64) -> f64 {
     if number == 0.0 {
         return f64::NEG_INFINITY;
@@ -75,19 +74,19 @@ pub(in crate::jsonnet) fn log(number: f64) -> f64 {
     exponent * LN2_HIGH - ((half_square - (ratio * (half_square + rest) + exponent * LN2_LOW)) - over_one)
 }
 
-/// The logarithm to the base of another number.
+/// Returns the logarithm to a base.
 pub(in crate::jsonnet) fn log_base(base: f64, number: f64) -> f64 {
     log(number) / log(base)
 }
 
-/// A number to the power of another one. A power that is no whole number may have other last digits than Go's.
+/// Returns a number raised to a power. For a power with a fraction, the last digits may differ from Go's.
 pub(in crate::jsonnet) fn pow(base: f64, power: f64) -> f64 {
     let is_plain = base.is_finite() && base != 0.0 && power.is_finite() && power.abs() < 2_f64.powi(63);
     if !is_plain || power.fract() != 0.0 {
         return base.powf(power);
     }
     let (mut square, exponent) = frexp(base);
-    // What is multiplied so far, and its power of two.
+    // The product so far, and its exponent of two.
     let (mut product, mut twos) = (1.0, 0_i64);
     let mut exponent = exponent as i64;
     let mut bits = power.abs() as u64;
@@ -102,7 +101,7 @@ pub(in crate::jsonnet) fn pow(base: f64, power: f64) -> f64 {
         }
         square *= square;
         exponent *= 2;
-        // Of a negative base, the square is positive from here on.
+        // From the first square on, the value is positive even for a negative base.
         if square < 0.5 {
             square += square;
             exponent -= 1;
@@ -115,9 +114,9 @@ pub(in crate::jsonnet) fn pow(base: f64, power: f64) -> f64 {
     }
 }
 
-/// A number times a power of two.
+/// Returns a number times a power of two.
 fn scaled(number: f64, twos: i64) -> f64 {
-    // The first step is exact; the second one rounds once where the result is smaller than what is exact.
+    // The first step is exact; the second one rounds once if the result is subnormal.
     let half = (twos / 2).clamp(-1_000, 1_000) as i32;
     let rest = (twos - twos / 2).clamp(-1_000, 1_000) as i32;
     number * 2_f64.powi(half) * 2_f64.powi(rest)
@@ -132,7 +131,7 @@ mod tests {
 
     use super::{frexp, log, log_base, pow};
 
-    /// Compares with the answers of go-jsonnet 0.22 on amd64.
+    /// Compares with the output of go-jsonnet 0.22 on amd64.
     #[test]
     fn last_digits_are_those_of_go() {
         for (number, expected) in [

@@ -1,5 +1,5 @@
-//! The native functions that Tanka adds to the language, as pure functions of JSON. The ones that need
-//! a program that is not ours ask for it, and say what is needed where there is none.
+//! The native functions that Tanka adds to the language, as pure functions of JSON. Functions that need an external
+//! program request a run, and return an error that names the program if it is not enabled.
 
 mod word_case;
 mod external_program;
@@ -43,7 +43,7 @@ pub(super) enum NativeFunction {
     KustomizeBuild,
 }
 
-/// Every function there is.
+/// All functions.
 pub(super) const ALL: [NativeFunction; 10] = [
     NativeFunction::ParseJson,
     NativeFunction::ParseYaml,
@@ -57,13 +57,13 @@ pub(super) const ALL: [NativeFunction; 10] = [
     NativeFunction::KustomizeBuild,
 ];
 
-/// The reason why a function has no answer.
+/// The reason why a function failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NativeError {
-    /// The program is told.
+    /// An error that the Jsonnet program receives.
     #[error("{0}")]
     Message(String),
-    /// The caller of the evaluation is told, too.
+    /// A failure that the caller of the evaluation receives as well.
     #[error("this needs a program that is not enabled")]
     Cause(EngineFailure),
 }
@@ -73,7 +73,7 @@ impl NativeError {
         Self::Message(message.into())
     }
 
-    /// The program is not enabled.
+    /// Creates the error for a program that is not enabled.
     pub(super) fn program_disabled(call: &ProgramCall) -> Self {
         Self::Cause(match call {
             ProgramCall::Helm(template) => EngineFailure::Helm {
@@ -94,12 +94,12 @@ impl NativeError {
 
 pub(crate) use yaml::event as yaml_event;
 
-/// The documents of a text of YAML.
+/// Parses the documents of a YAML text.
 pub(super) fn yaml_documents(text: &str) -> Result<Vec<Value>, NativeError> {
     yaml::parse(text)
 }
 
-/// The function of that name.
+/// Returns the function with a name.
 pub(super) fn find_function(name: &str) -> Result<NativeFunction, NativeError> {
     let native = ALL.into_iter().find(|native| native.name() == name);
     native.ok_or_else(|| NativeError::message(format!("no native function `{name}`")))
@@ -134,7 +134,7 @@ impl NativeFunction {
         }
     }
 
-    /// Calls it. `run` has programs run that are not ours.
+    /// Calls the function. `run` runs external programs.
     pub(super) fn call(self, arguments: &[Value], run: ProgramRunner<'_>) -> Result<Value, NativeError> {
         let text = |index: usize| self.text_argument(arguments, index);
         match self {
@@ -166,7 +166,7 @@ impl NativeFunction {
     }
 }
 
-/// The name of the type of a value.
+/// Returns the name of a value's type.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -234,7 +234,7 @@ mod tests {
         );
     }
 
-    /// Returns the call of helm that a template makes, and its result.
+    /// Returns the helm call that a template makes, and its result.
     fn template(options: Value, output: &str) -> (Option<ProgramCall>, Result<Value, NativeError>) {
         let asked = std::cell::RefCell::new(None);
         let run = |call: &ProgramCall| {

@@ -1,5 +1,5 @@
-//! `nameFormat`: the part of Go's templates that names an object by its fields. What it does not know it
-//! refuses by name.
+//! The function `nameFormat`: the subset of Go templates that names an object by its fields. Unsupported constructs are
+//! refused by name.
 
 use super::word_case;
 use serde_json::Value;
@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 32;
 const FUNCTIONS: &str =
     "print, printf, snakecase, kebabcase, lower, upper, replace, trunc, trimPrefix, trimSuffix, default";
 
-/// A template that is known to be one.
+/// A parsed template.
 #[derive(Debug, PartialEq)]
 pub(super) struct NameTemplate(Vec<TemplatePiece>);
 
@@ -22,7 +22,7 @@ enum TemplatePiece {
     Pipeline(Pipeline),
 }
 
-/// Commands, each of which is given what the one before has made.
+/// Commands in a pipeline; each receives the output of the previous one.
 type Pipeline = Vec<TemplateCall>;
 
 #[derive(Debug, PartialEq)]
@@ -33,19 +33,19 @@ struct TemplateCall {
 
 #[derive(Debug, PartialEq)]
 enum Argument {
-    /// `.a.b`; the object itself has no names.
+    /// A field path such as `.a.b`; empty for the object itself.
     Field(Vec<String>),
     Text(String),
     Number(i64),
     Pipeline(Pipeline),
 }
 
-/// A value in a template; `None` where it is not there.
+/// A value in a template; `None` if it does not exist.
 type TemplateValue = Option<Value>;
 type TemplateResult<T> = Result<T, String>;
 
 impl NameTemplate {
-    /// Reads a template.
+    /// Parses a template.
     pub(super) fn parse(format: &str) -> TemplateResult<Self> {
         if format.chars().count() > FORMAT_CHARS_MAX {
             return Err(format!("nameFormat has more than {FORMAT_CHARS_MAX} characters"));
@@ -73,7 +73,7 @@ impl NameTemplate {
         Ok(Self(pieces))
     }
 
-    /// The name of an object.
+    /// Returns the name of an object.
     pub(super) fn name(&self, object: &Value) -> TemplateResult<String> {
         let mut name = String::new();
         for piece in &self.0 {
@@ -89,7 +89,7 @@ impl NameTemplate {
     }
 }
 
-/// The action up to `}}`, which may stand in a text of it, and what follows.
+/// Splits at the `}}` that ends an action. A string in the action may contain `}}`.
 fn split_action(action: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     let mut escaped = false;
@@ -316,7 +316,7 @@ fn call(function: &str, given: &[TemplateValue]) -> TemplateResult<String> {
     })
 }
 
-/// The beginning of a text, or its end when the length is negative.
+/// Returns the beginning of a text, or its end if the length is negative.
 fn truncate(text: &str, length: Option<i64>) -> TemplateResult<String> {
     let length = length.ok_or("nameFormat: `trunc` takes a number and a text")?;
     let count = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX);
@@ -329,7 +329,7 @@ fn truncate(text: &str, length: Option<i64>) -> TemplateResult<String> {
     })
 }
 
-/// Go puts a space between two values when neither is a text.
+/// Prints values. As in Go, a space separates two values if neither is a text.
 fn print(given: &[TemplateValue]) -> TemplateResult<String> {
     let is_text = |value: &TemplateValue| value.as_ref().is_some_and(Value::is_string);
     let mut out = String::new();

@@ -1,11 +1,11 @@
-//! `regexMatch`, `regexSubst` and `escapeStringRegex`, with the syntax Go's package understands. The
-//! crate's matching is linear in the text like Go's; what differs is what a pattern says, so patterns
-//! are translated: classes of Perl are ASCII there, brackets in a class are themselves, and `\Q` quotes.
+//! The functions `regexMatch`, `regexSubst` and `escapeStringRegex`, with the syntax of Go's package. Like Go's, the
+//! crate's matching is linear in the text. Patterns are translated because the syntax differs: in Go, Perl classes are
+//! ASCII, brackets in a class are literal, and `\Q` quotes.
 
 use super::NativeError;
 use regex::{Regex, RegexBuilder};
 
-/// Bytes of memory one compiled pattern may take.
+/// Bytes of memory of one compiled pattern.
 const PATTERN_BYTES_MAX: usize = 2 << 20;
 
 /// Returns true if the text contains a match.
@@ -13,14 +13,14 @@ pub(super) fn is_match(pattern: &str, text: &str) -> Result<bool, NativeError> {
     Ok(compile("regexMatch", pattern)?.is_match(text))
 }
 
-/// The text with every match replaced; `$1` and `${name}` stand for groups.
+/// Returns the text with every match replaced; `$1` and `${name}` refer to groups.
 pub(super) fn replace(pattern: &str, text: &str, replacement: &str) -> Result<String, NativeError> {
     Ok(compile("regexSubst", pattern)?
         .replace_all(text, replacement)
         .into_owned())
 }
 
-/// A pattern that matches exactly this text.
+/// Returns a pattern that matches exactly this text.
 pub(super) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -55,7 +55,7 @@ fn translate(pattern: &str) -> Result<String, &'static str> {
         let after = rest.get(next.len_utf8()..).unwrap_or_default();
         let repetition = matches!(next, '*' | '+' | '?') || (next == '{' && is_repetition(after));
         if repetition {
-            // The crate would repeat a repetition; Go takes it for a mistake.
+            // The crate accepts a repeated repetition; Go treats it as an error.
             if repeats {
                 return Err("invalid nested repetition operator");
             }
@@ -81,7 +81,7 @@ fn translate(pattern: &str) -> Result<String, &'static str> {
     Ok(out)
 }
 
-/// Copies one repetition, with the `?` that makes it lazy.
+/// Copies one repetition with its lazy `?`, if present.
 fn copy_repetition<'a>(rest: &'a str, out: &mut String) -> &'a str {
     let operator = match rest.split_once('}') {
         Some((inside, _)) if rest.starts_with('{') => inside.len() + 1,
@@ -95,7 +95,7 @@ fn copy_repetition<'a>(rest: &'a str, out: &mut String) -> &'a str {
     after
 }
 
-/// Translates what follows a backslash outside of a class, and returns the rest.
+/// Translates an escape outside of a class, and returns the rest.
 fn escape<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
     let next = rest
         .chars()
@@ -112,7 +112,7 @@ fn escape<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> 
         'b' => out.push_str(r"(?-u:\b)"),
         'B' => out.push_str(r"(?-u:\B)"),
         '<' | '>' => out.push(next),
-        // A character by its number, or a class by its name: the braces belong to it.
+        // A character by its number, or a class by its name: the braces belong to the escape.
         'x' | 'p' | 'P' if after.starts_with('{') => {
             let (inside, after) = after.split_once('}').ok_or("invalid escape sequence")?;
             out.push_str(&format!("\\{next}{inside}}}"));
@@ -130,7 +130,7 @@ fn escape<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> 
     Ok(after)
 }
 
-/// The members of a Perl class, and whether they are in it or out of it.
+/// Returns the members of a Perl class, and false if the class is negated.
 fn ascii_class(letter: char) -> Option<(&'static str, bool)> {
     Some(match letter {
         'd' => ("0-9", true),
@@ -143,7 +143,7 @@ fn ascii_class(letter: char) -> Option<(&'static str, bool)> {
     })
 }
 
-/// A class, after its opening bracket.
+/// Translates a class after its opening bracket.
 fn class<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
     out.push('[');
     let mut rest = rest;
@@ -181,7 +181,7 @@ fn class<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
                 first = false;
                 continue;
             }
-            // In the crate's classes these open a class or combine two.
+            // In the crate's classes these characters open a class or combine two.
             '[' | ']' | '&' | '~' => {
                 out.push('\\');
                 out.push(next);
@@ -195,7 +195,7 @@ fn class<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
     Err("missing closing ]")
 }
 
-/// A group, after its opening parenthesis: flags that Go does not know are refused.
+/// Translates a group after its opening parenthesis. Flags that Go does not support are refused.
 fn group<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, &'static str> {
     out.push('(');
     let Some(inside) = rest.strip_prefix('?') else {

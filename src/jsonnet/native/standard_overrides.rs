@@ -1,5 +1,5 @@
-//! Functions of the standard library that an engine has in another way than go-jsonnet. The second engine calls them
-//! by their names from its own library.
+//! Functions of the standard library that an engine implements differently from go-jsonnet. The second engine's library
+//! calls them by name.
 
 use super::format::{FormatError, FormatString};
 use super::{NativeError, manifest, math, text, toml, type_name, yaml};
@@ -7,21 +7,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
-/// The largest number that one byte of `std.base64` may be.
+/// The largest code point that `std.base64` accepts as a byte.
 const BYTE_MAX: char = '\u{ff}';
 
-/// One of them.
+/// A replaced function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum StandardOverride {
     Text,
     ParseYaml,
-    /// The fields that a format asks an object for.
+    /// The fields that a format requests from an object.
     FormatKeys,
     Format,
     FormatObject,
     Ini,
     TomlEx,
-    /// A value, what stands before each level, after each line, and between a name and its value.
+    /// A JSON value with its indentation, its line end, and the separator between a name and its value.
     JsonEx,
     Python,
     PythonVars,
@@ -37,7 +37,7 @@ pub(in crate::jsonnet) enum StandardOverride {
     Pow,
 }
 
-/// The functions, with their names and what they take.
+/// The functions, with their names and parameters.
 pub(in crate::jsonnet) const STANDARD_OVERRIDES: [(&str, StandardOverride, &[&str]); 20] = [
     ("drydock.text", StandardOverride::Text, &["value"]),
     ("drydock.parseYaml", StandardOverride::ParseYaml, &["str"]),
@@ -76,13 +76,13 @@ impl From<FormatError> for NativeError {
 }
 
 impl StandardOverride {
-    /// The function of that name.
+    /// Returns the function with a name.
     pub(in crate::jsonnet) fn by_name(name: &str) -> Option<Self> {
         let found = STANDARD_OVERRIDES.iter().find(|(known, _, _)| *known == name);
         found.map(|(_, standard, _)| *standard)
     }
 
-    /// Calls it.
+    /// Calls the function.
     pub(in crate::jsonnet) fn call(self, arguments: &[Value]) -> Result<Value, NativeError> {
         let (first, second) = match arguments {
             [first] => (first, &Value::Null),
@@ -127,7 +127,7 @@ impl StandardOverride {
     }
 }
 
-/// The text of a format whose places take the values of a list, or one other value.
+/// Formats a text with the values of a list, or with one other value.
 fn format(format: &str, values: &Value) -> Result<String, NativeError> {
     let values = match values {
         Value::Array(values) => values.as_slice(),
@@ -137,7 +137,7 @@ fn format(format: &str, values: &Value) -> Result<String, NativeError> {
     FormatString::parse(format)?.format_list(values.len(), value)
 }
 
-/// `std.base64` of a text, or of a list of bytes.
+/// Encodes a text, or a list of bytes, as `std.base64` does.
 fn base64(value: &Value) -> Result<String, NativeError> {
     let invalid = |number: &dyn std::fmt::Display| {
         NativeError::message(format!(
@@ -195,12 +195,12 @@ fn unexpected(value: &Value, expected: &str) -> NativeError {
     ))
 }
 
-/// The first of two numbers where it is larger, otherwise the second.
+/// Returns the first of two numbers if it is larger, otherwise the second.
 fn larger(first: f64, second: f64) -> f64 {
     if first > second { first } else { second }
 }
 
-/// A result, where it is a number.
+/// Returns a result if it is a finite number.
 fn finite(number: f64) -> Result<Value, NativeError> {
     match number {
         number if number.is_nan() => Err(NativeError::message("Not a number")),

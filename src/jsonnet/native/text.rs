@@ -1,11 +1,11 @@
-//! A value as text inside a value: what `std.toString` makes of it. The engines have their own, which
-//! write fractions with fewer digits than Go.
+//! The conversion of a value to text, as in `std.toString`. The engines' own conversions write fractions with fewer
+//! digits than Go.
 
 use crate::jsonnet::canonical::write_escaped;
 use crate::jsonnet::number::write_number;
 use serde_json::Value;
 
-/// JSON on one line, with blanks between its parts.
+/// Returns JSON on one line, with spaces between its parts.
 pub(in crate::jsonnet) fn text(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);

@@ -1,4 +1,4 @@
-//! `std.manifestTomlEx` as go-jsonnet 0.22 writes it.
+//! The function `std.manifestTomlEx` as in go-jsonnet 0.22.
 
 use super::manifest::{quoted, sorted};
 use super::{NativeError, text, type_name};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 type TomlResult = Result<String, NativeError>;
 
-/// A value as TOML, of which each level is indented by a text.
+/// Returns a value as TOML, with `indent` for each level.
 pub(in crate::jsonnet) fn toml(value: &Value, indent: &str) -> TomlResult {
     match value {
         Value::Object(fields) => Toml { indent }.table(fields, &[], ""),
@@ -22,7 +22,7 @@ struct Toml<'a> {
 }
 
 impl Toml<'_> {
-    /// The fields of a table: those with values come before those that are tables.
+    /// Writes the fields of a table: plain values before tables.
     fn table(&self, fields: &Map<String, Value>, path: &[&str], indent: &str) -> TomlResult {
         let (mut lines, mut sections) = (Vec::new(), vec![String::new()]);
         for (name, value) in sorted(fields) {
@@ -46,7 +46,7 @@ impl Toml<'_> {
                 }
             }
         }
-        // The lines of a value that has several are indented, too.
+        // Further lines of a value are indented as well.
         let lines = lines.join("\n").replace('\n', &format!("\n{indent}"));
         let before = if lines.is_empty() { "" } else { indent };
         Ok([before, &lines, &sections.join("\n\n")].concat())
@@ -58,7 +58,7 @@ impl Toml<'_> {
         Ok([&head, end, &body].concat())
     }
 
-    /// The value of a field. A list has a line for each of its items.
+    /// Writes the value of a field. A list has one line for each item.
     fn value(&self, value: &Value, path: &[&str]) -> TomlResult {
         match value {
             Value::Array(items) if !items.is_empty() => {
@@ -74,7 +74,7 @@ impl Toml<'_> {
     }
 }
 
-/// A value on one line.
+/// Writes a value on one line.
 fn inline(value: &Value, path: &[&str]) -> TomlResult {
     Ok(match value {
         Value::Null => {

@@ -1,21 +1,21 @@
-//! Names in the one case that templates call `snakecase` and `kebabcase`: words in small letters with one
-//! sign between them. Where a word ends is as the library says that helm and Tanka use.
+//! The case conversion of the template functions `snakecase` and `kebabcase`: lowercase words with one separator
+//! between them. The word boundaries equal those of the library that helm and Tanka use.
 
 /// The class of a run of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CharClass {
-    /// Small letters, and what has no case.
+    /// Lowercase letters and characters without case.
     Small,
-    /// Capital letters, or one and the small letters that follow.
+    /// Capital letters, or one and the lowercase letters after it.
     Capital,
     Number,
-    /// Signs that stand between words: they become the one sign, each of them.
+    /// Separators between words. Each of them becomes the new separator.
     Separator,
     Punctuation,
     Other,
 }
 
-/// The text in small letters, with `sign` between its words.
+/// Returns the text in lowercase, with `sign` between its words.
 pub(super) fn lowercase_words(text: &str, sign: char) -> String {
     let words = words(text);
     let kind = |at: usize| words.get(at).map(|(kind, _)| *kind);
@@ -26,7 +26,7 @@ pub(super) fn lowercase_words(text: &str, sign: char) -> String {
         at += 1;
         match this {
             CharClass::Separator | CharClass::Punctuation => continue,
-            // A number and the small letters around it are one word.
+            // A number and the lowercase letters around it are one word.
             CharClass::Number => {
                 while let Some((next @ (CharClass::Small | CharClass::Number), word)) = words.get(at) {
                     write(&mut out, *next, word, sign);
@@ -34,9 +34,9 @@ pub(super) fn lowercase_words(text: &str, sign: char) -> String {
                 }
             }
             CharClass::Small | CharClass::Capital | CharClass::Other => match (kind(at), kind(at + 1)) {
-                // At the end, a number belongs to the word before it.
+                // At the end of the text, a number belongs to the word before it.
                 (Some(CharClass::Number), None) => continue,
-                // Before small letters, it begins a word.
+                // Before lowercase letters, a number begins a word.
                 (Some(CharClass::Number), Some(CharClass::Small)) => {}
                 (Some(CharClass::Number), Some(_)) => {
                     write(
@@ -75,7 +75,7 @@ fn words(text: &str) -> Vec<(CharClass, &str)> {
         let kind = char_class(first);
         let end = match kind {
             CharClass::Capital => capital_end(rest),
-            // After other punctuation, the signs between words are punctuation as well.
+            // After other punctuation, separators count as punctuation as well.
             CharClass::Punctuation => end_of(rest, |character| {
                 matches!(character, '-' | '_') || char_class(character) == CharClass::Punctuation
             }),
@@ -88,7 +88,8 @@ fn words(text: &str) -> Vec<(CharClass, &str)> {
     words
 }
 
-/// `Http` ends before the next capital; of `HTTPServer`, the last capital belongs to what follows.
+/// Returns the end of a capitalised word. `Http` ends before the next capital; in `HTTPServer` the last capital belongs
+/// to the next word.
 fn capital_end(text: &str) -> usize {
     let capitals = end_of(text, |character| char_class(character) == CharClass::Capital);
     let small = text.get(capitals..).map_or(0, |rest| {
@@ -112,7 +113,7 @@ fn char_class(character: char) -> CharClass {
     match character {
         '-' | '_' => CharClass::Separator,
         space if space.is_whitespace() => CharClass::Separator,
-        // Signs of prices and of arithmetic are no punctuation.
+        // Currency and arithmetic symbols do not count as punctuation.
         '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => CharClass::Other,
         sign if sign.is_ascii_punctuation() => CharClass::Punctuation,
         letter if letter.is_uppercase() => CharClass::Capital,

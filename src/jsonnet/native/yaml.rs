@@ -1,5 +1,5 @@
-//! YAML as Go reads it into plain values: `parseYaml` of Tanka by yaml.v3, every document of the stream, and
-//! `std.parseYaml` by yaml.v2.
+//! The parser from YAML to plain values as in Go: Tanka's `parseYaml` uses yaml.v3 for every document of the stream,
+//! and `std.parseYaml` uses yaml.v2.
 
 use super::NativeError;
 use super::yaml_scalar::{YamlResult, infinite_key, key as name, scalar};
@@ -10,23 +10,23 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Nesting of one document.
+/// Levels of nesting of one document.
 const DEPTH_MAX: usize = 128;
-/// The size of what aliases may repeat, all together; and of what anchors keep a second time, beyond what is
-/// written. A value has a size of one, and a text one more for each [`TEXT_UNIT`] of it.
+/// The total size of aliased values, and the total size of stored anchors beyond the written size. A value has a size
+/// of one; a text has one more for each [`TEXT_UNIT`] of its length.
 const REPEATED_MAX: usize = 100_000;
-/// Bytes of text that count as a value.
+/// Bytes of text that count as one value.
 const TEXT_UNIT: usize = 64;
 const MERGE: &str = "<<";
 const MERGE_TAG: &str = "tag:yaml.org,2002:merge";
 
-/// The documents of a stream.
+/// Parses the documents of a stream.
 pub(super) fn parse(text: &str) -> Result<Vec<Value>, NativeError> {
     let documents = read(GoYamlVersion::V3, text, |reader| reader.stream());
     documents.map_err(|why| NativeError::message(format!("parseYaml: yaml: {why}")))
 }
 
-/// The value of `std.parseYaml`: a list where a line begins a document, otherwise the first document.
+/// Returns the value of `std.parseYaml`: a list if a line begins a document, otherwise the first document.
 pub(super) fn parse_standard(text: &str) -> Result<Value, NativeError> {
     let (chunks, is_stream) = chunks(text);
     let documents = chunks
@@ -48,8 +48,8 @@ pub(super) fn parse_standard(text: &str) -> Result<Value, NativeError> {
     })
 }
 
-/// The parts of a text that begin with a line of `---`, and whether there is such a line. go-jsonnet reads one
-/// document of each part.
+/// Splits a text at lines of `---`. Also returns true if there is such a line. go-jsonnet reads one document of each
+/// part.
 fn chunks(text: &str) -> (Vec<String>, bool) {
     let (mut chunks, mut is_stream) = (Vec::new(), false);
     let mut chunk = String::new();
@@ -88,8 +88,8 @@ fn read<T>(
     })
 }
 
-/// The next event of a stream. The parser gives up with a panic on some texts that are no YAML (`{!,`): they
-/// are malformed like others, and it is not to be asked again.
+/// Returns the next event of a stream. The parser panics on some texts that are not YAML, such as `{!,`. These count as
+/// malformed, and the parser must not be used again.
 pub(crate) fn event<R: BufRead>(parser: &mut Parser<R>) -> Result<Event, String> {
     match catch_unwind(AssertUnwindSafe(|| parser.parse())) {
         Ok(event) => event.map_err(|error| error.to_string()),
@@ -106,7 +106,7 @@ struct YamlReader<'a, 'b> {
     anchor_size: usize,
 }
 
-/// A value that can be repeated, and its size with all that is in it.
+/// A value that can be repeated, and its total size.
 #[derive(Clone)]
 struct SizedValue {
     value: Value,
@@ -120,7 +120,7 @@ impl YamlReader<'_, '_> {
             match self.event()?.data {
                 EventData::StreamEnd => return Ok(documents),
                 EventData::DocumentStart { .. } => {
-                    // An anchor is known to its own document only.
+                    // Anchors are valid only within their own document.
                     self.anchors.clear();
                     let root = self.event()?;
                     documents.push(self.node(root.data, 0)?.value);
@@ -130,7 +130,7 @@ impl YamlReader<'_, '_> {
         }
     }
 
-    /// The first document; nothing where there is none.
+    /// Returns the first document, or nothing if there is none.
     fn first(&mut self) -> YamlResult<Value> {
         loop {
             match self.event()?.data {
@@ -138,7 +138,7 @@ impl YamlReader<'_, '_> {
                 EventData::DocumentStart { .. } => {
                     let root = self.event()?;
                     let document = self.node(root.data, 0)?.value;
-                    // What stands behind it must not be part of it.
+                    // Text after the document must not be part of it.
                     self.event()?;
                     return Ok(document);
                 }
@@ -182,7 +182,7 @@ impl YamlReader<'_, '_> {
         Ok(node)
     }
 
-    /// A key. What is no finite number has a name in yaml.v2, where it has no value.
+    /// Parses a key. In yaml.v2 a number that is not finite is valid as a key although it is not valid as a value.
     fn key(&mut self, event: EventData, depth: usize) -> YamlResult<SizedValue> {
         if let EventData::Scalar {
             value,
@@ -200,8 +200,7 @@ impl YamlReader<'_, '_> {
         self.node(event, depth)
     }
 
-    /// Keeps what is anchored a second time. Anchors within each other keep the innermost value once for each
-    /// of them.
+    /// Stores a copy of an anchored value. Nested anchors store the innermost value once for each of them.
     fn store_anchor(&mut self, anchor: String, node: &SizedValue) -> YamlResult<()> {
         self.anchor_size = self.anchor_size.saturating_add(node.size);
         if self.anchor_size > self.written_size.saturating_add(REPEATED_MAX) {
@@ -267,7 +266,7 @@ impl YamlReader<'_, '_> {
     }
 }
 
-/// True for `<<` where it is no text.
+/// True for `<<` unless it is a text.
 fn is_merge(style: &ScalarStyle, tag: Option<&str>) -> bool {
     match tag {
         None => *style == ScalarStyle::Plain,
@@ -275,7 +274,7 @@ fn is_merge(style: &ScalarStyle, tag: Option<&str>) -> bool {
     }
 }
 
-/// Adds a field; yaml.v3 takes no name twice.
+/// Adds a field. yaml.v3 refuses a duplicate name.
 fn add(fields: &mut Map<String, Value>, key: Value, value: Value) -> YamlResult<()> {
     let Value::String(key) = key else {
         return Err("a key of a mapping is not a string".to_owned());
@@ -287,7 +286,7 @@ fn add(fields: &mut Map<String, Value>, key: Value, value: Value) -> YamlResult<
     Ok(())
 }
 
-/// Puts the fields over those that are there, as yaml.v2 does; of a list, the first counts.
+/// Merges fields over the existing ones, as in yaml.v2. In a list, the first entry takes precedence.
 fn merge_over(fields: &mut Map<String, Value>, value: Value) -> YamlResult<()> {
     match value {
         Value::Object(more) => {
@@ -302,7 +301,7 @@ fn merge_over(fields: &mut Map<String, Value>, value: Value) -> YamlResult<()> {
     }
 }
 
-/// Adds what is not there yet.
+/// Merges fields that do not exist yet.
 fn merge(fields: &mut Map<String, Value>, value: Value) -> YamlResult<()> {
     match value {
         Value::Object(more) => {
@@ -435,7 +434,7 @@ mod tests {
         );
     }
 
-    /// T54: a long text counts for what it takes.
+    /// T54: a long text counts by its memory.
     #[test]
     fn a_long_text_is_not_repeated_without_end() {
         let text = "x".repeat(500_000);
@@ -466,7 +465,7 @@ mod tests {
             parse(&long).unwrap_err().to_string(),
             "parseYaml: yaml: too many anchors within each other"
         );
-        // One anchor around much is nothing unusual, nor are a few around little.
+        // One anchor around a large value is normal, and so are some anchors around a small one.
         for (levels, items) in [(1, 200_000), (127, 500)] {
             assert!(parse(&nested_anchors(levels, items)).is_ok(), "{levels}");
         }

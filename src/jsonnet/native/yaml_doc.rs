@@ -1,12 +1,12 @@
-//! `std.manifestYamlDoc` and `std.manifestYamlStream` as go-jsonnet 0.22 writes them. The first engine has its own, which
-//! writes texts of several lines in another way and quotes other keys.
+//! The functions `std.manifestYamlDoc` and `std.manifestYamlStream` as in go-jsonnet 0.22. The first engine's own
+//! functions write texts of several lines differently and quote other keys.
 
 use super::text;
 use serde_json::Value;
 
 /// Spaces of one level.
 const INDENT: &str = "  ";
-/// Words that are no texts in YAML, whatever their case.
+/// Words that are not texts in YAML, in any case.
 const RESERVED: [&str; 16] = [
     "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", "-.inf", "+.inf", ".inf", "null", "-",
     "---", "",
@@ -23,21 +23,21 @@ pub(in crate::jsonnet) struct YamlLayout {
 /// The indentation of a list that is a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum ListIndent {
-    /// The column of the field.
+    /// The same column as the field.
     None,
     /// One level deeper than the field.
     Level,
 }
 
-/// The keys that are quoted.
+/// The choice of quoted keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jsonnet) enum KeyQuotes {
     All,
-    /// The keys that would not be texts without quotes.
+    /// Only keys that would not be texts without quotes.
     Needed,
 }
 
-/// A value as a document, without a line end after it.
+/// Returns a value as a document, without a line end after it.
 pub(in crate::jsonnet) fn yaml_document(value: &Value, layout: YamlLayout) -> String {
     let mut out = String::new();
     write(value, layout, &mut String::new(), &mut out);
@@ -89,7 +89,7 @@ fn write(value: &Value, layout: YamlLayout, indent: &mut String, out: &mut Strin
     }
 }
 
-/// Writes what stands after the colon of a field.
+/// Writes the value after the colon of a field.
 fn field(value: &Value, layout: YamlLayout, indent: &mut String, out: &mut String) {
     let is_deeper = match value {
         Value::Array(items) if !items.is_empty() => layout.lists_in_objects == ListIndent::Level,
@@ -109,7 +109,7 @@ fn field(value: &Value, layout: YamlLayout, indent: &mut String, out: &mut Strin
     }
 }
 
-/// A text: as a block where it ends with a line end, quoted otherwise.
+/// Writes a text: as a block if it ends with a line end, otherwise quoted.
 fn string(written: &str, indent: &str, out: &mut String) {
     match written.strip_suffix('\n') {
         Some(lines) => {
@@ -135,7 +135,7 @@ fn deeper(indent: &mut String, write: impl FnOnce(&mut String)) {
     indent.truncate(indent.len() - INDENT.len());
 }
 
-/// True for a key that is a text without quotes.
+/// True if a key is a text without quotes.
 fn is_safe(key: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b'.');
     key.bytes().all(is_plain)
@@ -144,12 +144,13 @@ fn is_safe(key: &str) -> bool {
         && !is_number(key)
 }
 
-/// Digits with two dashes among them.
+/// True for digits with two dashes among them.
 fn is_date(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') && key.matches('-').count() == 2
 }
 
-/// Returns true for a key that Go's parser takes for a number, and one that begins like a hexadecimal or is a binary one.
+/// Returns true if Go's parser reads a key as a number, or if the key begins like a hexadecimal number or is a binary
+/// one.
 fn is_number(key: &str) -> bool {
     let unsigned = key.strip_prefix('-').unwrap_or(key);
     let binary = unsigned.strip_prefix("0b").unwrap_or_default();
@@ -165,7 +166,7 @@ fn is_number(key: &str) -> bool {
     is_binary || is_hexadecimal || is_word || is_decimal(unsigned)
 }
 
-/// Digits with a fraction and an exponent; `_` may stand between digits.
+/// True for digits with an optional fraction and exponent; `_` may occur between digits.
 fn is_decimal(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Compares with the answers of go-jsonnet 0.22 for these keys.
+    /// Compares with the output of go-jsonnet 0.22 for these keys.
     #[test]
     fn keys_are_quoted_where_go_jsonnet_quotes_them() {
         for key in [

@@ -3,10 +3,10 @@
 use crate::jsonnet::yaml::{GoYamlVersion, short_float, yaml11_boolean};
 use serde_json::{Number, Value};
 
-/// The result of reading a scalar; the error says why it has no value.
+/// The result of reading a scalar; the error is the reason why it has no value.
 pub(super) type YamlResult<T> = Result<T, String>;
 
-/// The value of a scalar: what its tag says, or what a plain one looks like.
+/// Returns the value of a scalar, from its tag or, for a plain scalar, from its form.
 pub(super) fn scalar(
     profile: GoYamlVersion,
     tag: Option<&str>,
@@ -50,12 +50,12 @@ pub(super) fn scalar(
             (None, GoYamlVersion::V2) => Value::String(text),
             (None, GoYamlVersion::V3) => timestamp(&text).unwrap_or(Value::String(text)),
         }),
-        // Tags of one's own mean nothing here.
+        // Custom tags have no effect here.
         Some(_) | None => Ok(Value::String(text)),
     }
 }
 
-/// The tag of what a scalar looks like.
+/// Returns the tag that matches the type of a value.
 fn short_tag(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -66,7 +66,7 @@ fn short_tag(value: &Value) -> &'static str {
     }
 }
 
-/// The name of a field whose key is this value, as yaml.v2 and what makes JSON of it have it.
+/// Returns the field name for a key with this value, as yaml.v2 and its conversion to JSON produce it.
 pub(super) fn key(value: Value) -> YamlResult<String> {
     match value {
         Value::String(text) => Ok(text),
@@ -79,7 +79,7 @@ pub(super) fn key(value: Value) -> YamlResult<String> {
     }
 }
 
-/// The name of a field whose plain key is no finite number.
+/// Returns the field name for a plain key that is not a finite number.
 pub(super) fn infinite_key(text: &str) -> Option<&'static str> {
     match infinite(text)? {
         "+Inf" => Some(".inf"),
@@ -101,7 +101,7 @@ fn binary(profile: GoYamlVersion, text: &str) -> YamlResult<Value> {
     Ok(lossy(&bytes).into())
 }
 
-/// A text of which each byte that is not UTF-8 is replaced, as Go does.
+/// Returns a text in which invalid UTF-8 bytes are replaced, as in Go.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -111,7 +111,7 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the value of a plain scalar for yaml.v2 when it is not text.
+/// Returns the value of a plain scalar in yaml.v2 if it is not text.
 fn resolve_v2(text: &str) -> YamlResult<Option<Value>> {
     if let Some(value) = yaml11_boolean(text) {
         return Ok(Some(value.into()));
@@ -132,7 +132,7 @@ fn resolve_v2(text: &str) -> YamlResult<Option<Value>> {
     })
 }
 
-/// The name that Go has for a number that is not finite.
+/// Returns Go's name of a number that is not finite.
 fn infinite(text: &str) -> Option<&'static str> {
     match text {
         ".nan" | ".NaN" | ".NAN" => Some("NaN"),
@@ -142,7 +142,7 @@ fn infinite(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the value of a plain scalar for yaml.v3 when it is not text.
+/// Returns the value of a plain scalar in yaml.v3 if it is not text.
 fn resolve_v3(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Some(Value::Null),
@@ -163,7 +163,7 @@ fn resolve_v3(text: &str) -> Option<Value> {
     }
 }
 
-/// True where each `_` stands between digits.
+/// True if each `_` is between digits.
 fn has_separators_only(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -176,14 +176,14 @@ fn finite_float(text: &str) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// A binary number with a sign behind its prefix.
+/// Parses a binary number with a sign after its prefix.
 fn binary_number(text: &str) -> Option<Value> {
     let (is_negative, digits) = match text.strip_prefix("-0b") {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix("0b")?),
     };
     let number = match is_negative {
-        // A sign of its own stands there already.
+        // The number has its own sign already.
         true if digits.starts_with(['+', '-']) => return None,
         true => i64::from_str_radix(&format!("-{digits}"), 2),
         false => i64::from_str_radix(digits, 2),
@@ -191,7 +191,7 @@ fn binary_number(text: &str) -> Option<Value> {
     number.ok().map(Value::from)
 }
 
-/// A whole number of 64 bits, in the bases Go reads.
+/// Parses a whole number of 64 bits in the bases that Go supports.
 fn whole_number(text: &str) -> Option<Value> {
     let (negative, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (text.starts_with('-'), digits),
@@ -215,7 +215,7 @@ fn whole_number(text: &str) -> Option<Value> {
     }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_float(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.chars().all(|next| next.is_ascii_digit());
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -231,7 +231,7 @@ fn is_float(text: &str) -> bool {
     mantissa && digits(exponent)
 }
 
-/// A date, or a date with a time, as Go prints it in JSON.
+/// Returns a date, or a date with a time, in Go's JSON format.
 fn timestamp(text: &str) -> Option<Value> {
     let year = text.get(..4)?;
     if !year.chars().all(|next| next.is_ascii_digit()) || !text.get(4..)?.starts_with('-') {
@@ -256,7 +256,7 @@ fn timestamp(text: &str) -> Option<Value> {
     Some(format!("{date}T{time}").into())
 }
 
-/// `15:4:5.999Z`, `15:4:5+01:00`; without a zone it is in UTC.
+/// Parses `15:4:5.999Z` or `15:4:5+01:00`; without a zone the time is in UTC.
 fn clock(text: &str, zone_required: bool) -> Option<String> {
     let at = text.find(['Z', '+', '-']);
     let (time, zone) = match at {

@@ -1,4 +1,4 @@
-//! Names that are similar, and what it costs to find them.
+//! Tests of the search for similar names, and of its cost.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -45,7 +45,7 @@ fn names_are_similar_where_few_of_their_letters_differ() {
 /// Children of each directory of [`Endless`].
 const CHILDREN: usize = 50;
 
-/// A tree without an end, of which only single directories can be listed: each has as many directories as files.
+/// An endless tree of which only single directories can be listed. Each directory has as many subdirectories as files.
 #[derive(Debug, Default)]
 struct Endless {
     listed: AtomicUsize,
@@ -107,7 +107,7 @@ impl Tree for Endless {
 
 #[test]
 fn a_hint_costs_the_same_in_a_repository_without_an_end() {
-    // What lies beside and above what was looked at comes first, however much lies around.
+    // Files beside and above the searched path come first, regardless of how many others exist.
     for (searched, expected) in [
         ("e/d1/d2/d3/prt-007.libsonnet", "e/d1/d2/d3/part-007.libsonnet"),
         ("lib/none/part-008.libsonnet", "lib/part-008.libsonnet"),

@@ -3,7 +3,7 @@
 use super::node::{NodeId, NodeKind};
 use super::part::{Field, FieldKind, FieldName, ForSpec, Parameters};
 
-/// Hands every child of a node to `each`.
+/// Calls `each` for every child of a node.
 pub fn each_child(kind: &NodeKind<'_>, each: &mut dyn FnMut(NodeId)) {
     match kind {
         NodeKind::Apply(apply) => {

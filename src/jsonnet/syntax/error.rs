@@ -1,4 +1,4 @@
-//! The errors of a source that cannot be read.
+//! The errors of a source that cannot be parsed.
 
 use super::depth::DEPTH_MAX;
 use super::position::{LineColumn, LineIndex, SourceRange, Span};
@@ -8,26 +8,26 @@ use super::position::{LineColumn, LineIndex, SourceRange, Span};
 pub enum SyntaxErrorKind {
     /// The source is not Jsonnet.
     Invalid,
-    /// The source is nested deeper than is read.
+    /// The source is nested more deeply than the limit.
     TooDeep,
-    /// The source is longer than is read.
+    /// The source is longer than the limit.
     TooLong,
 }
 
-/// The first mistake of a source.
+/// The first error of a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{range} {message}")]
 pub struct SyntaxError {
     /// The reason for the refusal.
     pub kind: SyntaxErrorKind,
-    /// The range of the source that is at fault.
+    /// The range of the source that contains the error.
     pub range: SourceRange,
-    /// The text found there, and what was expected.
+    /// The message: the text found there, and the expected text.
     pub message: String,
 }
 
 impl SyntaxError {
-    /// A mistake at a span of a source.
+    /// Creates an error for a span of a source.
     pub(in crate::jsonnet) fn invalid(text: &str, span: Span, message: String) -> Self {
         Self {
             kind: SyntaxErrorKind::Invalid,

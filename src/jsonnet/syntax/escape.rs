@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns the text that a quoted string means. The `Err` says what is wrong with an escape of it.
+/// Returns the meaning of a quoted string. The `Err` describes an invalid escape.
 pub fn unescape(text: &str) -> Result<Cow<'_, str>, String> {
     if memchr::memchr(b'\\', text.as_bytes()).is_none() {
         return Ok(Cow::Borrowed(text));
@@ -36,7 +36,7 @@ pub fn unescape(text: &str) -> Result<Cow<'_, str>, String> {
     Ok(Cow::Owned(plain))
 }
 
-/// The character of `\u` and what follows it. `whole` is only named in errors.
+/// Returns the character of `\u` and the text after it. `whole` is used only in errors.
 fn unicode<'s>(whole: &str, rest: &'s str) -> Result<(char, &'s str), String> {
     if rest.len() < 4 {
         return Err("Truncated unicode escape sequence in string literal.".to_owned());
@@ -85,11 +85,11 @@ fn start_of(text: &str) -> String {
     String::from_utf8_lossy(bytes.get(..4).unwrap_or(bytes)).into_owned()
 }
 
-/// Returns a text as it is written between quotes of the given kind, `'` or `"`.
+/// Returns a text as written between quotes of the given kind, `'` or `"`.
 pub fn escape(text: &str, quote: char) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8 + 2);
     let mut rest = text;
-    // Most of a text is written as it is, in one go.
+    // Most characters need no escape and are copied at once.
     while let Some(found) = rest.bytes().position(|byte| !needs_no_escape(byte)) {
         let Some((plain, special)) = rest.split_at_checked(found) else {
             break;
@@ -106,7 +106,8 @@ pub fn escape(text: &str, quote: char) -> String {
     escaped
 }
 
-/// Returns true if a byte is written as it is between any quotes. The control characters after ASCII begin with 0xc2, as some others do.
+/// Returns true if a byte needs no escape between any quotes. The control characters beyond ASCII begin with 0xc2, as
+/// some other characters do.
 pub(crate) fn needs_no_escape(byte: u8) -> bool {
     byte >= b' ' && !matches!(byte, b'\'' | b'"' | b'\\' | 0x7f | 0xc2)
 }
@@ -126,7 +127,7 @@ fn escape_one(char: char, quote: char, escaped: &mut String) {
         '\r' => escaped.push_str("\\r"),
         '\t' => escaped.push_str("\\t"),
         '\0'..'\u{20}' | '\u{7f}'..='\u{9f}' => {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(char));
         }
         _ => escaped.push(char),

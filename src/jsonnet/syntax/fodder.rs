@@ -1,6 +1,6 @@
-//! The text between two tokens, called fodder: line ends, blank lines and comments.
+//! Fodder, the text between two tokens: line ends, blank lines and comments.
 //!
-//! All elements of a tree lie in one vector, and a [`Fodder`] names a range of it. Passes change
+//! All elements of a tree are in one vector, and a [`Fodder`] is a range of it. The steps of the formatter change
 //! elements in place, and ranges are cheap to copy and to move from one token to another.
 
 /// A range of elements.
@@ -11,7 +11,7 @@ pub struct Fodder {
 }
 
 impl Fodder {
-    /// Returns true if nothing stands there.
+    /// Returns true if the range has no elements.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -20,11 +20,11 @@ impl Fodder {
 /// The kind of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FodderKind {
-    /// The line ends here, perhaps after a comment.
+    /// A line end, with or without a comment before it.
     LineEnd,
     /// A comment within a line.
     Interstitial,
-    /// A comment that has its lines for itself.
+    /// A comment on its own lines.
     Paragraph,
 }
 
@@ -33,34 +33,34 @@ pub enum FodderKind {
 pub enum Comment<'s> {
     /// No comment.
     None,
-    /// One line, with the characters that begin it.
+    /// A comment of one line, including the characters that begin it.
     Line(&'s str),
-    /// Several lines; see [`Fodders::lines`].
+    /// A comment of several lines; see [`Fodders::lines`].
     Lines {
-        /// The first one.
+        /// The index of the first line.
         start: u32,
-        /// The number of elements.
+        /// The number of lines.
         len: u32,
     },
 }
 
-/// A line end or a comment, with the vertical space and the indentation that follow it.
+/// A line end or a comment, with the blank lines and the indentation after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FodderElement<'s> {
     /// The kind of the element.
     pub kind: FodderKind,
-    /// True if it stands where no pass looks: its comment style and blank lines stay.
+    /// True if no step of the formatter visits it: its comment style and blank lines stay.
     pub untouched: bool,
-    /// Blank lines after it.
+    /// The number of blank lines after it.
     pub blank_lines: u32,
-    /// Columns before what follows.
+    /// The column of the text after it.
     pub indent: u32,
     /// The comment of the element.
     pub comment: Comment<'s>,
 }
 
 impl FodderElement<'_> {
-    /// A line end without a comment.
+    /// Creates a line end without a comment.
     pub fn line_end(blanks: u32, indent: u32) -> Self {
         Self {
             kind: FodderKind::LineEnd,
@@ -71,7 +71,7 @@ impl FodderElement<'_> {
         }
     }
 
-    /// Returns true if the line goes on after it.
+    /// Returns true if the line continues after the element.
     pub fn is_interstitial(&self) -> bool {
         self.kind == FodderKind::Interstitial
     }
@@ -85,7 +85,7 @@ pub struct Fodders<'s> {
 }
 
 impl<'s> Fodders<'s> {
-    /// The elements of a range.
+    /// Returns the elements of a range.
     pub fn get(&self, fodder: Fodder) -> &[FodderElement<'s>] {
         let start = fodder.start as usize;
         self.elements
@@ -93,7 +93,7 @@ impl<'s> Fodders<'s> {
             .unwrap_or_default()
     }
 
-    /// The elements of a range, to change them.
+    /// Returns the elements of a range for changes.
     pub fn get_mut(&mut self, fodder: Fodder) -> &mut [FodderElement<'s>] {
         let start = fodder.start as usize;
         self.elements
@@ -101,18 +101,18 @@ impl<'s> Fodders<'s> {
             .unwrap_or_default()
     }
 
-    /// Every element there is, in the order of the source.
+    /// Returns all elements in the order of the source.
     pub fn all_mut(&mut self) -> &mut [FodderElement<'s>] {
         &mut self.elements
     }
 
-    /// The lines of a comment of several.
+    /// Returns the lines of a comment of several lines.
     pub fn lines(&self, start: u32, len: u32) -> &[&'s str] {
         let start = start as usize;
         self.lines.get(start..start + len as usize).unwrap_or_default()
     }
 
-    /// Keeps the lines of a comment.
+    /// Stores the lines of a comment.
     pub(super) fn add_lines(&mut self, lines: impl Iterator<Item = &'s str>) -> Comment<'s> {
         let start = self.lines.len();
         self.lines.extend(lines);
@@ -122,7 +122,7 @@ impl<'s> Fodders<'s> {
         }
     }
 
-    /// Adds an element at the end as it is.
+    /// Appends an element unchanged.
     pub fn push(&mut self, fodder: &mut Fodder, element: FodderElement<'s>) {
         let end = (fodder.start + fodder.len) as usize;
         if fodder.len == 0 {
@@ -136,8 +136,7 @@ impl<'s> Fodders<'s> {
         fodder.len += 1;
     }
 
-    /// Adds an element at the end, such that no line end follows another and a paragraph has its
-    /// lines for itself.
+    /// Appends an element so that no line end directly follows another and a paragraph is on its own lines.
     pub fn append(&mut self, fodder: &mut Fodder, element: FodderElement<'s>) {
         let clean = self.ends_line(*fodder);
         if clean && element.kind == FodderKind::LineEnd {
@@ -162,7 +161,7 @@ impl<'s> Fodders<'s> {
         self.push(fodder, element);
     }
 
-    /// Returns both, one after the other.
+    /// Returns the concatenation of two ranges.
     pub fn concatenate(&mut self, first: Fodder, second: Fodder) -> Fodder {
         if first.is_empty() {
             return second;
@@ -180,39 +179,39 @@ impl<'s> Fodders<'s> {
         joined
     }
 
-    /// Takes what is in `from` and puts it before what is in `to`.
+    /// Moves the elements of `from` to the front of `to`.
     pub fn move_to_front(&mut self, to: &mut Fodder, from: &mut Fodder) {
         *to = self.concatenate(*from, *to);
         *from = Fodder::default();
     }
 
-    /// Returns true if what follows begins a line.
+    /// Returns true if the text after the fodder begins a line.
     pub fn ends_line(&self, fodder: Fodder) -> bool {
         self.get(fodder)
             .last()
             .is_some_and(|last| !last.is_interstitial())
     }
 
-    /// Adds a line end unless there is one.
+    /// Appends a line end unless there is one.
     pub fn ensure_line_end(&mut self, fodder: &mut Fodder) {
         if !self.ends_line(*fodder) {
             self.append(fodder, FodderElement::line_end(0, 0));
         }
     }
 
-    /// Returns true if there is a line end anywhere in it.
+    /// Returns true if the fodder contains a line end.
     pub fn has_line_end(&self, fodder: Fodder) -> bool {
         self.get(fodder).iter().any(|element| !element.is_interstitial())
     }
 
-    /// Returns true if the first element leaves the line.
+    /// Returns true if the first element ends the line.
     pub fn starts_with_line_end(&self, fodder: Fodder) -> bool {
         self.get(fodder)
             .first()
             .is_some_and(|first| !first.is_interstitial())
     }
 
-    /// Leaves out elements at the front.
+    /// Skips elements at the front.
     pub fn skip_front(&self, fodder: Fodder, skip: impl Fn(&FodderElement<'s>) -> bool) -> Fodder {
         let skipped = self
             .get(fodder)

@@ -1,8 +1,8 @@
-//! Jsonnet as it is written: tokens with the comments and blank lines before them, and a tree that
-//! keeps all of it, so that a formatter can write the text again and a finding can name its place.
+//! The syntax of Jsonnet: tokens with the comments and blank lines before them, and a tree that keeps all of it. A
+//! formatter can write the text again, and a finding can report its location.
 //!
-//! Nothing here recurses deeper than [`DEPTH_MAX`]: what is nested deeper is refused with a typed
-//! error. Places and words of errors are those of go-jsonnet.
+//! Nothing here recurses deeper than [`DEPTH_MAX`]; deeper nesting is refused with a typed error. Locations and wording
+//! of errors equal those of go-jsonnet.
 
 mod children;
 mod depth;
@@ -33,12 +33,12 @@ pub use part::{
 };
 pub use position::{LineColumn, LineIndex, SourceRange, Span};
 
-/// Longest source that is read, in bytes.
+/// Bytes of the longest source that is parsed.
 pub const SOURCE_BYTES_MAX: usize = 64 << 20;
 
-/// Reads a source into its tree.
+/// Parses a source into its tree.
 ///
-/// An `Err` says where the first mistake is, and nothing of what follows it.
+/// An `Err` contains the location of the first error, and nothing after it.
 pub fn parse(text: &str) -> Result<SyntaxTree<'_>, SyntaxError> {
     if text.len() > SOURCE_BYTES_MAX {
         return Err(SyntaxError::too_long());
@@ -46,9 +46,9 @@ pub fn parse(text: &str) -> Result<SyntaxTree<'_>, SyntaxError> {
     parser::parse(text, lexer::lex(text)?)
 }
 
-/// Reads a source into its tree where no thread can be had, on a stack that is enough for so many levels.
+/// Parses a source without starting a thread, on a stack that is enough for `depth_max` levels.
 ///
-/// An `Err` says where the first mistake is, or that it is nested deeper.
+/// An `Err` contains the location of the first error, or reports deeper nesting.
 pub fn parse_with_depth(text: &str, depth_max: usize) -> Result<SyntaxTree<'_>, SyntaxError> {
     if text.len() > SOURCE_BYTES_MAX {
         return Err(SyntaxError::too_long());
@@ -56,7 +56,7 @@ pub fn parse_with_depth(text: &str, depth_max: usize) -> Result<SyntaxTree<'_>, 
     parser::parse_with_depth(text, lexer::lex(text)?, depth_max)
 }
 
-/// Returns true if a text can stand as a name: letters, digits and `_`, no digit first, no keyword.
+/// Returns true if a text is a valid name: letters, digits and `_`, not starting with a digit, and not a keyword.
 pub fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(lexer::starts_identifier)

@@ -1,5 +1,5 @@
-//! The tree of a source. All nodes lie in one vector, children before their parents, and name each
-//! other by number: dropping, walking flat and sharing cost nothing, and no drop recurses.
+//! The tree of a source. All nodes are in one vector, children before their parents, and refer to each other by index.
+//! Dropping, iterating and sharing are cheap, and dropping does not recurse.
 
 use super::escape::unescape;
 use super::fodder::{Fodder, Fodders};
@@ -21,25 +21,25 @@ impl NodeId {
     }
 }
 
-/// A source that was read.
+/// A parsed source.
 #[derive(Debug)]
 pub struct SyntaxTree<'s> {
     /// The source.
     pub text: &'s str,
     /// The nodes, children before parents.
     pub nodes: Vec<Node<'s>>,
-    /// The elements between the tokens.
+    /// The fodder between the tokens.
     pub fodders: Fodders<'s>,
     /// The whole expression.
     pub root: NodeId,
-    /// The elements after the last token.
+    /// The fodder after the last token.
     pub last_fodder: Fodder,
-    /// The depth of nesting, at most [`super::DEPTH_MAX`]. Locals and assertions in a row do not nest.
+    /// The nesting depth, at most [`super::DEPTH_MAX`]. Locals and assertions in sequence do not nest.
     pub depth: usize,
 }
 
 impl<'s> SyntaxTree<'s> {
-    /// A node.
+    /// Returns a node.
     #[allow(
         clippy::indexing_slicing,
         reason = "only a tree hands out the numbers of its nodes"
@@ -48,7 +48,7 @@ impl<'s> SyntaxTree<'s> {
         &self.nodes[id.0 as usize]
     }
 
-    /// The meaning of a string; `None` for any other node, and for one whose escapes mean nothing.
+    /// Returns the meaning of a string; `None` for another node, and for a string with an invalid escape.
     pub fn literal(&self, id: NodeId) -> Option<Cow<'_, str>> {
         let NodeKind::Text { style, value, .. } = &self.node(id).kind else {
             return None;
@@ -59,7 +59,7 @@ impl<'s> SyntaxTree<'s> {
         }
     }
 
-    /// A node, to change it.
+    /// Returns a node for changes.
     #[allow(
         clippy::indexing_slicing,
         reason = "only a tree hands out the numbers of its nodes"
@@ -68,18 +68,18 @@ impl<'s> SyntaxTree<'s> {
         &mut self.nodes[id.0 as usize]
     }
 
-    /// The number of a node by its place in [`SyntaxTree::nodes`].
+    /// Returns the id of the node at an index of [`SyntaxTree::nodes`].
     pub fn id(&self, index: usize) -> NodeId {
         NodeId(index as u32)
     }
 
-    /// Adds a node.
+    /// Adds a node and returns its id.
     pub fn add(&mut self, node: Node<'s>) -> NodeId {
         self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// The node whose first token is the first token of this one.
+    /// Returns the node whose first token is the first token of this one.
     pub fn leftmost(&self, id: NodeId) -> NodeId {
         let mut leftmost = id;
         while let Some(left) = self.node(leftmost).kind.left() {
@@ -88,12 +88,12 @@ impl<'s> SyntaxTree<'s> {
         leftmost
     }
 
-    /// Returns what stands before the first token of a node.
+    /// Returns the fodder before the first token of a node.
     pub fn open_fodder(&self, id: NodeId) -> Fodder {
         self.node(self.leftmost(id)).fodder
     }
 
-    /// Returns what stands before the first token of a node, to change it.
+    /// Returns the fodder before the first token of a node for changes.
     pub fn open_fodder_mut(&mut self, id: NodeId) -> &mut Fodder {
         let leftmost = self.leftmost(id);
         &mut self.node_mut(leftmost).fodder
@@ -103,9 +103,9 @@ impl<'s> SyntaxTree<'s> {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Node<'s> {
-    /// The elements before its first token. Nothing, where another node begins with that token.
+    /// The fodder before its first token. It is empty if a child begins with that token.
     pub fodder: Fodder,
-    /// The place in the source.
+    /// The location in the source.
     pub span: Span,
     /// The kind of expression.
     pub kind: NodeKind<'s>,
@@ -162,7 +162,7 @@ pub enum NodeKind<'s> {
         parameters: Box<Parameters<'s>>,
         body: NodeId,
     },
-    /// `import 'f'` and its kin; the file is a [`NodeKind::Text`].
+    /// `import 'f'`, `importstr 'f'` or `importbin 'f'`; the file is a [`NodeKind::Text`].
     Import { kind: ImportKind, file: NodeId },
     /// `e in super`
     InSuper {
@@ -188,7 +188,7 @@ pub enum NodeKind<'s> {
     Local { binds: Vec<Bind<'s>>, body: NodeId },
     /// `null`
     Null,
-    /// A number, as it is written but without `_`.
+    /// A number, as written but without `_`.
     Number(Cow<'s, str>),
     /// `{ a: 1 }`
     Object {
@@ -221,7 +221,7 @@ pub enum NodeKind<'s> {
         name_fodder: Fodder,
         name: Cow<'s, str>,
     },
-    /// A string. Quoted ones keep their escapes, the others are what they mean.
+    /// A string. Quoted strings keep their escapes; other strings contain their meaning.
     Text {
         style: TextStyle,
         value: Cow<'s, str>,
@@ -237,7 +237,7 @@ pub enum NodeKind<'s> {
 }
 
 impl NodeKind<'_> {
-    /// The child that begins with the first token of this node.
+    /// Returns the child that begins with the first token of this node.
     pub fn left(&self) -> Option<NodeId> {
         match self {
             Self::Apply(apply) => Some(apply.target),

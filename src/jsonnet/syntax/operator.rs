@@ -1,4 +1,4 @@
-//! The operators, how they are written and how tightly they bind.
+//! The operators, their notation and their precedence.
 
 /// An operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl BinaryOperator {
         self.entry().1
     }
 
-    /// Returns how tightly the operator binds; less is tighter.
+    /// Returns the precedence of the operator; a lower value binds more tightly.
     pub(super) fn precedence(self) -> u8 {
         self.entry().2
     }

@@ -1,4 +1,4 @@
-//! The parts of nodes that have parts: calls, lists, objects, functions, comprehensions, strings.
+//! The parts of nodes: calls, lists, objects, functions, comprehensions and strings.
 
 use super::fodder::Fodder;
 use super::node::NodeId;
@@ -18,11 +18,11 @@ pub struct Apply<'s> {
     pub named: Vec<NamedArgument<'s>>,
     pub trailing_comma: bool,
     pub close: Fodder,
-    /// The elements before `tailstrict`, if that is there.
+    /// The fodder before `tailstrict`, if that is present.
     pub tail_strict: Option<Fodder>,
 }
 
-/// An element or argument, with what stands before the comma after it.
+/// An element or argument, with the fodder before the comma after it.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     missing_docs,
@@ -58,11 +58,11 @@ pub struct Conditional {
     pub condition: NodeId,
     pub then: Fodder,
     pub if_true: NodeId,
-    /// The elements before `else`, and what follows it.
+    /// The fodder before `else`, and the expression after it.
     pub if_false: Option<(Fodder, NodeId)>,
 }
 
-/// `e[a:b:c]`; every index may be missing.
+/// `e[a:b:c]`; every index is optional.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     missing_docs,
@@ -119,7 +119,7 @@ pub struct Parameters<'s> {
     pub close: Fodder,
 }
 
-/// A parameter, with what stands before `=` and its default.
+/// A parameter, with the fodder before `=` and its default.
 #[derive(Clone, Debug)]
 #[allow(
     missing_docs,
@@ -146,7 +146,7 @@ pub struct Bind<'s> {
     pub parameters: Option<Box<Parameters<'s>>>,
     pub equals: Fodder,
     pub body: NodeId,
-    /// The elements before the `,` or `;` after it.
+    /// The fodder before the `,` or `;` after it.
     pub close: Fodder,
 }
 
@@ -158,12 +158,12 @@ pub struct Bind<'s> {
 )]
 pub struct Field<'s> {
     pub kind: FieldKind<'s>,
-    /// The elements before its first token; of a field named by a string, the string has it.
+    /// The fodder before its first token. If a string names the field, the string has it.
     pub fodder: Fodder,
     pub parameters: Option<Box<Parameters<'s>>>,
-    /// The elements before the operator.
+    /// The fodder before the operator.
     pub operator: Fodder,
-    /// The value of the field, or what an assertion asserts.
+    /// The value of the field, or the condition of an assertion.
     pub value: NodeId,
     pub comma: Fodder,
     pub span: Span,
@@ -176,7 +176,7 @@ pub struct Field<'s> {
     reason = "the parts are named as the grammar of the language names them"
 )]
 pub enum FieldKind<'s> {
-    /// `assert e : m`; the message, if there is one, stands after [`Field::operator`].
+    /// `assert e : m`; the message, if present, follows [`Field::operator`].
     Assert { message: Option<NodeId> },
     /// `local x = e`
     Local {
@@ -218,7 +218,7 @@ pub enum Visibility {
     Forced,
 }
 
-/// The value an import gives.
+/// The kind of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
     /// `import`: a value.
@@ -241,7 +241,7 @@ pub enum TextStyle {
 }
 
 impl TextStyle {
-    /// Returns true if the value still has its escapes.
+    /// Returns true if the value still contains its escapes.
     pub fn keeps_escapes(self) -> bool {
         matches!(self, Self::Single | Self::Double)
     }
@@ -250,10 +250,10 @@ impl TextStyle {
 /// The indentation of a text block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockIndent<'s> {
-    /// No text block.
+    /// Not a text block.
     None,
-    /// The indentation of the source: its lines, and the line of the closing `|||`.
+    /// The original indentation: of the lines, and of the line of the closing `|||`.
     FromSource(&'s str, &'s str),
-    /// The indentation by spaces: of its lines, and of the line of the closing `|||`.
+    /// An indentation of spaces: of the lines, and of the line of the closing `|||`.
     Spaces(u32, u32),
 }

@@ -1,8 +1,8 @@
-//! Places in a source: bytes inside, lines and columns for people.
+//! Locations in a source: bytes internally, lines and columns for people.
 
 use std::fmt;
 
-/// A range of bytes of the source; the end is not part of it.
+/// A range of bytes of the source, without its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The first byte.
@@ -12,7 +12,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the span from the start of one to the end of another.
+    /// Returns the span from the start of this one to the end of another.
     pub fn to(self, other: Span) -> Span {
         Span {
             start: self.start,
@@ -21,7 +21,7 @@ impl Span {
     }
 }
 
-/// A line and a column, both counted from one; columns count bytes, as go-jsonnet counts them.
+/// A line and a column, both from one; columns count bytes, as in go-jsonnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct LineColumn {
     /// The line, from one.
@@ -30,12 +30,12 @@ pub struct LineColumn {
     pub column: u32,
 }
 
-/// A range from one place to another, the end not included.
+/// A range between two locations, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct SourceRange {
-    /// The first place.
+    /// The first location.
     pub begin: LineColumn,
-    /// The place after the last one.
+    /// The location after the last one.
     pub end: LineColumn,
 }
 
@@ -58,21 +58,21 @@ impl fmt::Display for SourceRange {
     }
 }
 
-/// The start of each line of a source, to turn bytes into places.
+/// The start of each line of a source, to convert offsets to locations.
 #[derive(Debug)]
 pub struct LineIndex {
     starts: Vec<u32>,
 }
 
 impl LineIndex {
-    /// Finds the lines of a source.
+    /// Creates the index of a source.
     pub fn new(text: &str) -> Self {
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1));
         Self { starts }
     }
 
-    /// The line and column of a byte.
+    /// Returns the line and column of a byte.
     pub fn line_column(&self, at: u32) -> LineColumn {
         let line = self.starts.partition_point(|start| *start <= at);
         let start = line
@@ -86,7 +86,7 @@ impl LineIndex {
         }
     }
 
-    /// The places of a span.
+    /// Returns the locations of a span.
     pub fn range(&self, span: Span) -> SourceRange {
         SourceRange {
             begin: self.line_column(span.start),

@@ -1,11 +1,11 @@
 //! The tree of a program that keeps comments.
 
 #![allow(clippy::unwrap_used)]
-//! Tests of what is read, of what is refused where, and that no input takes the process down.
+//! Tests of the parser: the tree it returns, the sources it refuses, and its robustness against any input.
 
 use super::{DEPTH_MAX, SyntaxErrorKind, parse};
 
-/// Levels of each construct that are read: some nest by two at once.
+/// Levels of each construct that the tests parse: some constructs nest two levels at once.
 const LEVELS: usize = DEPTH_MAX / 2 - 10;
 
 fn problem(text: &str) -> String {
@@ -77,7 +77,7 @@ fn mistakes_have_the_place_and_the_words_of_go_jsonnet() {
     }
 }
 
-/// The nesting of each construct of the language: what opens it, what stands inside, what closes it.
+/// The nesting constructs of the language: opening text, innermost text, closing text.
 const NESTS: [(&str, &str, &str); 20] = [
     ("[", "", "]"),
     ("(", "1", ")"),
@@ -101,7 +101,7 @@ const NESTS: [(&str, &str, &str); 20] = [
     ("{local a = ", "1", "}"),
 ];
 
-/// The constructs that go on to the right: each step is another operator or another element applied.
+/// The constructs that extend to the right: each step adds an operator or a postfix.
 const CHAINS: [&str; 5] = [" + 1", ".a", "[1]", "()", " {}"];
 
 fn nested((open, inside, close): (&str, &str, &str), levels: usize) -> String {
@@ -139,7 +139,7 @@ fn a_long_row_of_locals_is_not_deep() {
     assert!(parse(&text).unwrap().depth < 10);
 }
 
-/// Checks that deep sources also format, on the small stack a test has.
+/// Checks that deep sources can also be formatted on the small stack of a test thread.
 #[test]
 fn what_can_be_read_can_be_formatted() {
     for nest in NESTS {
@@ -164,7 +164,7 @@ fn cut_anywhere_a_source_is_read_or_refused() {
     }
 }
 
-/// Sources that are damaged.
+/// Complete sources that the test damages.
 const WHOLE: [&str; 4] = [
     "local a = import 'a'; // one\n{\n  b+::: [1.5e3, 'it\\'s', @\"x\"\"y\"], /* c */ [k]: v for k in std\n}\n",
     "# first\nfunction(x, y=2) if x == y then $.a[1::] else error |||\n  text\n    more\n||| % super.z\n",
@@ -180,7 +180,7 @@ proptest::proptest! {
         ..proptest::prelude::ProptestConfig::default()
     })]
 
-    /// Checks that nothing is lost and nothing is read twice, whatever the bytes are.
+    /// Checks for any bytes that every part of the text belongs to exactly one token or the fodder between tokens.
     #[test]
     fn tokens_and_what_is_between_them_are_the_text(
         which in 0..WHOLE.len(),
@@ -202,7 +202,7 @@ proptest::proptest! {
             let (start, end) = (token.span.start as usize, token.span.end as usize);
             let between = text.get(at..start);
             proptest::prop_assert!(start <= end && between.is_some(), "{token:?}\n{text}");
-            // What is between two tokens has no token in it, and what is between exists as fodder.
+            // The text between two tokens contains no token, and its elements exist as fodder.
             let alone = super::lexer::lex(between.unwrap_or_default());
             proptest::prop_assert!(alone.is_ok_and(|alone| alone.tokens.len() == 1), "{between:?}\n{text}");
             proptest::prop_assert!(text.get(start..end).is_some(), "{token:?}\n{text}");

@@ -1,4 +1,4 @@
-//! Tokens, and how they read in an error.
+//! Tokens, and their names in error messages.
 
 use super::fodder::Fodder;
 use super::position::Span;
@@ -91,7 +91,7 @@ impl TokenKind {
         }
     }
 
-    /// Returns true if it is a string of any style.
+    /// Returns true if the token is a string of any style.
     pub(super) fn is_text(self) -> bool {
         matches!(
             self,
@@ -114,7 +114,7 @@ impl fmt::Display for TokenKind {
     }
 }
 
-/// The keyword a word is, if it is one.
+/// Returns the keyword of a word, if it is one.
 pub(super) fn keyword(word: &str) -> Option<TokenKind> {
     Some(match word {
         "assert" => TokenKind::Assert,
@@ -139,13 +139,13 @@ pub(super) fn keyword(word: &str) -> Option<TokenKind> {
     })
 }
 
-/// A token with what stands before it.
+/// A token with the fodder before it.
 #[derive(Clone, Debug)]
 pub(super) struct Token<'s> {
     pub(super) kind: TokenKind,
     pub(super) fodder: Fodder,
     pub(super) span: Span,
-    /// The content: strings without quotes and, where the lexer resolves them, without escapes.
+    /// The content: strings without quotes and, if the lexer resolves them, without escapes.
     pub(super) data: Cow<'s, str>,
 }
 

@@ -1,5 +1,5 @@
-//! The layout: indentation, line folding, and where a space or a break is due. It follows the state of
-//! the Go emitters exactly, oddities included, because the goal is equal bytes.
+//! The layout: indentation, line folding, spaces and line breaks. It reproduces the states of the Go emitters exactly,
+//! including their oddities, because the output must be equal byte for byte.
 
 use super::scalar::{AllowedStyles, ScalarPosition, ScalarStyle, is_break, is_printable, style};
 use super::{GoYamlVersion, key};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// Columns after which v2 folds a line at the next space.
 const WIDTH_COLUMNS: usize = 80;
-/// Longest key, in bytes, that is written on the line of its value.
+/// Bytes of the longest key that is written on the line of its value.
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
 
 /// The parent of a node.
@@ -18,15 +18,15 @@ enum ParentNode {
     Mapping,
 }
 
-/// One document being written.
+/// The emitter of one document.
 pub(super) struct Emitter {
     profile: GoYamlVersion,
     number: fn(f64) -> String,
     out: String,
     column: usize,
-    /// The last thing written was white space, or counts as such.
+    /// True if the last output was white space, or counts as such.
     is_after_space: bool,
-    /// True if only white space and indicators such as `- ` stand on the line so far.
+    /// True if the line so far contains only white space and indicators such as `- `.
     is_in_indentation: bool,
 }
 
@@ -67,7 +67,7 @@ impl Emitter {
     }
 
     fn sequence(&mut self, items: &[Value], indent: Option<usize>, parent: ParentNode) {
-        // v2 writes the items of a mapping's value right below its key.
+        // v2 writes a list below a key in the column of the key.
         let is_level =
             self.profile == GoYamlVersion::V2 && parent == ParentNode::Mapping && !self.is_in_indentation;
         let inner = match indent {
@@ -101,7 +101,7 @@ impl Emitter {
         }
     }
 
-    /// The indentation inside a node; `None` in the first node of a document.
+    /// Returns the indentation inside a node; `None` in the first node of a document.
     fn nested_indent(&self, indent: Option<usize>, parent: ParentNode) -> Option<usize> {
         let indent = indent?;
         let step = self.step();
@@ -196,8 +196,8 @@ impl Emitter {
     fn double_quoted(&mut self, text: &str, indent: usize, folds: bool) {
         self.space_if_due();
         self.put('"');
-        // Both emitters look for a byte order mark at the start of the text for every character, so
-        // one there has everything escaped.
+        // For every character, both emitters check for a byte order mark at the start of the text. If the text starts
+        // with one, they escape every character.
         let all_escaped = text.starts_with('\u{feff}');
         let (mut after_space, mut is_first) = (false, true);
         for (character, next) in with_next(text) {
@@ -240,7 +240,7 @@ impl Emitter {
         }
         self.is_in_indentation = false;
         self.is_after_space = true;
-        // v3 leaves this break to the first line, and so loses it when the text starts with one.
+        // v3 leaves this line break to the first line, and so loses it if the text starts with a line break.
         if self.profile == GoYamlVersion::V2 {
             self.line_break('\n');
         }
@@ -260,7 +260,7 @@ impl Emitter {
         }
     }
 
-    /// A space, or a break in its place.
+    /// Writes a space, or a line break in its place.
     fn space(&mut self, is_fold: bool, indent: usize) {
         if is_fold {
             self.break_to(indent);
@@ -269,7 +269,7 @@ impl Emitter {
         }
     }
 
-    /// Ends the line unless it is still empty enough, and goes to the column of `indent`.
+    /// Ends the line unless it contains only indentation, and moves to the column of `indent`.
     fn break_to(&mut self, indent: usize) {
         let is_used = !self.is_in_indentation
             || self.column > indent
@@ -284,7 +284,7 @@ impl Emitter {
         self.is_in_indentation = true;
     }
 
-    /// `- `, `? ` or `: ` at the start of a line.
+    /// Writes `- `, `? ` or `: ` at the start of a line.
     fn block_indicator(&mut self, indicator: char) {
         self.space_if_due();
         self.put(indicator);

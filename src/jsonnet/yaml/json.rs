@@ -1,10 +1,10 @@
-//! JSON as Go's `encoding/json` writes it: sorted names, and nothing that a browser could take for
+//! JSON in the format of Go's `encoding/json`: sorted names, and escapes for characters that a browser could read as
 //! markup.
 
 use super::number;
 use serde_json::Value;
 
-/// Returns the value on lines of their own, each level indented by `indent`. No line feed at the end.
+/// Returns the value over several lines, each level indented by `indent`, without a line feed at the end.
 pub fn indented(value: &Value, indent: &str) -> String {
     let mut out = String::new();
     write(&mut out, value, Some(indent), 0);

@@ -1,27 +1,27 @@
-//! The order of keys in a mapping: by letters, and runs of digits as numbers.
+//! The order of keys in a mapping: letters by code point, and runs of digits as numbers.
 
 use super::GoYamlVersion;
 use regex::Regex;
 use std::sync::LazyLock;
 
-// Letters and digits as Unicode classifies them. The standard library's `is_alphabetic` and
-// `is_numeric` mean more: marks and Roman numerals, for example.
+// Letters and digits as Unicode classifies them. The standard library's `is_alphabetic` and `is_numeric` include more,
+// such as marks and Roman numerals.
 #[allow(clippy::expect_used, reason = "both patterns are constants")]
 static LETTER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{L}").expect("a pattern"));
 #[allow(clippy::expect_used, reason = "both patterns are constants")]
 static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{Nd}").expect("a pattern"));
 
-/// The number of fields up to which Go sorts by insertion, which shows when the relation is no order.
+/// The number of fields up to which Go uses insertion sort. This matters because the relation is not a total order.
 const INSERTION_MAX: usize = 12;
 
-/// Sorts entries by their keys. The relation of the Go programs is not transitive for some keys of
-/// digits and punctuation; every mapping still ends in one order, the same each time.
+/// Sorts entries by their keys. The relation of the Go programs is not transitive for some keys of digits and
+/// punctuation; the result is still deterministic.
 pub(super) fn sorted<'a, T>(
     profile: GoYamlVersion,
     entries: impl Iterator<Item = (&'a String, T)>,
 ) -> Vec<(&'a str, T)> {
     let mut entries: Vec<(&str, T)> = entries.map(|(key, value)| (key.as_str(), value)).collect();
-    // Letters alone have an order, and it is that of their bytes.
+    // For letters alone the relation is a total order, which equals the order of bytes.
     if entries
         .iter()
         .all(|(key, _)| key.bytes().all(|byte| byte.is_ascii_alphabetic()))
@@ -38,8 +38,8 @@ fn by_relation<T>(profile: GoYamlVersion, entries: Vec<(&str, T)>) -> Vec<(&str,
         .map(|(key, value)| (key.chars().collect::<Vec<char>>(), (key, value)));
     let mut keyed: Vec<_> = keyed.collect();
     keyed.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
-    // Numbers too large for Go wrap around there. Where that leaves several orders, it is the one in
-    // which they are large.
+    // Numbers that are too large for Go wrap around there. If that allows several orders, the order with unwrapped
+    // numbers applies.
     let unwrapped = |left: &[char], right: &[char]| is_before(profile, IntegerOverflow::Exact, left, right);
     let wrapped = |left: &[char], right: &[char]| is_before(profile, IntegerOverflow::Wrapping, left, right);
     let sorted = sorted_by(sorted_by(keyed, &unwrapped), &wrapped);
@@ -55,7 +55,7 @@ enum IntegerOverflow {
 
 type KeyedEntries<E> = Vec<(Vec<char>, E)>;
 
-/// A stable sort that, unlike the standard one, accepts a relation that is no order.
+/// Sorts stably. Unlike the standard sort, this accepts a relation that is not a total order.
 fn sorted_by<E>(
     mut entries: KeyedEntries<E>,
     is_before: &dyn Fn(&[char], &[char]) -> bool,
@@ -95,7 +95,7 @@ fn is_before(profile: GoYamlVersion, numbers: IntegerOverflow, left: &[char], ri
     match (is_letter(one), is_letter(other)) {
         (true, true) => return one < other,
         (true, false) | (false, true) => {
-            // Since v3, a number that goes on is larger than one that a letter ends.
+            // Since v3, a number that continues sorts after a number that a letter ends.
             let in_number = profile == GoYamlVersion::V3 && position > 0 && is_digit(left[position - 1]);
             return if in_number {
                 is_letter(one)
@@ -111,7 +111,7 @@ fn is_before(profile: GoYamlVersion, numbers: IntegerOverflow, left: &[char], ri
     (left_number, left_digits, one) < (right_number, right_digits, other)
 }
 
-/// Returns true if the digits right before are more than zeros: then a `0` counts as a digit of them.
+/// Returns true if the digits directly before contain a digit other than zero: then a `0` continues that number.
 fn follows_a_number(before: &[char]) -> bool {
     before
         .iter()
@@ -120,7 +120,7 @@ fn follows_a_number(before: &[char]) -> bool {
         .any(|character| *character != '0')
 }
 
-/// The number that starts a text, on top of `seed`, and how many digits it has.
+/// Returns the number at the start of a text, added to `seed`, and the count of its digits.
 fn number(numbers: IntegerOverflow, seed: i128, text: &[char]) -> (i128, usize) {
     let digits = text.iter().take_while(|character| is_digit(**character));
     digits.fold((seed, 0), |(number, count), digit| {

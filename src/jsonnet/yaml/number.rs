@@ -1,5 +1,4 @@
-//! Numbers as Go writes them: the shortest digits that read back as the same number, in one of two
-//! forms.
+//! Numbers in Go's format: the shortest digits that parse to the same number, in one of two notations.
 
 /// A finite number as its shortest digits, `d.ddd` times a power of ten.
 struct Decimal {
@@ -8,7 +7,7 @@ struct Decimal {
     exponent: i32,
 }
 
-/// Writes a number as YAML: an exponent below 0.0001 and from 1000000 on.
+/// Formats a number as YAML: with an exponent below 0.0001 and from 1000000 on.
 pub(super) fn yaml(number: f64) -> String {
     if number == 0.0 {
         return zero(number);
@@ -21,7 +20,7 @@ pub(super) fn yaml(number: f64) -> String {
     }
 }
 
-/// Writes a number as the name of a field, of which Go writes no more than single precision needs.
+/// Formats a number as the name of a field. Go uses single precision there.
 pub(in crate::jsonnet) fn short_float(number: f64) -> String {
     let short = number as f32;
     match short.is_finite() {
@@ -31,7 +30,8 @@ pub(in crate::jsonnet) fn short_float(number: f64) -> String {
     }
 }
 
-/// Writes a number as JSON: an exponent below 0.000001 and from 1e21 on, and no padding of a negative one.
+/// Formats a number as JSON: with an exponent below 0.000001 and from 1e21 on, and without padding of a negative
+/// exponent.
 pub(super) fn json(number: f64) -> String {
     if number == 0.0 {
         return zero(number);

@@ -1,4 +1,4 @@
-//! The meaning of a plain scalar for a reader. A text that would not be read as a text is quoted.
+//! The meaning of a plain scalar to a YAML reader. A text that would be read as another type must be quoted.
 
 use super::GoYamlVersion;
 use regex::Regex;
@@ -10,7 +10,7 @@ const RESERVED_WORDS: [&str; 23] = [
     "", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", ".nan", ".NaN",
     ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF",
 ];
-/// The longest of them.
+/// Bytes of the longest reserved word.
 const RESERVED_WORD_BYTES_MAX: usize = 5;
 
 #[allow(clippy::expect_used, reason = "the pattern is a constant")]
@@ -21,7 +21,7 @@ static FLOAT: LazyLock<Regex> = LazyLock::new(|| {
 static SEXAGESIMAL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$").expect("a pattern"));
 
-/// The truth value of a word that is one in YAML 1.1 only.
+/// Returns the boolean of a word that is a boolean only in YAML 1.1.
 pub(in crate::jsonnet) fn yaml11_boolean(text: &str) -> Option<bool> {
     match text {
         _ if YAML11_TRUE.contains(&text) => Some(true),
@@ -30,7 +30,7 @@ pub(in crate::jsonnet) fn yaml11_boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns true if `text` may be written without quotes as far as its meaning goes.
+/// Returns true if a reader reads the plain scalar `text` as a text, so that it needs no quotes for its meaning.
 pub(super) fn is_read_as_text(profile: GoYamlVersion, text: &str) -> bool {
     if text.len() <= RESERVED_WORD_BYTES_MAX
         && (RESERVED_WORDS.contains(&text) || yaml11_boolean(text).is_some())
@@ -53,7 +53,7 @@ fn is_number(profile: GoYamlVersion, text: &str) -> bool {
     if is_integer(&plain) || is_finite_float(&plain) {
         return true;
     }
-    // A second look at binary and, since v3, octal numbers accepts a sign behind the prefix.
+    // Go's second check of binary and, since v3, octal numbers accepts a sign after the prefix.
     let behind = |prefix: &str, digits: std::ops::RangeInclusive<u8>| {
         plain.strip_prefix(prefix).is_some_and(|rest| {
             let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
@@ -63,7 +63,7 @@ fn is_number(profile: GoYamlVersion, text: &str) -> bool {
     behind("0b", b'0'..=b'1') || profile == GoYamlVersion::V3 && behind("0o", b'0'..=b'7')
 }
 
-/// `strconv.ParseInt` or `ParseUint` with base 0, after underscores are gone.
+/// Returns true if `strconv.ParseInt` or `ParseUint` with base 0 accepts the text without underscores.
 fn is_integer(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
@@ -92,13 +92,13 @@ fn fits(digits: &str, allowed: std::ops::RangeInclusive<u8>) -> bool {
         && i64::from_str_radix(digits, radix).is_ok()
 }
 
-/// A decimal float that does not overflow.
+/// Returns true for a decimal float that does not overflow.
 fn is_finite_float(text: &str) -> bool {
     FLOAT.is_match(text) && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// A date, or a date and a time, as Go's `time.Parse` takes them: a year of four digits, everything
-/// else with one or two, a day that exists.
+/// Returns true for a date, or a date with a time, in the formats of Go's `time.Parse`: a year of four digits, other
+/// parts of one or two digits, and a day that exists.
 fn is_timestamp(text: &str) -> bool {
     let mut rest = Cursor(text);
     let Some(year) = rest.number(4, 4).filter(|_| rest.take(&['-'])) else {
@@ -131,7 +131,7 @@ fn days_in(year: u32, month: u32) -> u32 {
     }
 }
 
-/// The rest of a timestamp.
+/// The unread rest of a timestamp.
 struct Cursor<'a>(&'a str);
 
 impl Cursor<'_> {
@@ -145,7 +145,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A number of at least and at most so many digits.
+    /// Reads a number with a minimum and maximum count of digits.
     fn number(&mut self, digits_min: usize, digits_max: usize) -> Option<u32> {
         let digits = self.0.bytes().take(digits_max).take_while(u8::is_ascii_digit);
         let (digits, rest) = self.0.split_at(digits.count());

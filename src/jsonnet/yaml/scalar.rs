@@ -1,4 +1,4 @@
-//! The contents of a text, and the styles that can therefore hold it.
+//! The features of a text, and the styles that can represent it.
 
 use super::{GoYamlVersion, resolve};
 
@@ -14,13 +14,13 @@ pub(super) enum ScalarStyle {
 /// The position of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScalarPosition {
-    /// A key on the line of its value: it may not break.
+    /// A key on the line of its value. It must fit on one line.
     SimpleKey,
-    /// Anywhere else.
+    /// Any other position.
     Block,
 }
 
-/// The styles a text allows, whatever its meaning.
+/// The styles that can represent a text, regardless of its meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AllowedStyles {
     pub(super) is_multiline: bool,
@@ -29,8 +29,8 @@ pub(super) struct AllowedStyles {
     literal: bool,
 }
 
-/// The style a text gets. One with a line feed is a literal if it can be; one that would be read as
-/// something else than a text is double-quoted; any other is as plain as it can be.
+/// Returns the style of a text. A text with a line feed is a literal if possible. A text that would be read as another
+/// type is double-quoted. Any other text gets the plainest possible style.
 pub(super) fn style(
     profile: GoYamlVersion,
     text: &str,
@@ -60,7 +60,7 @@ pub(super) fn style(
     }
 }
 
-/// The contents of a text that decide its style.
+/// The features of a text that decide its style.
 #[derive(Debug, Default, PartialEq)]
 struct TextFeatures {
     indicator: bool,
@@ -75,10 +75,10 @@ struct TextFeatures {
 }
 
 impl AllowedStyles {
-    /// Looks at every character once.
+    /// Examines every character once.
     pub(super) fn for_text(profile: GoYamlVersion, text: &str) -> Self {
         let contents = TextFeatures::from_text(text);
-        // v2 takes a tab for a special character; v3 knows that a literal can hold one.
+        // v2 treats a tab as a special character; v3 allows it in a literal.
         let unquotable = contents.special || contents.tab;
         let unliteral = contents.special || profile == GoYamlVersion::V2 && contents.tab;
         let is_escaped = contents.break_after_space || unquotable;
@@ -135,13 +135,13 @@ impl TextFeatures {
     }
 }
 
-/// Returns true if nothing in a text means anything to YAML, as in most of them.
+/// Returns true if no character of a text has a meaning in YAML, as in most texts.
 fn is_word(text: &str) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.as_bytes().iter().all(is_plain)
 }
 
-/// Returns true if a character means something to YAML where it stands in a block.
+/// Returns true if a character has a meaning in YAML at its position in a block.
 fn is_indicator(previous: Option<char>, character: char, next: Option<char>) -> bool {
     let before_blank = next.is_none_or(|next| matches!(next, ' ' | '\t'));
     let Some(previous) = previous else {
@@ -159,13 +159,13 @@ fn is_indicator(previous: Option<char>, character: char, next: Option<char>) -> 
     }
 }
 
-/// Returns true if the Go emitters write a character as it is. Those beyond the basic plane they escape.
+/// Returns true if the Go emitters write a character unescaped. They escape characters beyond the basic plane.
 pub(super) fn is_printable(character: char) -> bool {
     matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
         && character != '\u{feff}'
 }
 
-/// Returns true if a character ends a line for YAML 1.1.
+/// Returns true if a character ends a line in YAML 1.1.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

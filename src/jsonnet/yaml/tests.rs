@@ -1,11 +1,11 @@
-//! Tests against what the Go encoders wrote for generated documents.
+//! Tests against the recorded output of the Go encoders for generated documents.
 
 #![allow(clippy::unwrap_used)]
 
 use super::{GoYamlVersion, document, readable, stream};
 use serde_json::{Value, json};
 
-/// A sample of the recorded cases; all of them are run by `cargo test conformance`.
+/// A sample of the recorded cases; `cargo test conformance` runs all of them.
 const SAMPLE: &str = include_str!("testdata/go-yaml.jsonl");
 
 fn encode(operation: &str, value: &Value) -> String {

@@ -1,4 +1,4 @@
-//! Lists, calls, and what stands in brackets.
+//! Lists, calls and brackets.
 
 use super::{Crowded, Indent, Indenter, SPACED, Separate, TIGHT};
 use crate::jsonnet::syntax::{Apply, Bind, Fodder, Item, NodeId, Parameters, Slice};

@@ -1,5 +1,5 @@
-//! The indentation of each line. The columns of the text are counted as if it were written, because what continues on another line is lined
-//! up with what it belongs to.
+//! The indentation of each line. The columns of the text are counted as they would be written, because continuation
+//! lines are aligned with the start of their construct.
 
 mod list;
 mod object;
@@ -10,8 +10,8 @@ use crate::jsonnet::syntax::{
     TextStyle,
 };
 
-/// A comprehension's array is walked again for each of its conditions, as in go-jsonnet. Comprehensions
-/// within such arrays would multiply; after this many visits per node there is no walking again.
+/// Visits of a node after which nested arrays are not visited again. As in go-jsonnet, the array of a comprehension is
+/// visited again for each of its conditions, so nested comprehensions would multiply the visits.
 const VISITS_PER_NODE_MAX: usize = 64;
 
 pub(super) fn fix_indentation(tree: &mut SyntaxTree<'_>) {
@@ -36,18 +36,18 @@ pub(super) fn fix_indentation(tree: &mut SyntaxTree<'_>) {
     }
 }
 
-/// The columns at which lines begin. `base` is what deeper levels add to, `line_up` where the next line begins.
+/// The columns at which lines begin. Deeper levels add to `base`; the next line begins at `line_up`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Indent {
     base: usize,
     line_up: usize,
 }
 
-/// True if what was written last needs a space before what follows.
+/// True if the previous output needs a space after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crowded(bool);
 
-/// True if what stands between two tokens is followed by a space where nothing else separates them.
+/// True if fodder between two tokens needs a space after it unless something else separates them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Separate(bool);
 
@@ -58,13 +58,13 @@ struct Indenter<'t, 's> {
     nodes: &'t [Node<'s>],
     fodders: &'t mut Fodders<'s>,
     column: usize,
-    /// Text blocks and the column they belong to. A later entry counts.
+    /// Text blocks and their columns. A later entry overrides an earlier one.
     blocks: Vec<(NodeId, usize)>,
     visits_left: usize,
 }
 
 impl<'t> Indenter<'t, '_> {
-    /// Gives all elements the same indentation, except the last one.
+    /// Sets the same indentation for all elements except the last one.
     fn set_indents(&mut self, fodder: Fodder, all: usize, last: usize) {
         let mut last = Some(last);
         for element in self.fodders.get_mut(fodder).iter_mut().rev() {
@@ -78,7 +78,7 @@ impl<'t> Indenter<'t, '_> {
         self.fill_last(fodder, spacing, indent, indent);
     }
 
-    /// Indents what stands before a token and counts its columns.
+    /// Indents the fodder before a token and counts its columns.
     fn fill_last(&mut self, fodder: Fodder, spacing: (Crowded, Separate), all: usize, last: usize) {
         let (Crowded(mut crowded), Separate(separate)) = spacing;
         if !fodder.is_empty() {
@@ -122,7 +122,8 @@ impl<'t> Indenter<'t, '_> {
         self.leftmost(id).map(|node| node.fodder).unwrap_or_default()
     }
 
-    /// Returns the indentation of further lines: under the first part, or one level deeper if that is on a new line.
+    /// Returns the indentation of continuation lines: below the first part, or one level deeper if the first part is on
+    /// a new line.
     fn new_indent(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         if self.fodders.starts_with_line_end(first) {
             return Indent {
@@ -136,7 +137,7 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// Returns the indentation of further lines, from which deeper levels count as well.
+    /// Returns the indentation of continuation lines, which is also the base of deeper levels.
     fn new_indent_strong(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         let new = self.new_indent(first, old, line_up);
         Indent {
@@ -145,7 +146,7 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// Returns the indentation of further lines: under the first part, or where they were before.
+    /// Returns the indentation of continuation lines: below the first part, or unchanged.
     fn align(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         if self.fodders.starts_with_line_end(first) {
             return old;
@@ -156,7 +157,7 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// Returns the indentation of further lines, from which deeper levels count as well.
+    /// Returns the indentation of continuation lines, which is also the base of deeper levels.
     fn align_strong(&self, first: Fodder, old: Indent, line_up: usize) -> Indent {
         if self.fodders.starts_with_line_end(first) {
             return old;
@@ -167,21 +168,21 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    /// A part after a keyword or an operator that takes a space.
+    /// Visits a part after a keyword or an operator that needs a space.
     fn operand(&mut self, id: NodeId, indent: Indent, line_up: usize) {
         let indent = self.new_indent(self.open_fodder(id), indent, line_up);
         self.visit(id, indent, Crowded(true));
     }
 
     fn visit(&mut self, id: NodeId, indent: Indent, crowded: Crowded) {
-        // What follows a local or an assertion comes in the same way: a long row is a loop.
+        // The expression after a local or an assertion has the same indentation, so a long sequence is a loop.
         let (mut id, mut crowded) = (id, crowded);
         while let Some(rest) = self.visit_one(id, indent, crowded) {
             (id, crowded) = (rest, Crowded(true));
         }
     }
 
-    /// Visits a node and answers what is to be visited next, with the same indentation.
+    /// Visits a node. Returns the next node to visit with the same indentation.
     fn visit_one(&mut self, id: NodeId, indent: Indent, crowded: Crowded) -> Option<NodeId> {
         let nodes = self.nodes;
         let node = nodes.get(id.index())?;

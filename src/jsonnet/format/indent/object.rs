@@ -1,4 +1,4 @@
-//! Objects, and what a comprehension goes through.
+//! Objects and comprehension clauses.
 
 use super::{Crowded, Indent, Indenter, SPACED, Separate, TIGHT};
 use crate::jsonnet::syntax::{Field, FieldKind, FieldName, Fodder, ForSpec, Visibility};
@@ -12,7 +12,7 @@ impl Indenter<'_, '_> {
             } => self.open_fodder(*text),
             _ => field.fodder,
         });
-        // Objects have a space after their brace.
+        // Objects have a space after the opening brace.
         self.new_indent(first, indent, self.column + 1)
     }
 
@@ -100,8 +100,8 @@ impl Indenter<'_, '_> {
             for condition in &spec.conditions {
                 self.fill(condition.if_fodder, SPACED, indent.line_up);
                 self.column += "if".len();
-                // go-jsonnet indents the array again, and not the condition. To write the same
-                // bytes, so do we, as long as that ends.
+                // go-jsonnet indents the array again instead of the condition. To write the same bytes, this code does
+                // the same, within the limit of visits.
                 if self.visits_left > 0 {
                     self.operand(spec.array, indent, self.column);
                 }

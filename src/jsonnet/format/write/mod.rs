@@ -1,4 +1,4 @@
-//! The tree as text, with the comment style.
+//! The writer that turns the tree into text, with the comment style.
 
 mod list;
 mod object;
@@ -9,7 +9,7 @@ use crate::jsonnet::syntax::{
     Comment, Fodder, FodderElement, FodderKind, Fodders, ImportKind, Node, NodeId, NodeKind, SyntaxTree,
 };
 
-/// The text, or `None` if it would be too long.
+/// Returns the text, or `None` if it would be too long.
 pub(super) fn write(tree: &SyntaxTree<'_>) -> Option<String> {
     let text = String::with_capacity(tree.text.len() + tree.text.len() / 4 + 16);
     let mut writer = SourceWriter {
@@ -44,7 +44,7 @@ struct SourceWriter<'t, 's> {
     nodes: &'t [Node<'s>],
     fodders: &'t Fodders<'s>,
     text: String,
-    /// True once a line has ended. Until then, comments that begin with `#!` stay.
+    /// True after the first line end. Before it, comments that begin with `#!` stay unchanged.
     is_past_shebang: bool,
     too_long: bool,
 }
@@ -68,8 +68,8 @@ impl<'t, 's> SourceWriter<'t, 's> {
         }
     }
 
-    /// Writes what stands before a token. `crowded`: what was written last needs a space before it; `separate`: the token needs one, where
-    /// nothing else separates it.
+    /// Writes the fodder before a token. `crowded`: the previous output needs a space after it. `separate`: the token
+    /// needs a space before it unless something else separates it.
     fn fill(&mut self, fodder: Fodder, crowded: bool, separate: bool) {
         if fodder.is_empty() {
             if crowded && separate {
@@ -80,7 +80,7 @@ impl<'t, 's> SourceWriter<'t, 's> {
         self.fill_with(fodder, crowded, separate, usize::MAX);
     }
 
-    /// Writes as [`Self::fill`] does, up to the element of the number `last`, counted from one.
+    /// Writes like [`Self::fill`], up to element number `last`, counted from one.
     fn fill_with(&mut self, fodder: Fodder, crowded: bool, separate: bool, last: usize) {
         let mut crowded = crowded;
         let mut last_indent = 0;
@@ -111,7 +111,7 @@ impl<'t, 's> SourceWriter<'t, 's> {
         }
     }
 
-    /// The comment of an element, if it has one, and the end of its last line.
+    /// Writes the comment of an element, if it has one, and the end of its last line.
     fn line_end(&mut self, element: &FodderElement<'s>, indent: u32) {
         if element.kind == FodderKind::LineEnd && element.comment != Comment::None {
             self.push("  ");
@@ -148,7 +148,7 @@ impl<'t, 's> SourceWriter<'t, 's> {
         }
     }
 
-    /// Takes note of a line end that is dropped.
+    /// Records a line end that is dropped.
     fn note_dropped_line_end(&mut self, fodder: Fodder) {
         self.is_past_shebang |= self.fodders.has_line_end(fodder);
     }
@@ -160,7 +160,7 @@ impl<'t, 's> SourceWriter<'t, 's> {
         }
     }
 
-    /// Writes a node, and answers what follows it in a row of locals and assertions.
+    /// Writes a node. Returns the next node in a sequence of locals and assertions.
     fn write_node(&mut self, id: NodeId, crowded: bool) -> Option<NodeId> {
         let nodes = self.nodes;
         let node = nodes.get(id.index())?;

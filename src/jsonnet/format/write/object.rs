@@ -1,4 +1,4 @@
-//! Objects, and what a comprehension goes through.
+//! Objects and comprehension clauses.
 
 use super::SourceWriter;
 use crate::jsonnet::syntax::{Field, FieldKind, FieldName, ForSpec, Visibility};

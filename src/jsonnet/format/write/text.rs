@@ -20,7 +20,7 @@ impl SourceWriter<'_, '_> {
         self.push(close);
     }
 
-    /// Empty lines are not indented. Carriage returns are dropped.
+    /// Writes a text block. Empty lines are not indented, and carriage returns are dropped.
     fn text_block(&mut self, value: &str, indent: BlockIndent<'_>) {
         let chomped = !value.ends_with('\n');
         self.push(if chomped { "|||-\n" } else { "|||\n" });

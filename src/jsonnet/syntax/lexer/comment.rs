@@ -1,4 +1,4 @@
-//! Comments become fodder.
+//! Comments, which become fodder.
 
 use super::super::error::SyntaxError;
 use super::super::fodder::{Comment, FodderElement, FodderKind};
@@ -9,7 +9,7 @@ fn is_horizontal(byte: u8) -> bool {
 }
 
 impl<'s> Lexer<'s> {
-    /// `#` or `//` to the end of the line, and the whitespace after it.
+    /// Reads `#` or `//` to the end of the line, and the whitespace after it.
     pub(super) fn line_comment(&mut self) {
         let start = self.at;
         let kind = if self.begins_line(start) {
@@ -20,7 +20,7 @@ impl<'s> Lexer<'s> {
         let rest = self.bytes.get(start..).unwrap_or_default();
         let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         self.at = start + length;
-        // The first character stays, whatever follows.
+        // The first character always stays.
         let comment = self.slice(start, self.at).trim_end_matches([' ', '\t', '\r']);
         let found = self.whitespace();
         self.add(FodderElement {
@@ -42,7 +42,7 @@ impl<'s> Lexer<'s> {
             .all(|byte| is_horizontal(*byte))
     }
 
-    /// `/* ... */`, within a line or over several.
+    /// Reads `/* ... */`, on one line or over several.
     pub(super) fn block_comment(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         let inside = self.bytes.get(start + 2..).unwrap_or_default();
@@ -69,7 +69,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// A comment of several lines. It ends its line even where code follows it there.
+    /// Adds a comment of several lines. It ends its line even if code follows on that line.
     fn paragraph(&mut self, start: usize, comment: &'s str, line_ends: u32, indent: u32) {
         let before = self.bytes.get(..start).unwrap_or_default();
         let margin = start - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
@@ -88,7 +88,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// Returns a line without whitespace at the end, and without as much of it at the start as the comment is indented.
+/// Returns a line without trailing whitespace, and without leading whitespace up to the indentation of the comment.
 fn strip(line: &str, margin: usize) -> &str {
     let indent = line
         .bytes()

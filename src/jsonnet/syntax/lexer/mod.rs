@@ -1,4 +1,4 @@
-//! Source to tokens.
+//! The lexer from source to tokens.
 
 mod comment;
 mod number;
@@ -10,7 +10,7 @@ use super::position::Span;
 use super::token::{Token, TokenKind, keyword};
 use std::borrow::Cow;
 
-/// The tokens of a source. The last one is the end of the file; its fodder is what stands before it.
+/// The tokens of a source. The last one is the end of the file; its fodder is the text after the last real token.
 #[derive(Debug)]
 pub(super) struct TokenStream<'s> {
     pub(super) tokens: Vec<Token<'s>>,
@@ -43,7 +43,7 @@ pub(super) fn starts_identifier(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'
 }
 
-/// Returns true if a name may go on with the byte.
+/// Returns true if the byte may continue a name.
 pub(super) fn continues_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -68,7 +68,7 @@ fn is_symbol(byte: u8) -> bool {
     )
 }
 
-/// Line ends and the columns after the last one.
+/// Counted line ends, and the columns after the last one.
 struct Whitespace {
     line_ends: u32,
     indent: u32,
@@ -85,9 +85,9 @@ struct Lexer<'s> {
     bytes: &'s [u8],
     at: usize,
     token_start: usize,
-    /// The place where the last run of symbols ended.
+    /// The offset at which the last run of symbols ended.
     run_end: usize,
-    /// The elements found since the last token.
+    /// The elements since the last token.
     fodder: Fodder,
     output: TokenStream<'s>,
 }
@@ -136,7 +136,7 @@ impl<'s> Lexer<'s> {
         self.output.fodders.push(&mut self.fodder, element);
     }
 
-    /// A tab counts as eight columns; it only matters at the beginning of a line.
+    /// Reads whitespace. A tab counts as eight columns, which matters only at the beginning of a line.
     fn whitespace(&mut self) -> Whitespace {
         let mut found = Whitespace {
             line_ends: 0,
@@ -159,7 +159,7 @@ impl<'s> Lexer<'s> {
         found
     }
 
-    /// Keeps the whitespace before a token as fodder. Answers whether there is one.
+    /// Stores the whitespace before a token as fodder. Returns true if a token follows.
     fn skip_to_token(&mut self) -> bool {
         let found = self.whitespace();
         self.token_start = self.at;
@@ -172,7 +172,7 @@ impl<'s> Lexer<'s> {
         true
     }
 
-    /// One token or one comment.
+    /// Reads one token or one comment.
     fn token(&mut self) -> Result<(), SyntaxError> {
         let Some(byte) = self.peek() else { return Ok(()) };
         let single = match byte {
@@ -237,9 +237,9 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// A run of symbols is one operator, up to where a comment or a text block may begin.
+    /// Reads an operator: a run of symbols up to the possible start of a comment or a text block.
     fn operator(&mut self) {
-        // Within a run that was given back, the end is known: `-----` is read in one go, not in five.
+        // Within a run that was split, the end is known, so `-----` is scanned once instead of five times.
         self.at = (self.at + 1).max(self.run_end);
         while let Some(byte) = self.peek()
             && is_symbol(byte)
@@ -249,8 +249,8 @@ impl<'s> Lexer<'s> {
             self.at += 1;
         }
         self.run_end = self.at;
-        // A run that ends like a unary operator is only its first symbol. go-jsonnet does the same:
-        // `1==-1` is a mistake there, and has to be one here.
+        // If a run ends with a unary operator, the token is only its first symbol. go-jsonnet does the same: `1==-1` is
+        // an error there, and must be one here.
         if matches!(
             self.bytes.get(self.at - 1),
             Some(b'+' | b'-' | b'~' | b'!' | b'$')
@@ -266,7 +266,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// A character as Go quotes it in ASCII.
+/// Returns a character in Go's ASCII quotation.
 fn quoted_character(char: Option<char>) -> String {
     let Some(char) = char else {
         return "'\\ufffd'".to_owned();

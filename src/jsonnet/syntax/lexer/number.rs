@@ -1,4 +1,4 @@
-//! Numbers: those of JSON without a sign, with `_` between digits.
+//! Numbers: the numbers of JSON without a sign, with `_` between digits.
 
 use super::super::error::SyntaxError;
 use super::super::token::TokenKind;
@@ -39,7 +39,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Digits with single `_` between them. The first one is known to be there.
+    /// Reads digits with single `_` between them. The caller has checked the first digit.
     fn digits(&mut self) -> Result<(), SyntaxError> {
         loop {
             while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {

@@ -6,7 +6,7 @@ use super::Lexer;
 use std::borrow::Cow;
 
 impl Lexer<'_> {
-    /// `'...'` or `"..."`; escapes stay as they are written.
+    /// Reads `'...'` or `"..."`; escapes stay unresolved.
     pub(super) fn quoted(&mut self, quote: u8, kind: TokenKind) -> Result<(), SyntaxError> {
         let start = self.at;
         self.at += 1;
@@ -19,7 +19,7 @@ impl Lexer<'_> {
             if rest.get(found) == Some(&quote) {
                 break;
             }
-            // Whatever follows a backslash belongs to it; the first byte of it is enough.
+            // The character after a backslash belongs to the escape; skipping its first byte is enough.
             self.at = (self.at + 1).min(self.bytes.len());
         }
         let data = Cow::Borrowed(self.slice(start + 1, self.at - 1));
@@ -27,7 +27,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// `@'...'` or `@"..."`; a doubled quote stands for one.
+    /// Reads `@'...'` or `@"..."`; a doubled quote means one quote.
     pub(super) fn verbatim(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         let (quote, kind) = match self.bytes.get(start + 1) {
@@ -64,7 +64,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// `|||`, lines that share an indentation, `|||`. With `|||-` the last line end does not count.
+    /// Reads `|||`, lines with a common indentation, `|||`. With `|||-` the last line end is removed.
     pub(super) fn text_block(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         self.at += 3;

@@ -1,4 +1,4 @@
-//! The parser of what follows an expression: calls, members, indices, slices, objects to add.
+//! The parser of postfix constructs: calls, members, indices, slices and added objects.
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
@@ -10,7 +10,7 @@ use super::Parser;
 use std::borrow::Cow;
 
 impl<'s> Parser<'s, '_> {
-    /// A terminal and all that is applied to it.
+    /// Parses a terminal with all its postfix constructs.
     pub(super) fn postfix(&mut self) -> Result<NodeId, SyntaxError> {
         let begin = self.token().span;
         let mut target = self.terminal()?;
@@ -152,7 +152,7 @@ impl<'s> Parser<'s, '_> {
         Ok((end, NodeKind::Apply(Box::new(apply))))
     }
 
-    /// `x =`, if that comes next: the fodders of both, and where the name is.
+    /// Parses `x =`, if it comes next. Returns both fodders and the location of the name.
     fn argument_name(&mut self) -> Option<(Fodder, Span, Fodder)> {
         let equals = self
             .tokens
@@ -166,7 +166,7 @@ impl<'s> Parser<'s, '_> {
         Some((fodder, span, equals))
     }
 
-    /// `[i]` or `[a:b:c]`.
+    /// Parses `[i]` or `[a:b:c]`.
     fn bracket(&mut self, target: NodeId) -> Result<(Span, NodeKind<'s>), SyntaxError> {
         let (open, _) = self.take();
         let mut indices = [None; 3];
@@ -180,7 +180,7 @@ impl<'s> Parser<'s, '_> {
                 (close, end) = taken;
                 break;
             }
-            // As in go-jsonnet, a string of one colon counts as a colon here.
+            // As in go-jsonnet, a string that contains only a colon counts as a colon here.
             let step = match self.token().data.as_ref() {
                 ":" => 1,
                 "::" => 2,

@@ -1,4 +1,4 @@
-//! Expressions: what begins with a keyword, operators, and terminals.
+//! The parser of expressions: keywords, operators and terminals.
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
@@ -10,12 +10,12 @@ use super::super::token::TokenKind;
 use super::Parser;
 use super::name_set::NameSet;
 
-/// Binds as loosely as anything does.
+/// The precedence of the loosest binding.
 const LOOSEST: u8 = 16;
-/// Binds as tightly as a unary operator.
+/// The precedence of a unary operator.
 const UNARY: u8 = 4;
 
-/// A statement whose rest is yet to come.
+/// A statement whose rest has not been parsed yet.
 enum Statement<'s> {
     Local {
         fodder: Fodder,
@@ -37,7 +37,7 @@ impl<'s> Parser<'s, '_> {
         self.with_nesting(|parser| parser.operators(LOOSEST))
     }
 
-    /// An expression whose operators bind at least as tightly as `loosest`.
+    /// Parses an expression whose operators bind at least as tightly as `loosest`.
     fn operators(&mut self, loosest: u8) -> Result<NodeId, SyntaxError> {
         let begin = self.token().span;
         if let Some(whole) = self.keyword_expression()? {
@@ -50,8 +50,8 @@ impl<'s> Parser<'s, '_> {
         let mut tightest = 0;
         while let Some(operator) = self.binary_operator()? {
             let precedence = operator.precedence();
-            // An operand takes all that binds tighter, except `super` after `in`: `a in super + b` is
-            // a mistake.
+            // An operand takes all operators that bind more tightly, except `super` after `in`: `a in super + b` is an
+            // error.
             if precedence > loosest || precedence < tightest {
                 break;
             }
@@ -81,12 +81,12 @@ impl<'s> Parser<'s, '_> {
         Ok(left)
     }
 
-    /// The operator that comes next, if one does.
+    /// Returns the next binary operator, if there is one.
     fn binary_operator(&self) -> Result<Option<BinaryOperator>, SyntaxError> {
         let token = self.token();
         match token.kind {
             TokenKind::In => Ok(Some(BinaryOperator::In)),
-            // These end an expression: of an assertion, of a slice.
+            // These tokens end an expression in an assertion or a slice.
             TokenKind::Operator if token.data == ":" || token.data == "::" => Ok(None),
             TokenKind::Operator => match BinaryOperator::from_symbol(&token.data) {
                 Some(operator) => Ok(Some(operator)),
@@ -107,7 +107,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.add(fodder, span, NodeKind::Unary { operator, operand }))
     }
 
-    /// Parses an expression that begins with a keyword and goes as far as it can.
+    /// Parses an expression that begins with a keyword and extends as far as possible.
     fn keyword_expression(&mut self) -> Result<Option<NodeId>, SyntaxError> {
         match self.kind() {
             TokenKind::Assert | TokenKind::Local => self.statements().map(Some),
@@ -126,7 +126,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Locals and assertions in a row, and what follows them. A long row is no deep nesting.
+    /// Parses a sequence of locals and assertions and the expression after them. A long sequence does not nest deeply.
     fn statements(&mut self) -> Result<NodeId, SyntaxError> {
         let mut statements = Vec::new();
         loop {
@@ -171,7 +171,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Statement::Local { fodder, span, binds })
     }
 
-    /// One bind; answers whether another follows.
+    /// Parses one bind. Returns true if another one follows.
     fn bind(&mut self, binds: &mut Vec<Bind<'s>>, names: &mut NameSet<&'s str>) -> Result<bool, SyntaxError> {
         let (name, name_fodder, name_span) = self.expect_name()?;
         if !names.insert(name) {
@@ -212,7 +212,7 @@ impl<'s> Parser<'s, '_> {
         })
     }
 
-    /// `: e` after what is asserted.
+    /// Parses `: e` after the condition of an assertion.
     pub(super) fn assert_message(&mut self) -> Result<Option<(Fodder, NodeId)>, SyntaxError> {
         if !self.is_operator(":") {
             return Ok(None);

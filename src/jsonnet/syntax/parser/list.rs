@@ -1,4 +1,4 @@
-//! Lists: arrays, parameters, and what a comprehension goes through.
+//! Lists: arrays, parameters and comprehension clauses.
 
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
@@ -60,7 +60,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.add(fodder, begin.to(end), kind))
     }
 
-    /// `for x in xs if c for ...`, and the bracket that ends it.
+    /// Parses `for x in xs if c for ...` and the closing bracket.
     pub(super) fn specs(&mut self, end: TokenKind) -> Result<(Vec<ForSpec<'s>>, Fodder, Span), SyntaxError> {
         let mut specs = Vec::with_capacity(1);
         loop {
@@ -95,7 +95,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Parameters, if a parenthesis comes next.
+    /// Parses parameters, if a parenthesis comes next.
     pub(super) fn optional_parameters(
         &mut self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Tokens to a tree.
+//! The parser from tokens to a tree.
 
 mod call;
 mod expression;
@@ -17,7 +17,7 @@ use super::position::Span;
 use super::token::{Token, TokenKind};
 use std::borrow::Cow;
 
-/// Parses here where little depth is enough, and else again on a stack for all of it.
+/// Parses on this stack if the nesting is shallow, otherwise again on a thread with a larger stack.
 pub(super) fn parse<'s>(text: &'s str, lexed: TokenStream<'s>) -> Result<SyntaxTree<'s>, SyntaxError> {
     let TokenStream { mut tokens, fodders } = lexed;
     let parsed = match Parser::new(text, &mut tokens, SMALL_STACK_DEPTH).parse_all() {
@@ -30,7 +30,7 @@ pub(super) fn parse<'s>(text: &'s str, lexed: TokenStream<'s>) -> Result<SyntaxT
     tree(text, fodders, parsed)
 }
 
-/// Parses here, on a stack that is enough for so many levels.
+/// Parses on this stack, which must be enough for `depth` levels.
 pub(super) fn parse_with_depth<'s>(
     text: &'s str,
     lexed: TokenStream<'s>,
@@ -58,7 +58,7 @@ fn tree<'s>(
     })
 }
 
-/// Returns the depth to which nodes are nested: a row of operators nests to the left without any bracket.
+/// Returns the nesting depth of the nodes. A chain of operators nests to the left without any bracket.
 fn depth(text: &str, nodes: &[Node<'_>]) -> Result<usize, SyntaxError> {
     let mut heights: Vec<u16> = Vec::with_capacity(nodes.len());
     let mut highest = 0;
@@ -66,7 +66,7 @@ fn depth(text: &str, nodes: &[Node<'_>]) -> Result<usize, SyntaxError> {
         let mut below = 0;
         each_child(&node.kind, &mut |child| {
             let height = heights.get(child.0 as usize).copied().unwrap_or(0);
-            // What follows a local or an assertion is walked in a loop.
+            // The expression after a local or an assertion is visited in a loop.
             let follows = matches!(node.kind, NodeKind::Local { body, .. } if body == child)
                 || matches!(node.kind, NodeKind::Assert { rest, .. } if rest == child);
             below = below.max(height.saturating_sub(u16::from(follows)));
@@ -115,7 +115,7 @@ impl<'s, 't> Parser<'s, 't> {
         Ok((self.nodes, root, last))
     }
 
-    /// The next token. The end of the file is never passed.
+    /// Returns the next token. The position never moves beyond the end of the file.
     #[allow(
         clippy::indexing_slicing,
         reason = "there is an end of file, and `at` stops there"
@@ -132,7 +132,7 @@ impl<'s, 't> Parser<'s, 't> {
         self.at = (self.at + 1).min(self.tokens.len() - 1);
     }
 
-    /// The fodder and the place of the next token, which is taken.
+    /// Takes the next token. Returns its fodder and its location.
     fn take(&mut self) -> (Fodder, Span) {
         let token = self.token();
         let taken = (token.fodder, token.span);
@@ -140,7 +140,7 @@ impl<'s, 't> Parser<'s, 't> {
         taken
     }
 
-    /// Takes a token if it is of a kind.
+    /// Takes the next token if it has this kind.
     fn take_if(&mut self, kind: TokenKind) -> Option<(Fodder, Span)> {
         (self.kind() == kind).then(|| self.take())
     }
@@ -152,7 +152,7 @@ impl<'s, 't> Parser<'s, 't> {
         })
     }
 
-    /// A name, with its fodder and its place.
+    /// Parses a name. Returns it with its fodder and its location.
     fn expect_name(&mut self) -> Result<(&'s str, Fodder, Span), SyntaxError> {
         let (fodder, span) = self.expect(TokenKind::Identifier)?;
         Ok((self.source(span), fodder, span))
@@ -177,8 +177,8 @@ impl<'s, 't> Parser<'s, 't> {
             .unwrap_or_default()
     }
 
-    /// The content of the next token. It is copied where it is not in the source, because a second
-    /// attempt may need it again.
+    /// Returns the content of the next token. It is copied if it is not part of the source, because a second attempt
+    /// may need it again.
     fn data(&self) -> Cow<'s, str> {
         self.token().data.clone()
     }

@@ -1,12 +1,12 @@
-//! Names that may stand only once.
+//! A set of names that must be unique.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Names that are compared one by one. Nearly all lists of names are this short.
+/// Names up to which the set compares one by one. Nearly all lists of names are this short.
 const FEW_MAX: usize = 12;
 
-/// A set that costs nothing while it is empty, and little while it is small.
+/// A set that allocates nothing while it is empty, and uses little memory while it is small.
 pub(super) struct NameSet<T> {
     few: Vec<T>,
     many: HashSet<T>,
@@ -24,7 +24,7 @@ impl<T: Eq + Hash> NameSet<T> {
         self.few.contains(name) || (!self.many.is_empty() && self.many.contains(name))
     }
 
-    /// Adds a name. Answers false if it was there.
+    /// Adds a name. Returns false if the set already contains it.
     pub(super) fn insert(&mut self, name: T) -> bool {
         if !self.many.is_empty() {
             return self.many.insert(name);

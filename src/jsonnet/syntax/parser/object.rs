@@ -10,14 +10,14 @@ use super::Parser;
 use super::name_set::NameSet;
 use std::borrow::Cow;
 
-/// Names that may stand only once in an object.
+/// Names that must be unique within an object.
 struct UniqueNames<'s> {
     fields: NameSet<Cow<'s, str>>,
     locals: NameSet<&'s str>,
 }
 
 impl<'s> Parser<'s, '_> {
-    /// An object, from its opening brace on.
+    /// Parses an object from its opening brace.
     pub(super) fn object(&mut self) -> Result<NodeId, SyntaxError> {
         let (fodder, begin) = self.take();
         let mut fields = Vec::new();
@@ -130,7 +130,7 @@ impl<'s> Parser<'s, '_> {
         })
     }
 
-    /// `:`, `::`, `:::`, each perhaps after a `+`.
+    /// Parses `:`, `::` or `:::`, each optionally after a `+`.
     fn field_operator(&mut self) -> Result<(Fodder, bool, Visibility), SyntaxError> {
         let operator = self.data();
         let (fodder, span) = self.expect(TokenKind::Operator)?;
@@ -196,7 +196,7 @@ impl<'s> Parser<'s, '_> {
     }
 }
 
-/// Returns the reason why these entries make no comprehension, if they do not.
+/// Returns the reason why these entries are not a valid comprehension, if they are not.
 fn comprehension_problem(fields: &[Field<'_>]) -> Option<&'static str> {
     if fields
         .iter()

@@ -1,4 +1,4 @@
-//! String tokens to nodes.
+//! The conversion of string tokens to nodes.
 
 use super::super::error::SyntaxError;
 use super::super::escape::unescape;
@@ -8,7 +8,7 @@ use super::super::token::TokenKind;
 use super::Parser;
 
 impl Parser<'_, '_> {
-    /// The next token, which is known to be a string.
+    /// Parses the next token, which must be a string.
     pub(super) fn text_node(&mut self) -> Result<NodeId, SyntaxError> {
         let style = match self.kind() {
             TokenKind::TextSingle => TextStyle::Single,
@@ -32,7 +32,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// The indentation of the first line of a block that is not empty, and that of its last line.
+/// Returns the indentation of the first nonempty line of a block, and that of its last line.
 fn source_indent(source: &str) -> BlockIndent<'_> {
     let mut lines = source.split('\n').skip(1);
     let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
