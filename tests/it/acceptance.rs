@@ -1,5 +1,5 @@
-//! The ids in the comments of tests resolve: `docs/acceptance` has one row for each, with its promise and the tests that show
-//! it, and the rows and the comments name the same tests.
+//! The check that the ids in the comments of tests resolve: `docs/acceptance` has one row for each, with its promise
+//! and its tests, and the rows and the comments name the same tests.
 
 use crate::docs::rows;
 use crate::support::source::{functions, functions_of, root, rust_files};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;
 
-/// The families of ids, and how many each has.
+/// The families of ids, with the size of each.
 const FAMILIES: [(&str, usize); 11] = [
     ("TK-", 89),
     ("SDK-", 18),
@@ -23,7 +23,7 @@ const FAMILIES: [(&str, usize); 11] = [
     ("B", 28),
 ];
 
-/// An id and the number that it is in its family: attacks are numbered with two digits.
+/// Returns the id with this number in its family. Attacks are numbered with two digits.
 fn id(family: &str, number: usize) -> String {
     match family {
         "T" => format!("T{number:02}"),
@@ -36,17 +36,17 @@ static ID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).expect("a regular expression")
 });
 
-/// The ids in a text.
+/// Returns the ids in a text.
 fn ids(text: &str) -> BTreeSet<String> {
     ID.find_iter(text)
         .map(|found| found.as_str().to_owned())
         .collect()
 }
 
-/// The ids that each test carries, by the test's name.
+/// The ids in each test's comment, by the test's name.
 type Carried = BTreeMap<String, BTreeSet<String>>;
 
-/// The ids in the doc comments of the tests of one text.
+/// Returns the ids in the doc comments of the tests in one text.
 fn carried_by(text: &str) -> Carried {
     let mut carried = Carried::new();
     for test in functions_of(text).into_iter().filter(|function| function.is_test) {
@@ -55,7 +55,7 @@ fn carried_by(text: &str) -> Carried {
     carried
 }
 
-/// The ids of all tests, and the goals of all scenarios of the program that breaks Drydock from outside.
+/// Returns the ids of all tests, and the goals of all scenarios of `drydock-torture`.
 fn carried() -> Carried {
     let mut carried = Carried::new();
     for test in functions().into_iter().filter(|function| function.is_test) {
@@ -67,7 +67,7 @@ fn carried() -> Carried {
     carried
 }
 
-/// The scenarios by the arguments that play each, with their goals: `R1,B1-B12`.
+/// Returns the scenarios by their command lines, with their goals: `R1,B1-B12`.
 fn scenarios() -> Carried {
     let table =
         fs::read_to_string(root().join("torture/src/scenario/mod.rs")).expect("the table of scenarios");
@@ -78,7 +78,7 @@ fn scenarios() -> Carried {
         .collect()
 }
 
-/// The ids from the first to the last of `B1-B12`, or the one that is named alone.
+/// Returns the ids of a range like `B1-B12`, or of a single id.
 fn range(goals: &str) -> Vec<String> {
     let Some((first, last)) = goals.split_once('-') else {
         return ids(goals).into_iter().collect();
@@ -101,10 +101,10 @@ struct Row {
 /// The last cell of a row.
 #[derive(Debug)]
 enum Shown {
-    /// By these tests, wholly or in part.
+    /// These tests show it, wholly or in part.
     By(BTreeSet<String>),
     NotYet,
-    /// Something that is neither.
+    /// The cell has another content.
     Unclear(String),
 }
 
@@ -124,14 +124,14 @@ fn shown(cell: &str) -> Shown {
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
         .join(", ");
-    // As many names as are written, and nothing beside them.
+    // The cell lists only distinct names in backticks.
     match !names.is_empty() && list.len() == written.len() && list.starts_with('`') {
         true => Shown::By(names),
         false => Shown::Unclear(cell.to_owned()),
     }
 }
 
-/// The rows of one document.
+/// Returns the rows of one document.
 fn rows_of(text: &str) -> Vec<Row> {
     let cells = rows(text).into_iter();
     let row = |row: Vec<String>| {
@@ -142,7 +142,7 @@ fn rows_of(text: &str) -> Vec<Row> {
     cells.map(row).collect()
 }
 
-/// The rows of all documents, by document.
+/// Returns the rows of all documents, by document.
 fn documents() -> BTreeMap<String, Vec<Row>> {
     let entries = fs::read_dir(root().join("docs/acceptance")).expect("the folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -155,7 +155,7 @@ fn documents() -> BTreeMap<String, Vec<Row>> {
     paths.map(document).collect()
 }
 
-/// Returns everything in which rows and tests do not agree.
+/// Returns all disagreements between the rows and the tests.
 fn disagreements(rows: &[Row], carried: &Carried) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut named: BTreeMap<&str, &BTreeSet<String>> = BTreeMap::new();
@@ -238,7 +238,7 @@ fn acceptance_ids_in_any_comment_have_a_row() {
         .into_iter()
         .flat_map(rust_files)
     {
-        // This file has some that are made up.
+        // This file contains invented ids.
         let comments = text.lines().map(str::trim).filter(|line| line.starts_with("//"));
         for line in comments.filter(|_| path != "tests/it/acceptance.rs") {
             let ids = ids(line);

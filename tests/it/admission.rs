@@ -1,4 +1,4 @@
-//! The ID that a stranger is told leads somewhere: an operator or an administrator lets them in by it.
+//! The ID in the notice to an unknown sender: an operator or an administrator admits the sender by it.
 
 use crate::support::app::TestApp;
 use drydock::access::Role;
@@ -14,7 +14,7 @@ async fn app() -> TestApp {
     app
 }
 
-/// The ID in what a stranger is told.
+/// Returns the ID in the notice to an unknown sender.
 fn id_in(told: &str) -> &str {
     let rest = told.split("Your ID is ").nth(1).unwrap();
     rest.split(": give it to an administrator").next().unwrap()
@@ -46,7 +46,7 @@ async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let expected = "Nobody was admitted: slack:T0ACME:U0EVE is Eve of Ops already; drydock user grant changes what they may do.";
     assert_eq!(again, expected);
 
-    // On the other platform, in a thread, as a phone writes it.
+    // On the other platform, in a thread, in the spelling of a phone keyboard.
     app.demo.telegram.say(666, 666, "let me in").await;
     let told = app.wait_for_telegram_message(666, "Not authorised").await.text;
     assert_eq!(id_in(&told), "telegram:42:666");
@@ -112,7 +112,7 @@ async fn nobody_is_admitted_without_the_right_or_by_an_invalid_id() {
     }
     assert_eq!(app.count("SELECT count(*) FROM users"), people);
     assert_eq!(app.model_requests().len(), 0);
-    // Who is no administrator is not told how.
+    // The notice explains the command only to administrators.
     assert!(
         app.run_slash_command(ADA, "help")
             .await
@@ -125,7 +125,7 @@ async fn nobody_is_admitted_without_the_right_or_by_an_invalid_id() {
     );
 }
 
-/// T06: what an administrator may do is decided in the transaction that does it.
+/// T06: the rights of an administrator are checked in the transaction that uses them.
 #[tokio::test]
 async fn a_former_administrator_admits_nobody() {
     let app = app().await;
@@ -154,7 +154,8 @@ async fn a_former_administrator_admits_nobody() {
     );
 }
 
-/// T06: what was done before the process ended is answered as that, whatever its person may do by now.
+/// T06: an admission committed before the process ended is reported as done, even if the administrator has lost the
+/// right since.
 #[tokio::test]
 async fn an_admission_done_before_the_process_ended_is_confirmed_after_the_restart() {
     let mut app = app().await;
@@ -182,7 +183,7 @@ async fn an_admission_done_before_the_process_ended_is_confirmed_after_the_resta
     assert_eq!(app.count("SELECT count(*) FROM users WHERE name = 'eve'"), 1);
 }
 
-/// T06: what the operator took away, an administrator in a chat does not give back.
+/// T06: an administrator in a chat cannot undo a revocation by the operator.
 #[tokio::test]
 async fn an_administrator_cannot_readmit_a_person_the_operator_revoked() {
     let app = app().await;

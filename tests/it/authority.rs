@@ -1,5 +1,5 @@
-//! Tests of authority: it is decided again whenever something happens, when a message runs and when a button is pressed, and never by what
-//! a message quotes.
+//! Tests of authorisation: rights are checked again at each event, when a message runs and when a button is pressed.
+//! Quoted text in a message never changes them.
 
 use crate::support::app::TestApp;
 use crate::support::world;
@@ -43,7 +43,7 @@ async fn editing_a_message_starts_nothing() {
 /// T06, I2
 #[tokio::test]
 async fn a_message_that_waited_while_its_sender_was_revoked_costs_nothing() {
-    // The first answer takes its time, so that the revocation comes before the second turn can begin.
+    // The first answer is slow, so that the revocation comes before the second turn can begin.
     let slow = says("The first is answered.").with_fault(AnswerFault::Delay(Duration::from_secs(4)));
     let app = TestApp::new(queue([slow])).await;
     app.admit_slack_editor(ALICE).await;
@@ -56,8 +56,9 @@ async fn a_message_that_waited_while_its_sender_was_revoked_costs_nothing() {
     assert_eq!(app.model_requests().len(), 1);
 }
 
-/// Checks that whoever may not ask is not let in further, and that what a model is given is made for each message: the tools and the prompt
-/// of the role at that moment, then the history, then what was said. SDK-2, SDK-6, SDK-7
+/// Checks that a person without the right to ask gets no further, and that each message has its own request to the
+/// model: the tools and the prompt of the role at that moment, then the history, then the new message. SDK-2, SDK-6,
+/// SDK-7
 #[tokio::test]
 async fn each_message_is_authorised_and_then_gets_its_own_tools_prompt_and_history() {
     let app = TestApp::new(queue(["First.", "Second."].map(says))).await;
@@ -69,7 +70,7 @@ async fn each_message_is_authorised_and_then_gets_its_own_tools_prompt_and_histo
     app.grant(ALICE, Role::Viewer, &["**"]).await;
     app.ask_in(ALICE, &thread, "two").await;
     app.revoke(ALICE).await;
-    // It is answered when it is decided.
+    // It is answered at the time of the check.
     app.say_in(ALICE, &thread, "three").await;
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 2);
     let asked = app.model_requests();

@@ -1,4 +1,4 @@
-//! Programs evaluated together have the values they have alone, whatever they share.
+//! Programs evaluated together have the same values as alone, whatever they share.
 
 use crate::support::evaluation::{TestTree, evaluate, evaluator, file_request, path, snippet_request};
 use drydock::jsonnet::{
@@ -17,7 +17,7 @@ fn variable(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("tanka.dev/environment".to_owned(), environment)])
 }
 
-/// A request for an environment, with the path of libraries Tanka gives it.
+/// Returns a request for an environment, with Tanka's library path for it.
 pub(crate) fn environment(tree: &Arc<dyn Tree>, name: &str) -> EvalRequest {
     let base = format!("environments/{name}");
     EvalRequest {
@@ -46,7 +46,7 @@ pub(crate) async fn evaluate_batch(
         .await
 }
 
-/// One process, so that everything that could be shared is.
+/// Returns the limits for a single process, so that the programs share as much as possible.
 pub(crate) fn one_process() -> EvalLimits {
     EvalLimits {
         workers_max: 1,
@@ -82,7 +82,7 @@ async fn each_program_of_a_batch_has_its_own_value_or_its_own_failure() {
             "environments/c/main.jsonnet",
             "(import 'app.libsonnet') + { x: error 'no' }",
         ),
-        // The same import means another file here.
+        // The same import path resolves to another file here.
         (
             "environments/d/main.jsonnet",
             "(import 'app.libsonnet') + (import 'zone.libsonnet')",
@@ -107,7 +107,7 @@ async fn each_program_of_a_batch_has_its_own_value_or_its_own_failure() {
     assert_eq!(values[1], app(3, "b"));
     let message = values[2].as_ref().expect_err("no value").to_string();
     assert!(message.starts_with("no"), "{message}");
-    // What lies beside the importing file comes first, so a library is not shadowed by an environment.
+    // Files beside the importing file come first, so an environment does not shadow a library.
     assert_eq!(values[3], app(1, "d"));
     assert!(matches!(values[4], Err(EvalError::Stack(_))), "{:?}", values[4]);
     assert_eq!(values[5], app(1, "a"));
@@ -123,8 +123,8 @@ fn dependences(evaluated: &Evaluation) -> BTreeSet<Import> {
     evaluated.imports.iter().cloned().collect()
 }
 
-/// The files of a tree in which libraries import each other, shadow each other and ask for variables,
-/// and the environments that use them.
+/// Returns the files of a tree in which libraries import each other, shadow each other and use variables, and the
+/// environments that use them.
 pub(crate) fn file_sets() -> impl Strategy<Value = BTreeMap<String, String>> {
     let places = [
         "lib",
@@ -193,7 +193,7 @@ fn sharing_a_process_never_changes_the_values_of_programs() {
             let alone = runtime.block_on(evaluate(&evaluator, request));
             prop_assert_eq!(value_text(&result), value_text(&alone));
             if let (Ok(together), Ok(alone)) = (result, alone) {
-                // The second engine shares, too, and sees what it sees alone.
+                // The second engine also shares files, and gets the same values as alone.
                 prop_assert_eq!(&together.cross_check, &CrossCheckResult::Agrees);
                 prop_assert_eq!(&alone.cross_check, &CrossCheckResult::Agrees);
                 prop_assert!(dependences(&together).is_superset(&dependences(&alone)));
@@ -279,7 +279,7 @@ async fn many_environments_on_one_library_are_evaluated_together() {
     let tree = TestTree::from_pairs(files.iter().map(|(name, text)| (path(name), text.as_str())));
     let mut requests: Vec<EvalRequest> = names.iter().map(|name| environment(&tree, name)).collect();
     requests[0].cross_check = CrossCheckMode::On;
-    // A process that may use nothing serves one program, so the second time there are as many as those.
+    // A process that may use no memory serves one program, so the second run takes as many processes as programs.
     for (recycle_bytes, taken) in [(256 << 20, names.len()), (0, 4)] {
         let requests = &requests[..taken];
         let evaluator = evaluator(EvalLimits {

@@ -1,4 +1,4 @@
-//! The card of a turn: there while there is something to wait for.
+//! The card of a turn, which exists while there is something to wait for.
 
 use crate::support::app::{TestApp, visible_text};
 use drydock::demo::environment::SLACK_CHANNEL;

@@ -1,4 +1,4 @@
-//! Commands typed where the app is not: Slack lets people type them everywhere.
+//! Commands in channels without the app. Slack allows commands everywhere.
 
 use crate::support::app::{TestApp, visible_text};
 use crate::support::log::LogCapture;
@@ -9,7 +9,7 @@ use drydock::store::DeadLetterFilter;
 
 const ALICE: &str = "U0ALICE";
 const EVE: &str = "U0EVE";
-/// A private channel without the app, and a chat of two people.
+/// A private channel without the app, and a direct chat of two people.
 const ELSEWHERE: [&str; 2] = ["C0PRIVATE", "D0TWO"];
 
 fn nobody_asks() -> AnswerQueue {
@@ -26,7 +26,7 @@ async fn app() -> TestApp {
     app
 }
 
-/// Waits for a text that somebody alone is shown in a place.
+/// Waits for an ephemeral message to a person in a channel.
 async fn wait_for_ephemeral(app: &TestApp, user: &str, place: &str, says: &str) -> String {
     app.wait_for_slack(&format!("{says} in {place}"), |state| {
         let whispers = state.ephemerals.iter();
@@ -52,7 +52,7 @@ async fn a_command_in_a_channel_without_the_app_is_answered_to_its_sender_alone(
         app.count("SELECT count(*) FROM outbox WHERE state <> 'delivered'"),
         0
     );
-    // The address is a credential: it is nowhere once it was used.
+    // The address is a credential. It is deleted after its use.
     assert_eq!(app.count("SELECT count(*) FROM response_url"), 0);
     assert!(!log.text().contains("/commands/"), "the address is in the log");
     let held =
@@ -103,7 +103,8 @@ async fn an_answer_that_waits_for_slack_goes_out_after_a_restart_where_it_was_as
     assert_eq!(app.count("SELECT count(*) FROM response_url"), 0);
 }
 
-/// A letter that was given up is told of once, in words of whoever missed it, and only where it was missed.
+/// Checks that an undelivered answer is reported once, to the person who missed it, and only in the place where it was
+/// missed.
 #[tokio::test]
 async fn a_status_reports_undelivered_messages_once_where_it_is_asked() {
     let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;

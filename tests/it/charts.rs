@@ -1,5 +1,5 @@
-//! Charts: programs that are not ours run in the sandbox on copies, see nothing else, and leave nothing
-//! behind; what the real helm and kustomize make of charts is what a program of a repository gets.
+//! Charts: external programs run in the sandbox on copies, see nothing else, and leave nothing behind. A program of a
+//! repository gets the output of the real helm and kustomize.
 
 use crate::support::evaluation::{
     TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, program, snippet_request,
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Settings that name a helm, in a scratch directory of this test.
+/// Returns settings with a helm, in a scratch directory of this test.
 fn settings(helm: &Path, scratch: &Path) -> ProgramSettings {
     ProgramSettings {
         helm: Some(helm.to_owned()),
@@ -41,7 +41,7 @@ fn with(settings: &ProgramSettings) -> Evaluator {
 
 const MAIN: &str = "environments/dev/main.jsonnet";
 
-/// A program that asks helm for one thing, beside a chart and a file that is none of its business.
+/// Returns a request that calls helm once, beside a chart and an unrelated file.
 fn asks(name: &str, options: &str) -> EvalRequest {
     let text = format!(
         "std.native('helmTemplate')('{name}', '../../charts/web', {{ calledFrom: std.thisFile }} + {options})"
@@ -62,7 +62,7 @@ fn asks(name: &str, options: &str) -> EvalRequest {
     file_request(tree, MAIN)
 }
 
-/// Returns the report of the hostile program on each thing that it tried.
+/// Returns the report of the hostile program about its attempts.
 async fn tried(deed: &str, options: &str) -> Value {
     let scratch = tempfile::tempdir().expect("a directory");
     let evaluator = with(&settings(hostile_helm(), scratch.path()));
@@ -114,12 +114,12 @@ async fn an_external_program_cannot_connect_or_start_processes() {
         assert_eq!(seen[what], refused, "{what}");
     }
     assert_eq!(seen["become"], "Permission denied (os error 13)");
-    // What is only to be read is not executed, whatever it is.
+    // A read-only file is not executable.
     assert_ne!(seen["library"], "none");
     assert_eq!(seen["library"], "Permission denied (os error 13)");
 }
 
-/// T50: signals and bounds are for itself alone
+/// T50: signals and limits affect only the program itself
 #[tokio::test]
 async fn an_external_program_reaches_no_other_process() {
     let refused = "Operation not permitted (os error 1)";
@@ -174,7 +174,7 @@ async fn complaint(deed: &str, change: impl Fn(&mut ProgramSettings)) -> String 
     message
 }
 
-/// Processes that work in a scratch directory.
+/// Counts the processes that work in a scratch directory.
 fn processes(scratch: &tempfile::TempDir) -> usize {
     let processes = std::fs::read_dir("/proc").expect("processes");
     let works_there = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -210,7 +210,7 @@ async fn time_memory_and_output_of_an_external_program_are_bounded() {
     assert!(said.contains("the sandbox did not start: No such file"), "{said}");
 }
 
-/// The time helm takes is not the evaluation's, and its bound is for all calls together.
+/// Checks that helm's time does not count as the evaluation's, and that its limit applies to all calls together.
 #[tokio::test]
 async fn all_calls_of_an_evaluation_share_one_bound_of_time() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -245,7 +245,7 @@ async fn a_cancelled_evaluation_ends_the_program_it_waits_for() {
         stop.cancel();
     });
     assert_eq!(result, Err(EvalError::Cancelled));
-    // The only sandbox is free when its conversation has ended, and that is when the program is gone.
+    // The only sandbox is free after its conversation has ended, and then the program is gone.
     assert_eq!(
         evaluate_to_json(&evaluator, snippet_request("1")).await,
         Ok("1".to_owned())
@@ -315,7 +315,7 @@ async fn a_remote_base_is_refused_before_anything_runs() {
     );
 }
 
-/// A chart with everything that the options of a call are about.
+/// Returns a chart that uses all options of a call.
 fn chart(main: &str) -> Arc<dyn Tree> {
     TestTree::from_texts([
         (MAIN, main),
@@ -420,7 +420,7 @@ async fn an_archive_that_unpacks_to_too_much_is_an_error_of_its_call() {
     assert!(error.to_string().contains("larger than the maximum"), "{error}");
 }
 
-/// A chart of a few KiB with a file of 200 MiB.
+/// Returns a chart of a few KiB that contains a file of 200 MiB.
 fn bomb() -> Vec<u8> {
     let packed = |bytes: &[u8]| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::best());
@@ -433,12 +433,12 @@ fn bomb() -> Vec<u8> {
     header.set_size(20 * PART as u64);
     header.set_mode(0o644);
     header.set_cksum();
-    // An archive may consist of several that follow each other.
+    // An archive may consist of several concatenated parts.
     let part = packed(&vec![b' '; PART]);
     [packed(header.as_bytes()), part.repeat(20)].concat()
 }
 
-/// Random values of a chart are the same for both engines and on every rendering of the same chart.
+/// Checks that random values of a chart are the same in both engines and in every rendering of the same chart.
 #[tokio::test]
 async fn random_values_of_a_chart_are_generated_once_for_both_engines() {
     let Some(helm) = component("helm") else { return };
@@ -461,7 +461,7 @@ async fn random_values_of_a_chart_are_generated_once_for_both_engines() {
     assert_eq!(first.json, again.json);
 }
 
-/// Programs of a batch that use one library with a chart each account for the chart.
+/// Checks that programs of a batch that share a library with a chart each record the chart as a dependency.
 #[tokio::test]
 async fn every_program_of_a_batch_accounts_for_its_chart() {
     let scratch = tempfile::tempdir().expect("a directory");

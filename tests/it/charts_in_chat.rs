@@ -1,5 +1,5 @@
-//! A chart whose dependency somebody in a chat wants updated: it comes from a host that the configuration
-//! allows, and is part of the change.
+//! A dependency of a chart that a person updates in a chat. It comes from a host that the configuration allows, and is
+//! part of the change.
 
 use crate::support::app::TestApp;
 use crate::support::file_host::FileHost;
@@ -12,7 +12,7 @@ const ALICE: &str = "U0ALICE";
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- name: redis\n  version: ^1\n  \
                      repository: https://charts.example.com\n";
 
-/// Returns what the model reads of an update, what the host was asked for, and what the person reads.
+/// Returns the model's result of an update, the requests to the host, and the answer to the person.
 async fn updated(hosts_allowed: &str) -> (String, Vec<String>, String) {
     let host = FileHost::start();
     let redis = packed_chart("redis", "1.2.0", &[]);
@@ -27,7 +27,7 @@ async fn updated(hosts_allowed: &str) -> (String, Vec<String>, String) {
         host_overrides: vec![("charts.example.com", address)].leak(),
         ..world::<0>()
     };
-    // Helm has no part in what comes from repositories.
+    // Dependencies from repositories do not use helm.
     let settings = [
         ("helm.program", "/nonexistent/helm"),
         ("helm.hosts_allowed", hosts_allowed),

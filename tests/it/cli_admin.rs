@@ -1,4 +1,4 @@
-//! `invite`, `user`, `session`, `audit` and `data`, against a running server and without one.
+//! `invite`, `user`, `session`, `audit` and `data`, with a running server and without one.
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::shell::{ProgramOutput, Shell};
@@ -10,7 +10,7 @@ use drydock::emulator::model::ModelRequest;
 use serde_json::json;
 use std::time::Duration;
 
-/// The same questions, whoever answers them.
+/// Runs the same queries with and without a server.
 fn questions(shell: &Shell) {
     let table = shell.run(&["user", "list"]);
     assert_eq!(table.code, Some(0), "{table:?}");
@@ -128,21 +128,21 @@ fn a_file_in_place_of_the_data_directory_is_reported_and_left_alone() {
     );
 }
 
-/// A socket's path may have 107 bytes; a data directory's may have more.
+/// Checks a data directory whose path is longer than the 107 bytes of a socket's path.
 #[test]
 fn a_long_data_directory_does_not_get_in_the_way_of_the_socket() {
     let long = format!("{}/{}", "d".repeat(100), "e".repeat(100));
     let shell = shell(&TOML.replace("\"data\"", &format!("\"{long}\"")));
     let (running, _) = serve(&shell);
     questions(&shell);
-    // It was the server that answered: the database is in use.
+    // The server answered: the database is in use.
     let ended = shell.run(&["serve"]);
     assert!(ended.err.contains("is in use by process"), "{ended:?}");
     running.terminate();
     assert_eq!(running.end().code, Some(0));
 }
 
-/// Checks the audit log after a person came and went.
+/// Checks the audit log after a person was admitted and revoked.
 fn audited(run: &dyn Fn(&[&str]) -> ProgramOutput, token: &str) {
     let list = |arguments: &[&str]| run(&[&["audit", "list"], arguments].concat());
     let kinds = |arguments: &[&str]| -> Vec<String> {
@@ -185,7 +185,7 @@ fn audited(run: &dyn Fn(&[&str]) -> ProgramOutput, token: &str) {
     }
 }
 
-/// A kind that is written and not listed could not be looked for. I11
+/// Checks that each recorded kind is listed, because a missing kind could not be searched for. I11
 #[test]
 fn every_kind_of_audit_entry_can_be_searched_for() {
     let mut written = std::collections::BTreeSet::new();
@@ -203,7 +203,7 @@ fn every_kind_of_audit_entry_can_be_searched_for() {
     }
 }
 
-/// The world as it is: a server and a program beside it share its clock.
+/// Returns a host with the real clock, which a server and the program beside it share.
 fn real_world() -> Host {
     Host {
         now: jiff::Timestamp::now,
@@ -217,7 +217,7 @@ fn real_world() -> Host {
     }
 }
 
-/// T01: the ID that a stranger is told is what `user add` takes.
+/// T01: `user add` accepts the ID in the notice to an unknown sender.
 #[test]
 fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -289,13 +289,13 @@ fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
         assert!(refused.err.contains(why), "{refused:?}");
     }
     runtime.block_on(stage.stop());
-    // Without the server, what it has seen is known.
+    // Without the server, the recorded senders are still known.
     assert_eq!(add("telegram:42:777").code, Some(0));
     assert_eq!(add("slack:T0EVIL:U7").code, Some(1));
     assert_eq!(run(&["audit", "verify"]).code, Some(0));
 }
 
-/// Plays the time of a person from the invite to the end of their access, with a change in between.
+/// Runs the commands for one person, from the invite to the revocation, with a change in between.
 #[test]
 fn a_person_is_admitted_listed_and_revoked() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -20,7 +20,7 @@ fn anthropic(model: &BlockingModel) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
-/// TK-2, TK-67, TK-68, TK-70, STK-1, TK-13: from any directory inside of it.
+/// TK-2, TK-67, TK-68, TK-70, STK-1, TK-13: from any directory inside the repository.
 #[test]
 fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
     let model = BlockingModel::start(queue([
@@ -56,7 +56,7 @@ fn a_request_edits_the_repository_around_you_and_shows_the_diff() {
     assert!(!ended.out.contains('\x1b') && !ended.err.contains('\x1b'));
 }
 
-/// TK-70: whether the answer comes as a stream or in one piece.
+/// TK-70: the words are shown for a streamed answer and for one in one piece.
 #[test]
 fn words_before_a_call_are_shown_of_an_answer_that_is_not_streamed() {
     let model = BlockingModel::start(queue([
@@ -76,7 +76,7 @@ fn words_before_a_call_are_shown_of_an_answer_that_is_not_streamed() {
     assert!(!ended.err.contains("Two replicas."), "{ended:?}");
 }
 
-/// TK-84: an answer that its provider streams is read as it comes, and is not printed before it is whole.
+/// TK-84: a streamed answer is read as it arrives, and is not printed before it is complete.
 #[test]
 fn an_answer_that_is_streamed_is_printed_whole_and_a_half_of_one_is_not() {
     let half = "The first half. ".repeat(400);
@@ -146,7 +146,7 @@ fn an_openai_compatible_model_answers_as_json() {
     assert_eq!(model.asked()[0].model, "gpt-4o");
 }
 
-/// TK-16 TK-20 TK-22: flags over environment over file over the usual model.
+/// TK-16 TK-20 TK-22: flags override the environment, which overrides the file, which overrides the default model.
 #[test]
 fn the_model_of_a_flag_wins_over_the_environment_and_the_file() {
     let model = BlockingModel::start(queue(["flag", "named", "variable", "file", "usual"].map(says)));
@@ -230,7 +230,7 @@ fn a_model_and_a_provider_are_found_by_the_names_people_use() {
     assert!(ended.err.contains(why), "{ended:?}");
 }
 
-/// CI-21: no request without the key of a service that has a name of its own.
+/// CI-21: a service with its own name gets no request without its key.
 #[test]
 fn a_named_service_without_its_key_is_asked_nothing() {
     let model = BlockingModel::start(queue([says("Hello.")]));
@@ -255,7 +255,7 @@ fn a_named_service_without_its_key_is_asked_nothing() {
     assert_eq!(model.asked().len(), 1);
 }
 
-/// A clone of somebody else's repository must not get the person's key sent anywhere.
+/// Checks that a clone of another person's repository cannot redirect the user's key.
 #[test]
 fn a_repository_cannot_configure_where_the_key_goes() {
     let (model, trap) = (
@@ -429,7 +429,7 @@ fn verbose_shows_what_tools_answer() {
     );
 }
 
-/// TK-79: our own checks, not the model's word.
+/// TK-79: our own checks decide, not the model's claim.
 #[test]
 fn a_broken_file_is_reported_whatever_the_model_says() {
     let broken = json!({ "path": "a.json", "content": "{ nope" });
@@ -447,7 +447,7 @@ fn a_broken_file_is_reported_whatever_the_model_says() {
     );
 }
 
-/// TK-79: it goes back to the model first, and the person is told as it is when that does not help.
+/// TK-79: the error goes back to the model first. If that does not help, the person gets a report of the actual state.
 #[test]
 fn a_file_that_does_not_parse_goes_back_to_the_model() {
     let write = |text: &str| json!({ "path": "lib/a.libsonnet", "content": text });
@@ -476,8 +476,8 @@ fn a_file_that_does_not_parse_goes_back_to_the_model() {
     );
 }
 
-/// T42: a work tree with husky, git-lfs, a filter of its own, line ends of its own and a file system monitor: it works,
-/// a change is shown byte for byte, and none of them runs.
+/// T42: a work tree with husky, git-lfs, custom filters, custom line endings and a file system monitor: Drydock works,
+/// a change is shown byte for byte, and no hook or filter runs.
 #[test]
 fn hooks_and_filters_of_ones_own_repository_do_not_run() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! `drydock tanka charts`: what is vendored, and what the real helm says of charts, with the tools of a
-//! model beside it.
+//! `drydock tanka charts`: the vendored charts, and the output of the real helm for charts, beside the tools of a
+//! model.
 
 use crate::support::require::component;
 use crate::support::shell::Shell;
@@ -118,7 +118,7 @@ fn the_real_helm_lints_lists_and_packs() {
     assert!(shell.get("charts/web/Chart.lock").contains("name: common"));
     let list = run(&["dependencies", "charts/web"]);
     assert!(list.out.contains("ok"), "{list:?}");
-    // Packed again, the archive has another time in it and the same files.
+    // A second archive has another timestamp and the same files.
     let again = run(&["build", "charts/web"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), ""), "{again:?}");
 

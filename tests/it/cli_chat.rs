@@ -52,7 +52,7 @@ fn turns_keep_their_history_until_it_is_cleared() {
     assert_eq!(texts(2), ["and now?"]);
 }
 
-/// TK-62 TK-63 TK-64: commands cost no model request.
+/// TK-62 TK-63 TK-64: commands send no model request.
 #[test]
 fn commands_are_answered_without_the_model() {
     let model = BlockingModel::start(queue([
@@ -208,7 +208,7 @@ fn what_somebody_edited_since_is_left_as_it_is() {
     assert_eq!(shell.get("a"), "mine\n");
 }
 
-/// TK-65: Ctrl-C stops the turn, not the session; at the prompt it does nothing.
+/// TK-65: Ctrl-C stops the turn, not the session. At the prompt it does nothing.
 #[test]
 fn ctrl_c_stops_the_turn_and_the_session_goes_on() {
     let model = BlockingModel::start(queue([
@@ -253,7 +253,7 @@ fn a_line_that_is_not_utf_8_is_reported_and_not_sent() {
     assert!(ended.err.contains("not UTF-8, so it was not sent"), "{ended:?}");
 }
 
-/// TK-3, TK-85: nothing is kept unless it is asked for, and then privately.
+/// TK-3, TK-85: a session is recorded only on request, and then privately.
 #[test]
 fn a_session_is_recorded_only_on_request() {
     use std::os::unix::fs::PermissionsExt;
@@ -284,7 +284,7 @@ fn a_session_is_recorded_only_on_request() {
     assert_eq!(recordings.len(), 1, "{recordings:?}");
     let text = std::fs::read_to_string(&recordings[0]).unwrap();
     assert!(text.contains("remember") && text.contains("Hello."), "{text}");
-    // A later session knows nothing of an earlier one.
+    // A later session has no history of an earlier one.
     let of_the_second = &model.asked()[1].messages;
     let texts: Vec<&str> = of_the_second
         .iter()

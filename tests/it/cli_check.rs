@@ -1,4 +1,4 @@
-//! `drydock check`: what it finds, as a table and as JSON.
+//! `drydock check`: its findings, as a table and as JSON.
 
 use crate::cli_serve::serve;
 use crate::support::shell::{BOUND, Shell, commit};
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// A shell with a repository beside its work tree, and a configuration that is good.
+/// Returns a shell with a repository beside its work tree, and a valid configuration.
 fn shell(hook_prompt: &str, branch: &str) -> Shell {
     let shell = Shell::new()
         .set("TEST_HOOK_SECRET", "0a1b2c3d4e5f60718293a4b5c6d7e8f9")
@@ -197,7 +197,7 @@ fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
     answer
 }
 
-/// T12: Slack, Telegram and a code host each sign with another secret than the one that is configured.
+/// T12: Slack, Telegram and a code host each sign with another secret than the configured one.
 #[test]
 fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
     let slack_signing = "8f742231b10e8888abcd99fedcba85a5";
@@ -284,7 +284,7 @@ fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
             "{ready}"
         );
         assert_eq!(listed_of(&listed(), name), 3, "{name}");
-        // Once a minute, and three requests are in two at most.
+        // The log has one line per minute at most, and the three requests fall within two minutes.
         let logged = format!("requests to /in/{name} were refused");
         let logged = ended.err.lines().filter(|line| line.contains(&logged));
         assert!((1..=2).contains(&logged.count()), "{}", ended.err);
@@ -305,7 +305,7 @@ fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
     }
 }
 
-/// The lines of the audit log of one name.
+/// Returns the number of audit lines with a name.
 fn listed_of(lines: &[Value], name: &str) -> usize {
     lines.iter().filter(|line| line["data"]["name"] == name).count()
 }
@@ -347,7 +347,7 @@ fn a_wrong_configuration_is_reported_as_json_too() {
     );
     let detail = first["detail"].as_str().unwrap();
     assert!(detail.starts_with("drydock.toml:2: server.listen: "), "{detail}");
-    // A file that is not there has no lines.
+    // A missing file has no lines.
     let ended = shell.run(&["check", "--config", "nowhere.toml"]);
     let why = "nowhere.toml: cannot read the configuration file: No such file or directory";
     assert!(ended.code == Some(78) && ended.err.contains(why), "{ended:?}");

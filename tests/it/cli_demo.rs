@@ -1,4 +1,4 @@
-//! `drydock demo --headless`: the whole story, and nothing left of it.
+//! `drydock demo --headless`: it plays the whole demo and leaves nothing behind.
 
 use crate::support::built::built;
 use crate::support::require;
@@ -70,7 +70,7 @@ fn the_demo_opens_no_connection_beyond_this_machine() {
     assert!(beyond.is_empty(), "{beyond:?}");
 }
 
-/// The demo as a visitor starts it, without a pause.
+/// Starts the demo like a visitor, without pauses.
 fn at_a_terminal(shell: &Shell, mut script: Command) -> RunningProgram {
     let demo = format!("{} demo --pace 0", built().display());
     script.args(["-q", "-e", "-f", "-c", &demo, "/dev/null"]);

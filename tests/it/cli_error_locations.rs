@@ -1,5 +1,5 @@
-//! The place where a program fails, with its line, a mark and the calls that led there, in each command of a terminal that
-//! comes to it.
+//! The location of a failure in a program, with its line, a mark and the calls that led there, in each terminal command
+//! that reports it.
 
 use crate::support::shell::{BlockingModel, Shell};
 use drydock::emulator::model::{ModelRequest, calls, says};
@@ -50,7 +50,7 @@ fn each_command_about_environments_shows_the_line_and_the_calls() {
         let told = if is_error { &ended.err } else { &ended.out };
         assert_placed(&arguments.join(" "), told);
     }
-    // What fails in one way is told once.
+    // The same failure is reported once.
     shell.put("lib/k.libsonnet", &FINE.replacen("name: name", "name: $.nope", 1));
     let all = shell.run(&["tanka", "env", "diff"]);
     let place = "\n`environments/dev`, `environments/prod` fail here:\n  2 | ";
@@ -72,7 +72,7 @@ fn each_command_of_a_chat_shows_the_line_and_the_calls() {
     let ended = shell.run_with_input(&["chat", "--set", &url], input);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_placed("a chat", &ended.err);
-    // Of both environments after the turn, for `/envs` and for `/risk`, and of one for the others.
+    // `/envs` and `/risk` report both environments after the turn, and the other commands report one.
     for shown in [PLACE[0], PLACE[1]] {
         assert_eq!(ended.err.matches(shown).count(), 3 * 2 + 2, "{}", ended.err);
     }

@@ -1,4 +1,4 @@
-//! Tests of what the program says about itself, and of how it takes mistakes.
+//! Tests of the help of the program, and of its answers to wrong arguments.
 
 use crate::support::shell::Shell;
 use crate::support::source::{root, rust_files, without_comment};
@@ -54,7 +54,7 @@ fn the_help_and_the_documents_list_every_exit_code_of_the_source() {
     }
 }
 
-/// The numbers that a file gives as exit codes: `code: 78`, and constants that are one.
+/// Returns the exit codes in a file: `code: 78`, and constants of that kind.
 fn exit_codes(text: &str) -> Vec<u8> {
     let lines = text.lines().map(without_comment);
     let values = lines.filter_map(|line| {
@@ -72,7 +72,7 @@ fn exit_codes(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The numbers that begin the entries of a list: `0 done, 1 failed`.
+/// Returns the numbers at the start of the entries of a list: `0 done, 1 failed`.
 fn listed_codes(list: &str) -> BTreeSet<u8> {
     let entries = list
         .split(',')
@@ -109,7 +109,7 @@ fn the_help_of_the_demo_lists_the_tools_of_the_terminal() {
         let line = help.out.lines().find(|line| line.contains(&typed));
         let line = line.unwrap_or_else(|| panic!("{command}: {}", help.out));
         assert!(line.contains(tool), "{line}");
-        // What is listed is there, and says the same of itself.
+        // Each listed command exists, and its own help has the same description.
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let own = shell.run(&words);
         let about = own.out.lines().next().unwrap_or_default();

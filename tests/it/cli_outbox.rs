@@ -1,4 +1,4 @@
-//! `drydock outbox`, against a running server and without one.
+//! `drydock outbox`, with a running server and without one.
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::shell::Shell;
@@ -7,9 +7,9 @@ use drydock::store::Store;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// Three operations that were given up: two of them in one channel.
+/// Creates three operations that were given up: two of them in one channel.
 fn give_up(shell: &Shell) {
-    // A server removes what was delivered days ago by its own clock.
+    // A server removes operations that were delivered days ago by its own clock.
     let at = Timestamp::now();
     let post = |id: &str, channel: &str| Op {
         id: id.to_owned(),
@@ -69,7 +69,7 @@ fn owned(letters: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The same questions, whoever answers them.
+/// Runs the same queries with and without a server.
 fn questions(shell: &Shell) {
     let table = shell.run(&["outbox", "list"]);
     assert_eq!(table.code, Some(0), "{table:?}");
@@ -89,7 +89,7 @@ fn questions(shell: &Shell) {
     ]);
     assert_eq!(listed(shell, &[]), all);
     assert_eq!(listed(shell, &["--channel", "phone"]), all[2..]);
-    // What is unknown or was not given up changes nothing, and says so.
+    // A command for an operation that is unknown or was not given up changes nothing, and reports that.
     for (code, arguments, why) in [
         (
             1,
@@ -141,7 +141,7 @@ fn questions(shell: &Shell) {
     assert!(ended.err.contains("Nothing was given up."), "{ended:?}");
 }
 
-/// Checks the lines of the audit log about it, and the state of the rows.
+/// Checks the lines of the audit log, and the state of the rows.
 fn is_on_record(shell: &Shell) {
     let file = shell.work().join("data/drydock.db");
     let database = rusqlite::Connection::open(file).unwrap();

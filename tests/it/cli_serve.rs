@@ -1,4 +1,4 @@
-//! `drydock serve`: it starts, says so, stops when told, and refuses what cannot work.
+//! `drydock serve`: it starts, reports that, stops on request, and refuses a configuration that cannot work.
 
 use crate::support::shell::{RunningProgram, Shell, run_to_end};
 use std::io::{Read, Write};
@@ -59,12 +59,12 @@ fn a_server_runs_with_transparent_huge_pages_disabled() {
     let (running, _) = serve(&shell);
     let about = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
     let large_pages = about.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
-    // Old kernels do not say.
+    // Old kernels do not report it.
     assert!(large_pages.is_none_or(|enabled| enabled.trim() == "0"), "{about}");
 }
 
-/// T89: no core, and no memory or environment for other processes of the same user. It works for a user without
-/// privileges as for any, its sandbox included.
+/// T89: the server writes no core dump, and other processes of the same user cannot read its memory or environment. It
+/// works for a user without privileges as for any other, its sandbox included.
 #[test]
 fn other_processes_cannot_inspect_a_server_and_it_leaves_no_core_dump() {
     let shell = shell(TOML);
@@ -77,7 +77,7 @@ fn other_processes_cannot_inspect_a_server_and_it_leaves_no_core_dump() {
     let core = limits.lines().find(|line| line.starts_with("Max core file size"));
     let core: Vec<&str> = core.unwrap().split_ascii_whitespace().collect();
     assert_eq!(core[4..6], ["0", "0"], "{limits}");
-    // The system gives what may be looked into to its user, and what may not be to root.
+    // The files of an inspectable process belong to its user, and those of other processes to root.
     use std::os::unix::fs::MetadataExt;
     for name in ["environ", "mem", "maps", "fd"] {
         assert_eq!(std::fs::metadata(about(name)).unwrap().uid(), 0, "{name}");
@@ -86,7 +86,8 @@ fn other_processes_cannot_inspect_a_server_and_it_leaves_no_core_dump() {
     assert_eq!(running.end().code, Some(0));
 }
 
-/// The program in this shell, by a user without privileges: this one, or nobody where this one is root.
+/// Returns a command of the program in this shell, for a user without privileges: the current one, or `nobody` if that
+/// is root.
 fn by_nobody(shell: &Shell, arguments: &[&str]) -> Command {
     use std::os::unix::process::CommandExt;
     const NOBODY: u32 = 65_534;
@@ -116,7 +117,8 @@ fn a_data_directory_that_others_can_read_is_refused_with_code_78() {
     let data = shell.work().join("data");
     std::fs::create_dir(&data).unwrap();
     let open_to = |mode| std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
-    // Also while it is empty: what is not said at the first start would be said at the second, in production.
+    // The check applies to an empty directory, too. Otherwise the error would first appear at the second start, in
+    // production.
     for (mode, advice) in [
         (0o755, "which is made for this user alone"),
         (0o750, "set `data.group_access` to true"),
@@ -177,7 +179,7 @@ fn what_a_killed_server_left_of_its_runs_goes_at_the_next_start() {
     let left = "data/scratch/drydock-left/files/charts/web/Chart.yaml";
     let is_left = || shell.work().join(left).exists();
     let (first, _) = serve(&shell);
-    // Whoever does not own the data leaves it alone.
+    // A command of a user who does not own the data leaves it unchanged.
     shell.put(left, "name: web\n");
     assert_eq!(shell.run(&["serve"]).code, Some(1));
     assert!(is_left());
@@ -256,7 +258,7 @@ fn an_unknown_key_is_reported_with_its_line_and_the_nearest_key() {
     );
 }
 
-/// A request that never ends is waited for, but not after a second signal.
+/// Checks that the server waits for an endless request, but not after a second signal.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let toml = format!(
@@ -286,7 +288,7 @@ post_to = {{ channel = "bot", chat = "1" }}
     let mut stream = TcpStream::connect(&address).unwrap();
     let head = "POST /in/ci HTTP/1.1\r\nhost: drydock\r\nexpect: 100-continue\r\ncontent-length: 100\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    // The server asks for the body: the request is being answered.
+    // The server requests the body, so the request is in progress.
     let mut asked = [0; 12];
     stream.read_exact(&mut asked).unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100");

@@ -1,4 +1,4 @@
-//! `drydock tanka`: environments as people and pipes see them, evaluated for real.
+//! `drydock tanka`: the output about environments for people and pipes, with real evaluations.
 
 use crate::support::shell::{LARGE_FILE_LOCK, Shell};
 use serde_json::json;
@@ -108,7 +108,7 @@ fn an_environment_is_shown_as_tk_shows_it() {
     assert!(by_name.out.contains("  name: us\n"), "{by_name:?}");
 }
 
-/// Checks that it is there, as for `tk`, which knows nothing of git.
+/// Checks that it is found, as with `tk`, which does not use git.
 #[test]
 fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
     let shell = shell();
@@ -154,7 +154,7 @@ fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
     assert!(changed.err.contains(why), "{changed:?}");
 }
 
-/// The generated library of ksonnet has 4.1 MB.
+/// Checks a library of 4.1 MB, the size of the generated library of ksonnet.
 #[test]
 fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
     let _turn = LARGE_FILE_LOCK.blocking_lock();
@@ -168,7 +168,7 @@ fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
         "environments/dev/main.jsonnet",
         "local l = import 'large.libsonnet';\n{ a: l.kind7('a') }\n",
     );
-    // A build without optimisation may take long on a busy machine.
+    // A build without optimisation may be slow on a busy machine.
     let slow = ["--set", "sandbox.seconds_max=120"];
     let shown = shell.run(&[&slow[..], &["tanka", "env", "show", "environments/dev"]].concat());
     assert_eq!(shown.code, Some(0), "{shown:?}");
@@ -187,7 +187,7 @@ fn a_library_of_several_megabytes_is_imported_and_the_bound_is_named() {
     );
 }
 
-/// Checks that nothing is called unchanged that was not looked at.
+/// Checks that unread files are never reported as unchanged.
 #[test]
 fn a_change_of_a_very_large_library_is_seen() {
     let _turn = LARGE_FILE_LOCK.blocking_lock();
@@ -204,13 +204,13 @@ fn a_change_of_a_very_large_library_is_seen() {
     let same = shell.run(&diff);
     assert!(same.out.contains("0 of "), "{same:?}");
     shell.put("lib/large.libsonnet", &library(2));
-    // It is not rendered with the bound that holds, and that is said.
+    // With the default limit it is not rendered, and the output says so.
     let refused = shell.run(&diff);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.out.contains("(`sandbox.file_bytes_max`)"), "{refused:?}");
 }
 
-/// A list of all files is refused where `.gitignore` is a pipe: whoever reads it would wait.
+/// Checks a directory whose `.gitignore` is a pipe, where a list of all files would block.
 #[test]
 fn showing_one_environment_does_not_list_unrelated_files() {
     let shell = shell();
@@ -468,7 +468,7 @@ fn what_the_working_directory_changes_is_shown_against_the_commit() {
         "{one:?}"
     );
 
-    // One environment of the other file fails, on both sides; it hides none of the others.
+    // One environment of the other file fails on both sides. It hides none of the others.
     let all = shell.run(&["tanka", "env", "diff", "--json"]);
     assert_eq!(all.code, Some(1), "{all:?}");
     let json = all.json();
@@ -476,7 +476,7 @@ fn what_the_working_directory_changes_is_shown_against_the_commit() {
     assert_eq!(json["report"]["environments"][1]["name"], "environments/dev");
     assert_eq!(json["checks"][2]["state"], "fail");
 
-    // Where it lives is told first, of one environment and of all, and as data.
+    // The new location of an environment comes first, for one environment, for all, and in the data.
     shell.put(
         "environments/dev/spec.json",
         "{ \"spec\": { \"namespace\": \"eu\", \"apiServer\": \"h\" } }\n",

@@ -1,4 +1,4 @@
-//! `drydock tanka fmt`: what it changes, what it leaves, and its exit codes.
+//! `drydock tanka fmt`: the files it changes, the files it leaves, and its exit codes.
 
 use crate::support::shell::Shell;
 use serde_json::json;
@@ -113,7 +113,7 @@ fn one_invalid_file_is_reported_and_all_others_are_formatted() {
     assert_eq!(shell.get("lib/broken.libsonnet"), "{ a: 1 b: 2 }");
 }
 
-/// Generated libraries of Kubernetes have several megabytes.
+/// Checks a file of several megabytes, the size of generated libraries of Kubernetes.
 #[test]
 fn a_file_of_several_megabytes_is_formatted_and_one_above_the_bound_is_refused() {
     let shell = shell();

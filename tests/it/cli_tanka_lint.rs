@@ -1,4 +1,4 @@
-//! `drydock tanka lint`: what it finds, what it renders, and its exit codes.
+//! `drydock tanka lint`: its findings, its renderings, and its exit codes.
 
 use crate::support::shell::Shell;
 use serde_json::json;
@@ -25,7 +25,7 @@ fn shell() -> Shell {
     ])
 }
 
-/// T87: the line of a place is shown as the message above it is.
+/// T87: the source line of an error is redacted like the message above it.
 #[test]
 fn the_line_of_a_failure_shows_no_secret_of_its_file() {
     let shell = shell();
@@ -152,7 +152,8 @@ fn many_files_are_linted_with_lines_that_say_how_far_it_is() {
     assert!(one.code == Some(0) && !one.err.contains("files\n"), "{one:?}");
 }
 
-/// Checks imports of a library that are other files in each environment; what only one of them uses is followed.
+/// Checks imports of a library that resolve to other files in each environment. An import that only one environment
+/// uses is followed.
 #[test]
 fn an_import_that_means_two_files_is_followed_for_neither() {
     let spec = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","spec":{"namespace":"a"}}"#;

@@ -1,4 +1,4 @@
-//! `ask` and `chat` where a person sits at a terminal: the prompt and the colours.
+//! `ask` and `chat` at a terminal: the prompt and the colours.
 
 use crate::support::built::built;
 use crate::support::require::component;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 
-/// Runs the program on a terminal of its own, where somebody types. Both of its streams come as one.
+/// Runs the program on its own terminal with typed input. Both of its streams arrive as one.
 fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> ProgramOutput {
     let program = built();
     let program = program.to_string_lossy().into_owned();
@@ -78,7 +78,7 @@ fn calls_words_and_tool_answers_look_different_on_a_terminal() {
     assert!(ended.out.contains("│ [file_read answered] "), "{ended:?}");
 }
 
-/// TK-74: those of a change, and those a model shows.
+/// TK-74: the diffs of a change, and those a model shows.
 #[test]
 fn diffs_are_coloured_on_a_terminal() {
     if component("script").is_none() {

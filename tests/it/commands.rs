@@ -1,4 +1,4 @@
-//! Commands are answered without a model, the same on every surface they can be typed on.
+//! Commands are answered without a model, and the same on every surface that accepts them.
 
 use crate::secrets::commit;
 use crate::support::app::{TestApp, step_number};
@@ -13,7 +13,7 @@ const VERBS: [&str; 12] = [
     "help", "status", "diff", "risk", "patch", "envs", "undo", "discard", "clear", "context", "usage", "stop",
 ];
 
-/// The first turn sets four replicas in dev, the second three there and in staging.
+/// Returns the answer of the model. The first turn sets four replicas in dev, the second three there and in staging.
 fn replicas(asked: &ModelRequest) -> ScriptedAnswer {
     let first = asked.last_user_text().contains("four");
     let edit = |environment: &str, from: u32, to: u32| {
@@ -74,10 +74,10 @@ async fn every_command_is_answered_on_every_surface_and_no_model_is_asked() {
     let thread = app.ask(ALICE, "four replicas in dev").await.thread;
     app.ask_telegram(4_201, "four replicas in dev").await;
     let asked = app.model_requests().len();
-    // What every surface says to the same question about the same state, with the counts of its own.
+    // Each surface answers the same question about the same state alike, with its own counts.
     for verb in VERBS {
         let expected = expected(verb);
-        // Undo empties the workspace; the surfaces after it find nothing to undo.
+        // Undo empties the workspace. The surfaces after it find nothing to undo.
         let slash = app.run_slash_command(ALICE, verb).await;
         let bang = app.run_command_in(ALICE, &thread, &format!("!{verb}")).await;
         let mention = app
@@ -116,7 +116,7 @@ async fn a_slash_command_means_the_newest_conversation_of_its_sender_in_that_cha
     assert!(bobs.contains("CHG-3"), "{bobs}");
 }
 
-/// Checks that what is said first happens first: a request that follows a discard at once begins from the base.
+/// Checks the order of effects: a request directly after a discard begins from the base.
 #[tokio::test]
 async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     let app = TestApp::new(replicas).await;
@@ -129,7 +129,7 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
         tokio::join!(discard, follow);
         let second = app.wait_for_result(&first.thread, 2).await;
         let told = app.thread_messages(&first.thread).join("\n");
-        // Whichever of the two reached the gateway first, nothing that was discarded is there again.
+        // In either order of arrival at the gateway, no discarded edit may return.
         let discarded = told.contains("is discarded; the workspace is as the base again.");
         let expected = match discarded {
             true => format!("CHG-{} is ready: 1 file, +1 −1.", 2 * change),
@@ -146,7 +146,8 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     }
 }
 
-/// A command that shows the prepared change waits for the command before it, also while that renders what it left.
+/// Checks that a command that shows the prepared change waits for the command before it, even while that command
+/// renders.
 #[tokio::test]
 async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left() {
     let app = TestApp::new(replicas).await;
@@ -179,7 +180,7 @@ async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left(
     );
 }
 
-/// A command that changes something and was said long before a restart is not carried out after it.
+/// Checks that a command that changes something is not carried out after a restart if it is old.
 #[tokio::test]
 async fn an_old_command_that_a_restart_finds_is_asked_for_again() {
     let mut app = TestApp::new(replicas).await;
@@ -189,7 +190,7 @@ async fn an_old_command_that_a_restart_finds_is_asked_for_again() {
         app.run_command_in(ALICE, &first.thread, "!help").await;
         app.wait_until_idle().await;
         app.demo.stop().await;
-        // As a process leaves it that ended before the command was carried out.
+        // The state that a process leaves if it ends before the command is carried out.
         app.alter_database(&format!(
             "UPDATE inbox SET lane = 'change', done_at = NULL, accepted_at = accepted_at - {},
                inbound = replace(inbound, '!help', '!discard') WHERE id = (SELECT MAX(id) FROM inbox);
@@ -251,7 +252,7 @@ async fn clear_forgets_the_words_and_keeps_the_change_and_discard_throws_it_away
     assert_eq!(diff, "Nothing is prepared here.");
 }
 
-/// T68: the files of a turn are counted, and named; how many lines are rewritten is not bounded.
+/// T68: the files of a turn are limited and listed. The number of rewritten lines is not limited.
 #[tokio::test]
 async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     const FILES: usize = 52;
@@ -332,7 +333,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     assert_eq!(diff, "Nothing is prepared here.");
 }
 
-/// Checks that what is mistyped means no change, and least of all whatever happens to be prepared.
+/// Checks that a mistyped command has no effect, and in particular none on the prepared change.
 #[tokio::test]
 async fn a_mistyped_change_is_neither_discarded_nor_sent() {
     let app = TestApp::new(replicas).await;
@@ -450,7 +451,7 @@ async fn a_stalled_turn_is_stopped_by_command_and_by_button() {
         .unwrap();
     app.wait_for_telegram_message(4_201, "Stopped at step 1.").await;
 
-    // Far below the model's idle limit of 30 s; the goal is a second on an idle machine.
+    // Far below the model's idle limit of 30 s. The goal is a second on an idle machine.
     assert!(by_command < Duration::from_secs(5), "{by_command:?}");
     assert!(by_button < Duration::from_secs(5), "{by_button:?}");
     let again = app.ask_in(ALICE, &said.ts, "are you there?").await;

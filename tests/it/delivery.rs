@@ -1,4 +1,4 @@
-//! Tests of what shows when nobody hears whether a message was posted.
+//! Tests of posts whose success is unknown to the gateway.
 
 use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
 const BOB: i64 = 7002;
-/// Far less than it would take otherwise, on a busy machine too.
+/// Far less than the delay that is tested against, even on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(25);
 
 /// R1, R17
@@ -35,7 +35,8 @@ async fn a_result_shows_once_in_slack_whatever_became_of_its_post() {
     }
 }
 
-/// Checks that where the bot may not read, the first line of the result may stay behind, never a second result. R1, R17
+/// Checks that without the permission to read, a post with an unknown outcome may leave the first line of the result
+/// behind, but never a second result. R1, R17
 #[tokio::test]
 async fn a_result_shows_once_in_slack_even_if_its_arrival_is_unknown() {
     for (fault, lines) in [(SlackFault::ResetAfter, 2), (SlackFault::ResetBefore, 1)] {
@@ -46,7 +47,7 @@ async fn a_result_shows_once_in_slack_even_if_its_arrival_is_unknown() {
         let result = app.ask(ALICE, "hello").await;
         app.wait_until_idle().await;
         assert_eq!(app.results(&result.thread).len(), 1);
-        // A second line could be left behind as well, so the result is posted whole.
+        // A second line could be left behind as well, so the result is posted as a whole.
         assert_eq!(result.message.edits, 0);
         let said = app.thread_messages(&result.thread);
         assert_eq!(said.len(), lines, "{said:?}");
@@ -105,7 +106,8 @@ async fn the_answer_to_a_command_shows_once_whether_slack_took_it_or_not() {
     }
 }
 
-/// Telegram shows a bot no history: the first line of the result may stay behind, never a second result. R17
+/// Checks that a post with an unknown outcome may leave the first line of the result behind, but never a second
+/// result. Telegram shows a bot no history. R17
 #[tokio::test]
 async fn a_result_shows_once_in_telegram_even_if_its_arrival_is_unknown() {
     for (fault, lines) in [(TelegramFault::ResetAfterEffect, 2), (TelegramFault::Reset, 1)] {
@@ -131,7 +133,7 @@ async fn messages_are_held_while_slack_rejects_the_token_and_sent_once_it_accept
     app.wait_until_idle().await;
     app.demo.slack.refuse_token("token_revoked");
     let said = app.say(ALICE, "hello").await;
-    // The operator sees it, and nothing was given up.
+    // The operator sees it, and no message was given up.
     let mut tries = 0;
     let health = loop {
         let AdminReply::Outbox {
@@ -167,7 +169,7 @@ async fn messages_are_held_while_slack_rejects_the_token_and_sent_once_it_accept
         "{status} {body}"
     );
     app.demo.slack.restore_token();
-    // The next probe is half a minute away; an operator does not have to wait for it.
+    // The next probe is half a minute away, but an operator can start it at once.
     app.demo.app.as_ref().unwrap().gateway.retry_delivery("slack");
     app.wait_for_result(&said.ts, 1).await;
     app.wait_until_idle().await;
@@ -191,7 +193,7 @@ async fn what_an_operator_sends_again_goes_out_at_once() {
     }
     app.wait_until_idle().await;
     app.demo.slack.recover("chat.postMessage");
-    // Whoever delivers sleeps for a minute now, unless somebody wakes it.
+    // The delivery thread sleeps for a minute now, unless it is woken.
     let which = DeadLetterFilter::Channel("slack".to_owned());
     let started = Instant::now();
     let answer = app.send_admin_request(AdminRequest::OutboxRetry { which }).await;
@@ -231,7 +233,7 @@ async fn a_channel_without_rate_limits_answers_as_fast_as_it_is_asked() {
     }
     app.wait_until_idle().await;
     assert_eq!(answers() - before, ASKED);
-    // With one it takes 38 seconds: five answers at once, and then one in 1.1 seconds.
+    // With one it takes 38 seconds: five answers at once, and then one every 1.1 seconds.
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
 }
 
@@ -259,7 +261,8 @@ async fn an_answer_whose_arrival_is_unknown_is_followed_by_one_notice() {
     );
 }
 
-/// A file that Telegram does not take is not lost: it is told what it holds, and nothing waits for it meanwhile. P2
+/// Checks that the content of a file that Telegram refuses is posted as text, and that other messages do not wait for
+/// it. P2
 #[tokio::test]
 async fn an_undeliverable_file_is_posted_as_text_without_delaying_others() {
     let log = LogCapture::capture();

@@ -1,12 +1,12 @@
-//! `docs/dependencies.md` names every direct dependency once, with a file that uses it, and says which packages the product
-//! was asked to use and does not use yet.
+//! The check that `docs/dependencies.md` names every direct dependency once, with a file that uses it, and lists the
+//! requested packages that the product does not use yet.
 
 use crate::support::source::root;
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The packages that the product was asked to use.
+/// The packages that were requested for the product.
 const REQUIRED: [&str; 13] = [
     "tokio",
     "axum",
@@ -22,7 +22,7 @@ const REQUIRED: [&str; 13] = [
     "sha2",
     "tracing",
 ];
-/// The place of a package that is not used yet.
+/// The text in place of a file for a package that is not used yet.
 const NOT_YET: &str = "not yet";
 
 /// A line of a table: a package, and the file that shows its use.
@@ -36,7 +36,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The rows of the table below a heading.
+/// Returns the rows of the table below a heading.
 fn table_rows(heading: &str) -> Vec<DependencyRow> {
     let document = text("docs/dependencies.md");
     let (_, section) = document.split_once(heading).expect("the heading");
@@ -58,7 +58,7 @@ fn table_rows(heading: &str) -> Vec<DependencyRow> {
     rows.collect()
 }
 
-/// The direct dependencies of the manifest.
+/// Returns the direct dependencies of the manifest.
 fn direct() -> BTreeSet<String> {
     let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
     let names = |table: &toml::Value| -> Vec<String> {
@@ -75,7 +75,7 @@ fn direct() -> BTreeSet<String> {
     systems.chain([&whole]).flat_map(names).collect()
 }
 
-/// The path of a link.
+/// Returns the path of a link.
 fn linked(row: &DependencyRow) -> String {
     let link = Regex::new(r"^\[([^\]]+)\]\(\.\./([^)]+)\)$").expect("a pattern");
     let found = link
@@ -85,7 +85,7 @@ fn linked(row: &DependencyRow) -> String {
     found[2].to_owned()
 }
 
-/// True where a file uses a package, or the manifest pins it.
+/// Returns true if a file uses a package, or the manifest pins it.
 fn is_used(package: &str, path: &str) -> bool {
     let names = [package.replace('-', "_"), package.to_owned()];
     let file = text(path);

@@ -1,5 +1,5 @@
-//! The documents are true: what they name exists, what they show loads, and what they promise has a
-//! test. This file reads them; it does not say how they should read.
+//! The documents are true: the names in them exist, their examples load, and their promises have tests. This file reads
+//! them. It does not check their style.
 
 use crate::support::built::built;
 use crate::support::source::{self, root, rust_files};
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Every document: its path from the root, and its text.
+/// Returns every document: its path from the root, and its text.
 fn documents() -> Vec<(PathBuf, String)> {
     let markdown = |folder: &str| {
         let entries = fs::read_dir(root().join(folder)).expect("a folder");
@@ -41,7 +41,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a regular expression")
 }
 
-/// The blocks of one language in a document.
+/// Returns the blocks of one language in a document.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut open: Option<(bool, String)> = None;
@@ -77,7 +77,7 @@ fn code_spans(text: &str) -> Vec<String> {
     found.collect()
 }
 
-/// The rows of all tables of a document, without their heads.
+/// Returns the rows of all tables of a document, without their heads.
 pub(crate) fn rows(text: &str) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for line in text.lines().filter(|line| line.starts_with('|')) {
@@ -91,7 +91,7 @@ pub(crate) fn rows(text: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The names of all functions of the source tree.
+/// Returns the names of all functions of the source tree.
 fn functions() -> BTreeSet<String> {
     source::functions()
         .into_iter()
@@ -114,7 +114,8 @@ fn every_test_the_documents_name_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// A row of the rules that the emulators enforce: the rule, its source, the tests that show it enforced.
+/// Checks the table of rules that the emulators enforce. A row has the rule, its source, and the tests that show it
+/// enforced.
 #[test]
 fn every_rule_of_a_platform_has_a_source_and_a_test() {
     let functions = functions();
@@ -136,7 +137,7 @@ fn every_rule_of_a_platform_has_a_source_and_a_test() {
     }
 }
 
-/// A row of the list of features: what, where, shown by.
+/// Checks the list of features. A row has the feature, its place in the source, and its tests.
 #[test]
 fn every_feature_has_a_place_and_a_test() {
     let functions = functions();
@@ -191,7 +192,7 @@ fn every_link_leads_somewhere() {
     assert!(dead.is_empty(), "{dead:#?}");
 }
 
-/// The names under which the headings of a document can be linked to.
+/// Returns the anchors of the headings in a document.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let named = headings.map(|line| {
@@ -346,13 +347,13 @@ fn every_configuration_in_the_documents_loads() {
     assert!(loaded >= 4, "the configurations were read: {loaded}");
 }
 
-/// The scope each method of Slack's Web API and each event needs.
+/// The scope that each method of Slack's Web API and each event needs.
 const SCOPES: [(&str, &str); 14] = [
     ("auth.test", ""),
     ("chat.postMessage", "chat:write"),
     ("chat.update", "chat:write"),
     ("chat.postEphemeral", "chat:write"),
-    // One of the three that the messages of channels, private channels and people need.
+    // One of the three scopes for the messages of channels, private channels and people.
     ("conversations.history", "channels:history"),
     ("conversations.replies", "channels:history"),
     ("reactions.add", "reactions:write"),
@@ -411,10 +412,10 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     assert!(shown["description"].as_str().expect("a description").len() <= 140);
 }
 
-/// The tables of texts and values where `errors` and `values` list a difference: no lists of their own.
+/// The tables of texts and values for `errors` and `values`. They are no lists of differences themselves.
 const OF_OTHERS: [&str; 2] = ["said", "values_here"];
 
-/// The numbers of what differs from Tanka on purpose are those of the list that the conformance tests read.
+/// Checks that the numbers of known differences from Tanka are those of the list that the conformance tests read.
 #[test]
 fn the_list_of_known_differences_is_as_long_as_the_document_says() {
     let listed: toml::Table = document("tests/it/conformance/known.toml").parse().expect("TOML");
@@ -454,7 +455,7 @@ fn every_known_difference_stands_in_the_document() {
             let reason = reason
                 .trim_start_matches("flagged: ")
                 .trim_start_matches("the same: ");
-            // These say `the same` of the entry above them.
+            // These reasons are `the same` as the entry above them.
             let is_told = reason.starts_with("the same") || text.contains(reason);
             assert!(
                 is_told,
@@ -464,7 +465,8 @@ fn every_known_difference_stands_in_the_document() {
     }
 }
 
-/// Returns a line without what a run may number differently: changes are numbered in the order they are ready.
+/// Returns a line without numbers that may differ between runs: changes are numbered in the order in which they are
+/// ready.
 fn comparable(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     pattern(r"CHG-\d+")
@@ -510,7 +512,7 @@ fn exit_codes_tell_what_went_wrong() {
     assert!(said.contains("ANTHROPIC_API_KEY"), "{said}");
 }
 
-/// The way from a bad document to a short one is a file of its own.
+/// Checks that the architecture document stays short. A longer text belongs in a separate file.
 #[test]
 fn architecture_fits_on_a_few_screens_and_has_two_diagrams() {
     let text = document("ARCHITECTURE.md");
@@ -525,7 +527,7 @@ fn architecture_fits_on_a_few_screens_and_has_two_diagrams() {
     assert!((10..=25).contains(&words.len()), "{} words", words.len());
 }
 
-/// A document opens with what its reader can do afterwards.
+/// Checks that each document opens with its benefit for the reader.
 #[test]
 fn each_document_opens_with_what_its_reader_gains() {
     let opens = pattern("(?m)^(After reading this|Ask in Slack|Read this)");

@@ -1,5 +1,5 @@
-//! Environments that are made to live elsewhere: it is said before anything else, and it takes a grant for everybody who
-//! lives there, however it is done.
+//! Environments that are moved to another cluster or namespace: the answer reports it first, and the move needs a grant
+//! for all affected environments, whichever way it is made.
 
 use crate::support::app::TestApp;
 use drydock::access::Role;
@@ -16,7 +16,7 @@ fn retarget() -> ScriptedAnswer {
     calls("file_write", json!({"path": DEV_SPEC, "content": content}))
 }
 
-/// The environment is written in its program instead, where no write shows where it lives.
+/// Writes the environment inline in its program, so that no write of `spec.json` shows its cluster.
 fn inline() -> [ScriptedAnswer; 2] {
     let program = "{ apiVersion: 'tanka.dev/v1alpha1', kind: 'Environment', metadata: { name: 'dev' },\n  spec: { apiServer: \
                    'https://' + 'prod' + '.k8s.example.com', namespace: 'prod' }, data: {} }\n";
@@ -71,7 +71,7 @@ async fn an_inline_environment_moved_next_to_prod_is_withheld_until_it_is_moved_
         "{}",
         result.text
     );
-    // The model was told what does not hold.
+    // The model received the failed check.
     let asked = app.model_requests();
     assert!(
         asked[3]

@@ -1,4 +1,4 @@
-//! Commands about environments, through the real gateway: real evaluations, no model.
+//! Commands about environments, through the real gateway, with real evaluations and no model.
 
 use crate::support::app::{TestApp, step_number};
 use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
@@ -10,14 +10,14 @@ const ALICE: &str = "U0ALICE";
 const TOKEN: &str = "kept-to-ourselves-4711";
 const SPEC: &str = "{ \"spec\": { \"namespace\": \"tiny\" } }\n";
 
-/// A small environment with a `Secret`, a torn one, and four replicas in dev.
+/// Returns the answers of the model: a small environment with a `Secret`, a broken one, and four replicas in dev.
 fn change(asked: &ModelRequest) -> ScriptedAnswer {
     let object = |kind: &str, rest: &str| {
         format!("{{ apiVersion: 'v1', kind: '{kind}', metadata: {{ name: 'vault' }}, {rest} }}")
     };
     let secret = object("Secret", &format!("stringData: {{ token: '{TOKEN}' }}"));
     let settings = object("ConfigMap", "data: { level: 'info' }");
-    // The same inside another object, and in what `kubectl apply` left behind.
+    // The same `Secret` inside another object, and in the annotation that `kubectl apply` writes.
     let inner = format!("spec: {{ forProvider: {{ manifest: {secret} }} }}");
     let applied = "metadata+: { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': ";
     let applied = format!("{settings} + {{ {applied} std.manifestJsonMinified({secret}) }} }} }}");
@@ -127,7 +127,7 @@ async fn environments_can_be_inspected_in_a_conversation_without_a_change() {
         let answer = telegram(words).await;
         assert!(answer.contains(says), "{words}: {answer}");
     }
-    // A file cannot be whispered, and this person has no thread yet.
+    // A file cannot be sent as an ephemeral message, and this person has no thread yet.
     let whispered = app.run_slash_command(ALICE, "render dev").await;
     assert!(whispered.contains("cannot be shown to you alone"), "{whispered}");
     assert!(app.demo.slack.with_state(|state| state.files.is_empty()));
@@ -170,7 +170,7 @@ async fn a_prepared_change_is_inspected_environment_by_environment() {
         untouched.contains("Proven unaffected: 1 environment"),
         "{untouched}"
     );
-    // Without an environment it is what it was.
+    // Without an environment, the answer is as before.
     let whole = command("!diff").await;
     assert!(whole.contains("+    replicas: 4,"), "{whole}");
 
@@ -189,7 +189,7 @@ async fn a_prepared_change_is_inspected_environment_by_environment() {
     assert!(risk.contains("could not be rendered or compared"), "{risk}");
     assert!(risk.contains("environments/torn"), "{risk}");
 
-    // A slash command means the newest conversation of its sender, so a file has a thread to go to.
+    // A slash command refers to the newest conversation of its sender, so a file has a thread.
     let rendered = app.run_slash_command(ALICE, "render dev").await;
     assert!(
         rendered.starts_with("environments/dev: 13 objects.") && rendered.contains("environments-dev.yaml"),
@@ -328,7 +328,7 @@ async fn an_environment_query_ends_when_its_person_is_revoked() {
 
 const ENDLESS: &str = "{ a: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0) }\n";
 
-/// Waits until a look at environments runs.
+/// Waits until an environment query runs.
 async fn wait_until_evaluating(app: &TestApp, user: i64) {
     let started = Instant::now();
     loop {
@@ -356,7 +356,7 @@ async fn a_long_render_stalls_nobody_and_ends_by_stop_and_outlives_a_restart() {
         .run_telegram_command(4_202, "/who_imports lib/app.libsonnet")
         .await;
     assert!(other.contains("environments/dev/main.jsonnet"), "{other}");
-    // Four are the most for one person.
+    // One person may have four at once.
     for _ in 0..4 {
         say(&app, "/render environments/slow").await;
     }

@@ -1,4 +1,4 @@
-//! Tests of the results of evaluating Jsonnet: values, imports and their account, variables, natives, errors.
+//! Tests of the results of evaluating Jsonnet: values, imports and their records, variables, native functions, errors.
 
 use crate::support::evaluation::{
     TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, snippet_request,
@@ -15,7 +15,7 @@ fn variables<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, Strin
         .into()
 }
 
-/// Git's hash of the content.
+/// Returns Git's hash of the content.
 fn blob(text: &str) -> String {
     let hash = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, text.as_bytes());
     hash.expect("a hash").to_string()
@@ -37,7 +37,7 @@ async fn a_value_is_sorted_compact_json() {
     assert_eq!(evaluated.imports[..], []);
 }
 
-/// Checks a text that is parsed on the stack that is there, since no thread can be made where it is evaluated.
+/// Checks a text that is parsed on the existing stack, because the sandbox cannot create threads.
 #[tokio::test]
 async fn a_text_that_is_nested_deeply_is_read_as_the_language_has_it() {
     let evaluator = evaluator(EvalLimits::default());
@@ -65,7 +65,7 @@ async fn a_text_that_is_nested_deeply_is_read_as_the_language_has_it() {
     assert_eq!(std::str::from_utf8(&evaluated.json), Ok(expected));
 }
 
-/// Checks a text of which nobody knows what it says: one engine reads some of it in another way than the language has it.
+/// Checks a text with an ambiguous meaning: one engine parses a part of it differently than the language specifies.
 #[tokio::test]
 async fn an_ambiguous_text_nested_too_deeply_is_refused() {
     let limits = EvalLimits {
@@ -81,7 +81,7 @@ async fn an_ambiguous_text_nested_too_deeply_is_refused() {
     assert!(matches!(refused, Err(EvalError::Stack(_))), "{refused:?}");
 }
 
-/// The second engine makes lists slowly: it is asked where a program failed, and takes more than there is.
+/// Checks an error whose location needs too long: the second engine builds lists slowly, and is asked for the location.
 #[tokio::test]
 async fn a_failure_is_reported_even_if_locating_it_takes_too_long() {
     let limits = EvalLimits {
@@ -180,7 +180,7 @@ async fn an_import_that_is_not_there_says_where_it_was_searched() {
                     no match locally or in the Jsonnet library paths; \
                     looked for `a/x.libsonnet`, `x.libsonnet`, `vendor/x.libsonnet` (at a/main.jsonnet:1:1)";
     assert_eq!(error.to_string(), expected);
-    // One of the directories that are searched leads out of the repository; the file is missing all the same.
+    // One of the search directories is outside the repository. The file is still reported as missing.
     let climbing = TestTree::from_texts([("a/main.jsonnet", "import '../lib/none.libsonnet'")]);
     let request = EvalRequest {
         jpath: vec!["lib".to_owned(), String::new()],
@@ -377,7 +377,7 @@ async fn what_is_added_to_a_text_has_the_digits_of_go_in_both_engines() {
     assert_eq!(evaluated.cross_check, CrossCheckResult::Agrees);
 }
 
-/// A list of a name from outside, under a condition that uses another one.
+/// Checks a list of an outer name, under a condition that uses another one.
 #[tokio::test]
 async fn a_list_of_a_name_under_a_condition_is_a_list_of_that_name() {
     let text = "local a = { n: 1 }, b = true; [[a for x in [1, 2] if b], [a for x in [1] for y in [b] if y]]";
@@ -500,7 +500,7 @@ async fn a_difference_between_the_engines_is_shown_with_its_field() {
             known: None,
         }
     );
-    // The second one's value can be had without the first one's, and is not mistaken for it.
+    // The second engine's value can be requested without the first one's, and is not taken for it.
     for (wanted, expected) in [
         (CrossCheckMode::SecondEngineOnly, "false"),
         (CrossCheckMode::Off, "true"),
@@ -530,7 +530,8 @@ async fn a_program_that_is_not_there_is_an_import_that_is_not_found() {
     );
 }
 
-/// A block comment ends at its first `*/` however many stars are before it, and a line comment at the end of its line.
+/// Checks that a block comment ends at its first `*/`, whatever the number of stars before it, and a line comment at
+/// the end of its line.
 #[tokio::test]
 async fn no_comment_swallows_code_and_none_becomes_code() {
     let evaluator = evaluator(EvalLimits::default());
@@ -552,7 +553,7 @@ async fn no_comment_swallows_code_and_none_becomes_code() {
     }
 }
 
-/// Checks that what is blanked for a parser is no part of the text that a program asks for.
+/// Checks that blanking a text for a parser does not change the text that a program imports.
 #[tokio::test]
 async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
     let evaluator = evaluator(EvalLimits::default());
@@ -577,7 +578,7 @@ async fn the_text_of_a_file_is_the_same_whatever_its_comments_are() {
     }
 }
 
-/// Text that is no Jsonnet is text, whatever its name is.
+/// Checks that imported text is not parsed as Jsonnet, whatever the name of its file.
 #[tokio::test]
 async fn a_text_that_looks_like_a_wrong_program_is_read_as_text() {
     let evaluator = evaluator(EvalLimits::default());
@@ -589,7 +590,7 @@ async fn a_text_that_looks_like_a_wrong_program_is_read_as_text() {
     assert_eq!(text.expect("a text"), r#""{ %s for %s }""#);
 }
 
-/// Go refuses an object comprehension whose field is not computed.
+/// Checks an object comprehension whose field is not computed. Go refuses it.
 #[tokio::test]
 async fn a_comprehension_of_a_named_field_is_refused_with_its_place() {
     let evaluator = evaluator(EvalLimits::default());

@@ -1,4 +1,4 @@
-//! Tests that what was evaluated before is not evaluated again as long as nothing it depends on has changed.
+//! Tests that a result is reused as long as none of its dependencies has changed.
 
 use crate::batch::{environment, evaluate_batch, file_sets, one_process, value_text};
 use crate::support::evaluation::{TestTree, evaluate, evaluator, path};
@@ -28,7 +28,7 @@ fn memoized_evaluations_never_change_a_result() {
     });
     let edits = (file_sets(), file_sets(), any::<prop::sample::Index>());
     let result = runner.run(&edits, |(before, other, place)| {
-        // One file is deleted, or comes from elsewhere and may shadow another one.
+        // One file is deleted, or is added and may shadow another one.
         let mut after = before.clone();
         match other.iter().nth(place.index(2 * other.len())) {
             Some((name, text)) => drop(after.insert(name.clone(), text.clone())),
@@ -55,7 +55,7 @@ fn memoized_evaluations_never_change_a_result() {
     result.expect("equal values");
 }
 
-/// The values of both environments, from one evaluator.
+/// Returns the values of both environments, from one evaluator.
 async fn values(evaluator: &Evaluator, tree: &Arc<dyn Tree>) -> Vec<Option<String>> {
     let requests = ["a", "b"].map(|name| environment(tree, name));
     let answers = evaluate_batch(evaluator, &requests).await;
@@ -82,7 +82,7 @@ async fn only_what_changed_is_evaluated_again() {
     assert_eq!(values(&evaluator, &tree(&files("1", "2"))).await, [a(1), b(2)]);
     assert_eq!(values(&evaluator, &tree(&files("1", "3"))).await, [a(1), b(3)]);
     assert_eq!(values(&evaluator, &tree(&files("4", "3"))).await, [a(4), b(3)]);
-    // One that is found before the other.
+    // A file that is found before the other one.
     let mut shadowed = files("4", "3");
     shadowed.insert("environments/a/shared.libsonnet".to_owned(), "5".to_owned());
     assert_eq!(values(&evaluator, &tree(&shadowed)).await, [a(5), b(3)]);

@@ -1,4 +1,5 @@
-//! Tests of what people see when something breaks: a short sentence and a reference, never a path, and the next message works.
+//! Tests of the output for people when something breaks: a short sentence and a reference, never a path. The next
+//! message works.
 
 use crate::support::app::{TestApp, step_number};
 use drydock::access::Role;
@@ -8,10 +9,10 @@ use serde_json::json;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
-/// A turn is shown when it has lasted a moment.
+/// A delay after which a turn gets a card.
 const LONG_ENOUGH_FOR_A_CARD: AnswerFault = AnswerFault::Delay(Duration::from_secs(2));
 
-/// `^.{1,200} \(ref [0-9a-f]{8}\)$` for one line of a text.
+/// Returns true if one line of a text matches `^.{1,200} \(ref [0-9a-f]{8}\)$`.
 fn has_reference(text: &str) -> bool {
     let pattern = regex::Regex::new(r"(?m)^.{1,200} \(ref [0-9a-f]{8}\)$").unwrap();
     pattern.is_match(text)
@@ -52,7 +53,7 @@ async fn a_step_that_cannot_be_recorded_shows_a_reference_and_nothing_else() {
 async fn a_message_is_claimed_by_the_commit_that_stores_it() {
     let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
     app.admit_slack_editor(ALICE).await;
-    // Nobody can claim a conversation that is there already.
+    // A conversation that exists already cannot be claimed.
     app.alter_database(
         "CREATE TRIGGER unclaimed BEFORE UPDATE OF owner ON conversation BEGIN SELECT RAISE(ABORT, 'no'); END",
     );
@@ -78,9 +79,9 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     let mut app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
     app.admit_slack_editor(ALICE).await;
     app.wait_until_idle().await;
-    // A commit that waits for the disk takes along all that still had to reach it.
+    // The next commit that waits for the disk also syncs all earlier writes.
     app.invite("bob", Role::Viewer, &[]).await;
-    // What is in the place of the log now is a file that the system does not sync.
+    // A file that the system does not sync replaces the log now.
     let log = app.demo.data().join("drydock.db-wal");
     let aside = app.demo.data().join("aside");
     std::fs::rename(&log, &aside).unwrap();
@@ -101,14 +102,14 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
     std::fs::remove_file(&log).unwrap();
     std::fs::rename(&aside, &log).unwrap();
     app.restart().await;
-    // It was written down, and is answered once.
+    // It was stored, and is answered once.
     let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("Here."), "{}", result.text);
     app.run_command_in(ALICE, &said.ts, "!status").await;
     assert_eq!((app.results(&said.ts).len(), shown(&app).1), (1, 3));
 }
 
-/// A Slack that wants to be left alone for so long.
+/// Returns a fault with which Slack asks to wait for this number of seconds.
 fn busy(seconds: u64) -> drydock::emulator::slack::SlackFault {
     drydock::emulator::slack::SlackFault::Status {
         status: 429,
@@ -116,7 +117,8 @@ fn busy(seconds: u64) -> drydock::emulator::slack::SlackFault {
     }
 }
 
-/// Checks that where Slack does not let us look, the result and the last words of its card are edits that go out together. R9
+/// Checks the case that Slack does not allow reading: the result and the final text of its card are edits that are sent
+/// together. R9
 #[tokio::test]
 async fn an_edit_that_slack_refuses_for_now_is_made_again_and_so_is_what_waits_behind_it() {
     let app = TestApp::new(|_: &ModelRequest| says("Here.").with_fault(LONG_ENOUGH_FOR_A_CARD)).await;
@@ -141,7 +143,7 @@ async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_firs
     assert_eq!(app.results(&said.ts).len(), 0);
     app.restart().await;
     app.wait_for_result(&said.ts, 1).await;
-    // The line that mentions the person was posted, and filled.
+    // The line that mentions the person was posted first, and edited into the result.
     let result = app.wait_for_slack_reply(&said.ts, "Here.").await;
     assert_eq!(result.edits, 1);
 }
@@ -252,7 +254,7 @@ async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
         "{}",
         result.text
     );
-    // Whatever else this conversation says comes after this; then there must still be one result.
+    // Later output of this conversation comes after this answer. Then there must still be one result.
     app.run_command_in(ALICE, &said.ts, "!status").await;
     assert_eq!(app.results(&said.ts).len(), 1);
     assert_eq!(app.count("SELECT count(*) FROM change"), 1);

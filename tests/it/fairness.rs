@@ -1,5 +1,5 @@
-//! Tests that nobody starves the others: what one person has evaluated without end holds up no other person, and one person's conversations
-//! do not take every turn.
+//! Tests of fairness between people: endless evaluations of one person do not delay another person, and one person's
+//! conversations do not use every turn.
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::evaluation::{evaluator, snippet_request};
@@ -11,15 +11,15 @@ use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Conversations of the one who asks for too much, and calls of tools in each.
+/// The number of conversations of the person who uses too much, with `CALLS` tool calls in each.
 const CONVERSATIONS: i64 = 4;
 const CALLS: usize = 15;
-/// Small programs of somebody else.
+/// The number of small programs of the other person.
 const SMALL: usize = 20;
 
 fn limits() -> EvalLimits {
     EvalLimits {
-        // Longer than the test: only a place beyond those of the endless programs ends it.
+        // Longer than the test, which only ends if other programs get places beside the endless ones.
         time_max: Duration::from_secs(600),
         workers_max: 2,
         ..EvalLimits::default()
@@ -30,7 +30,8 @@ fn endless() -> EvalRequest {
     snippet_request("std.foldl(function(a, i) a + i, std.range(0, 1e9), 0)")
 }
 
-/// Evaluates all that one person can have evaluated at once: calls of tools, and a comparison of many environments, in every conversation.
+/// Runs as many evaluations as one person may have at once: tool calls, and a comparison of many environments, in every
+/// conversation.
 async fn endless_calls(evaluator: &Evaluator, alice: UserId) {
     let never = CancellationToken::new();
     let conversation = |_| {
@@ -41,7 +42,7 @@ async fn endless_calls(evaluator: &Evaluator, alice: UserId) {
     join_all((0..CONVERSATIONS).map(conversation)).await;
 }
 
-/// T48: nobody waits for the endless programs of somebody else.
+/// T48: the endless programs of one person delay no other person.
 #[tokio::test]
 async fn endless_programs_of_one_person_hold_up_nobody_else() {
     let evaluator = evaluator(limits());
@@ -62,7 +63,7 @@ async fn endless_programs_of_one_person_hold_up_nobody_else() {
         assert!(values.iter().all(Result::is_ok), "{values:?}");
     };
     tokio::select! {
-        // Begins first, and has every place there is.
+        // This begins first, and takes every available place.
         biased;
         () = endless_calls(&evaluator, UserId(1)) => panic!("the endless programs ended first"),
         () = Budget::for_person(UserId(2)).charge(bob) => {}
@@ -88,13 +89,13 @@ async fn the_sandbox_time_of_one_turn_is_bounded() {
         assert_eq!(batch, vec![spent.clone(), spent.clone()]);
     };
     Budget::for_person(UserId(1)).charge(turn).await;
-    // The next turn has its own, and a terminal has no such bound.
+    // The next turn has its own budget, and a terminal has no such limit.
     let next = Budget::for_person(UserId(1)).charge(evaluator.evaluate(snippet_request("1"), &never));
     assert!(next.await.is_ok());
     assert!(evaluator.evaluate(snippet_request("1"), &never).await.is_ok());
 }
 
-/// A caller that goes away takes what its program has cost to the bound of the turn, as one that waits does.
+/// Checks that a caller that goes away is charged for its program, like one that waits.
 #[tokio::test]
 async fn an_abandoned_evaluation_still_counts_against_the_turn() {
     let evaluator = evaluator(EvalLimits {
@@ -112,7 +113,7 @@ async fn an_abandoned_evaluation_still_counts_against_the_turn() {
     assert_eq!(after, Err(EvalError::BudgetExhausted { seconds: 1 }));
 }
 
-/// An undo renders what it leaves: within the bound of a turn, and in the turn of its person.
+/// Checks that the rendering after an undo is within the limit of a turn, and counts as its person's evaluation.
 #[tokio::test]
 async fn evaluations_of_a_command_are_charged_to_its_person() {
     let app = TestApp::with_settings(
@@ -147,7 +148,7 @@ async fn evaluations_of_a_command_are_charged_to_its_person() {
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
 
-/// R6: one person's conversations take half of the turns, so the first message of another is answered next.
+/// R6: one person's conversations take half of the turns, so the first message of another person is answered next.
 #[tokio::test]
 async fn many_conversations_of_one_person_leave_turns_to_others() {
     let app = TestApp::with_settings(
@@ -163,7 +164,7 @@ async fn many_conversations_of_one_person_leave_turns_to_others() {
     for _ in 0..8 {
         app.say(ALICE, "stall").await;
     }
-    // Half of four are hers, and she waits for more.
+    // Two of four turns are hers, and her other messages wait.
     app.wait_for_model_requests(2).await;
     for _ in 0..3 {
         let answered = app.ask(BOB, "hello").await;

@@ -1,4 +1,4 @@
-//! A signed webhook prepares a change: its payload is data, its grants bound it, and it happens once.
+//! A signed webhook prepares a change: its payload is data, its grants limit it, and it happens once.
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::log::LogCapture;
@@ -51,7 +51,7 @@ fn posts(app: &TestApp) -> Vec<String> {
     })
 }
 
-/// Waits until so many events were taken in and nothing is left to do.
+/// Waits until `inbounds` events were accepted and no work is left.
 async fn until_answered(app: &TestApp, inbounds: i64) {
     assert_eq!(app.count("SELECT count(*) FROM inbox"), inbounds);
     app.wait_until_idle().await;
@@ -89,13 +89,13 @@ async fn a_release_is_prepared_from_listed_fields_as_data_and_posted_once() {
     );
     assert_eq!(data.matches("</untrusted_data>").count(), 1, "{text}");
     assert!(!text.contains("never-listed"), "{text}");
-    // Somebody's title changes no tool and no word of the system prompt.
+    // A title in the payload changes no tool and no word of the system prompt.
     assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
     until_answered(&app, 2).await;
     let all = app.model_requests();
     let other = &all[asked.len()];
     assert_eq!((&other.tools, &other.system), (&all[0].tools, &all[0].system));
-    // Nor does it reach the next event: that one begins from the base, knowing nothing of the first.
+    // It does not reach the next event either. That one begins from the base, without the history of the first.
     assert!(!other.raw.contains("Ignore all previous"), "{}", other.raw);
     // Both edits found the text of the base again.
     let edited = all[asked.len() + 1].last_results();
@@ -118,7 +118,7 @@ async fn a_hook_may_not_touch_what_its_grants_leave_out() {
         "{refused:?}"
     );
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
-    // Nothing changed, so nobody is told.
+    // Nothing changed, so no message is posted.
     assert_eq!(posts(&app), Vec::<String>::new());
 }
 
@@ -135,8 +135,8 @@ async fn events_and_sources_that_are_not_listed_do_nothing() {
     assert_eq!(posts(&app), Vec::<String>::new());
 }
 
-/// GitHub sends one release as several events, and by the content type that its form for a new webhook offers first.
-/// CI-23, T23
+/// Checks that one release is handled once. GitHub sends it as several events, and with the content type that its form
+/// for a new webhook offers first. CI-23, T23
 #[tokio::test]
 async fn one_release_is_one_turn_whatever_else_github_says_of_it() {
     let app = TestApp::new(promote).await;
@@ -169,7 +169,8 @@ async fn one_release_is_one_turn_whatever_else_github_says_of_it() {
     assert_eq!(ready, 1, "{posts:?}");
 }
 
-/// Every event is a conversation of its own: it is answered beside the others, and prepares a change of its own.
+/// Checks that every event has a separate conversation: it is answered concurrently with the others, and prepares a
+/// separate change.
 #[tokio::test]
 async fn each_event_prepares_a_change_of_its_own_side_by_side() {
     let app = TestApp::new(|asked: &ModelRequest| {
@@ -190,7 +191,7 @@ async fn each_event_prepares_a_change_of_its_own_side_by_side() {
         visible_text(&post)
     );
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 2);
-    // Both go to the chat, and to no thread that is named after an event.
+    // Both go to the chat, outside any thread.
     assert_eq!(post.thread_ts, None);
     let third = "92d3162e-cc78-11e3-81ab-4c9367dc0958";
     assert_eq!(
@@ -220,7 +221,7 @@ async fn events_continue_one_change_where_their_hook_says_so() {
     .await;
     assert_eq!(deliver(&app, "release", ONE, &release("first")).await.0, 200);
     app.wait_for_slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
-    // One that edits nothing, or has no answer, leaves the change open.
+    // A later event without edits, or without an answer, leaves the change open.
     for (id, notes) in [("none-1", "no edit"), ("none-2", "overloaded")] {
         assert_eq!(deliver(&app, "release", id, &release(notes)).await.0, 200);
     }
@@ -238,7 +239,7 @@ async fn events_continue_one_change_where_their_hook_says_so() {
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 1);
 }
 
-/// T12: the sender hears 401 and no reason; the operator sees which secret to look at, and does not see it.
+/// T12: the sender gets 401 and no reason. The operator sees which secret is wrong, but not the secret.
 #[tokio::test]
 async fn a_wrong_secret_is_seen_by_the_operator() {
     let app = TestApp::new(promote).await;
@@ -271,7 +272,7 @@ async fn a_wrong_secret_is_seen_by_the_operator() {
     until_answered(&app, 1).await;
 }
 
-/// P2: what there is no room for is not acknowledged, so its sender delivers it again or shows it as failed.
+/// P2: an event over the limit is not acknowledged, so its sender delivers it again or reports it as failed.
 #[tokio::test]
 async fn an_event_over_the_queue_limit_is_answered_503_and_accepted_on_redelivery() {
     let app = TestApp::with_settings(

@@ -1,4 +1,5 @@
-//! The container image: its final stage runs without a shell, as nobody, on a read-only root, and plays the demo there.
+//! The container image: its final stage runs without a shell, as a user without privileges, on a read-only root, and
+//! plays the demo there.
 
 use crate::support::built::built;
 use crate::support::require::{Component, component};
@@ -14,7 +15,7 @@ fn dockerfile() -> String {
     fs::read_to_string(root().join("Dockerfile")).expect("the Dockerfile")
 }
 
-/// The stages, each without the word that begins it.
+/// Returns the stages, each without the word that begins it.
 fn stages() -> Vec<String> {
     let text = format!("\n{}", dockerfile());
     text.split("\nFROM ").skip(1).map(str::to_owned).collect()
@@ -35,7 +36,7 @@ fn the_image_has_no_shell_no_root_and_one_program() {
     assert!(!last_stage.contains("\nRUN "), "{last_stage}");
 }
 
-/// Checks that what is put together below in the place of the first stage is what its steps leave.
+/// Checks that the files assembled below in place of the first stage are the files that its steps produce.
 #[test]
 fn the_first_stage_builds_what_the_last_one_holds() {
     let stages = stages();
@@ -95,15 +96,15 @@ fn the_final_stage_plays_the_demo_as_nobody_on_a_read_only_root_without_a_networ
     assert!(sandbox.is_some_and(|line| line.contains(layers)), "{checked}");
 }
 
-/// An image that is removed again.
+/// An image that is removed on drop.
 struct TemporaryImage {
     docker: Component,
     tag: String,
 }
 
 impl TemporaryImage {
-    /// Returns the output of the program in a container of the image, with the engine's own filter of system calls and the user of the
-    /// image.
+    /// Returns the output of the program in a container of the image, with the default system call filter of the engine
+    /// and the user of the image.
     fn run(&self, options: &[&str], arguments: &[&str]) -> String {
         let mut command = self.docker.command();
         command.args(["run", "--rm", "--read-only", "--cap-drop", "ALL"]);
@@ -125,8 +126,8 @@ impl Drop for TemporaryImage {
     }
 }
 
-/// A context with the Dockerfile's last stage as it is. In the place of the first one is what that leaves: the program,
-/// certificates and a directory for data; and the shared objects of a program that is linked dynamically.
+/// Assembles a context with the last stage of the Dockerfile. The result of the first stage is replaced: by the
+/// program, certificates and a directory for data, and the shared objects of a dynamically linked program.
 fn assemble(context: &Path) {
     let program = built();
     let out = context.join("out");
@@ -144,7 +145,7 @@ fn assemble(context: &Path) {
     fs::write(context.join("Dockerfile"), dockerfile).expect("a Dockerfile");
 }
 
-/// Returns the files the loader would load, the loader included; nothing for a static program.
+/// Returns the files that the loader would load, the loader included. A static program has none.
 fn shared_objects(program: &Path) -> Vec<PathBuf> {
     let listed = Command::new("ldd").arg(program).output().expect("ldd runs");
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -154,7 +155,7 @@ fn shared_objects(program: &Path) -> Vec<PathBuf> {
     paths.map(PathBuf::from).collect()
 }
 
-/// Returns the output of a command; a failed one fails the test with what it said.
+/// Returns the output of a command. A failed command fails the test with its output.
 fn output(command: &mut Command) -> String {
     let output = command.output().expect("the command runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

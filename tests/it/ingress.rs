@@ -1,4 +1,4 @@
-//! Tests of what is let in from the wire: every forgery gets one and the same answer, and a replay changes nothing.
+//! Tests of incoming requests: every forgery gets the same answer, and a replay changes nothing.
 
 use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
@@ -24,7 +24,7 @@ fn seconds() -> i64 {
     world::now::<0>().as_second()
 }
 
-/// A release as GitHub would deliver it, unsigned.
+/// Delivers a release like GitHub, with these signature headers.
 async fn release(app: &TestApp, signature: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let mut headers = vec![
         ("content-type", "application/json"),
@@ -90,7 +90,7 @@ async fn every_badly_signed_hook_is_refused_in_the_same_words() {
     app.wait_for_audit_line("ingress.rejected").await;
 }
 
-/// CI-27: what an address says proves nothing.
+/// CI-27: a signature in the URL proves nothing.
 #[tokio::test]
 async fn a_signature_in_the_url_is_ignored() {
     let app = TestApp::new(nobody_asks()).await;
@@ -156,7 +156,7 @@ async fn every_badly_signed_or_stale_slack_event_is_refused_in_the_same_words() 
     assert_eq!(app.model_requests().len(), 0);
 }
 
-/// R20: a clock that differs is told as such, and is no silence of 401s.
+/// R20: a clock difference is reported as such, not only as a series of 401s.
 #[tokio::test]
 async fn signatures_that_are_right_and_of_another_time_show_in_the_probe() {
     let app = TestApp::new(nobody_asks()).await;

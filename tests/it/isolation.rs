@@ -11,7 +11,7 @@ const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
 const TURNS: usize = 60;
 
-/// T34: what is kept of one person's rendering answers nobody else, though the path, the calls and the environment are the same.
+/// T34: a cached rendering of one person is not used for another, even for the same path, calls and environment.
 #[tokio::test]
 async fn two_people_who_render_the_same_path_each_see_their_own() {
     let app = TestApp::new(|asked: &ModelRequest| {
@@ -128,7 +128,7 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
             "{name}"
         );
     }
-    // Both wrote the same path; each patch holds its writer's bytes only.
+    // Both wrote the same path. Each patch contains only its writer's bytes.
     for (user, thread, own, foreign) in [
         (ALICE, &alice, "CANARY-A", "CANARY-B"),
         (BOB, &bob, "CANARY-B", "CANARY-A"),
@@ -169,7 +169,7 @@ async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
         results[0].content.contains("not available to this person"),
         "{results:?}"
     );
-    // Bob's commands in Alice's thread are about Bob's conversation.
+    // Bob's commands in Alice's thread refer to Bob's conversation.
     let diff = app.run_command_in(BOB, &alice.thread, "!diff").await;
     assert!(diff.contains("Nothing is prepared here."), "{diff}");
     let discarded = app.run_command_in(BOB, &alice.thread, "!discard").await;
@@ -236,7 +236,7 @@ async fn whatever_people_are_called_their_recordings_have_plain_names_and_are_pr
 /// T87
 #[tokio::test]
 async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording() {
-    // Shaped like a GitHub token; the halves keep this file itself clean.
+    // Shaped like a GitHub token. The text is split so that this file contains no token.
     let planted = format!("{}{}", "ghp_", "CANARYcanary0123456789CANARYcanary012345");
     let ours = format!("ours: {SLACK_BOT_TOKEN}\nkey: {MODEL_KEY}\n");
     let file = format!("token: {planted}\n");
@@ -277,7 +277,7 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
     let refused = app.model_requests()[4].last_results()[0].clone();
     assert!(refused.is_error && refused.content.contains("a secret that this server itself uses"));
     for secret in [planted.as_str(), SLACK_BOT_TOKEN, MODEL_KEY] {
-        // The model wrote the secrets itself; what it said is not repeated to it either.
+        // The model wrote the secrets itself. Its own words are not repeated to it either.
         for asked in app.model_requests() {
             assert!(!asked.raw.contains(secret), "{}", asked.raw);
         }

@@ -1,6 +1,6 @@
-//! Files that hold secrets by their names, and links to them from where other programs look: charts, kustomizations and
-//! packages are rendered without what is in them. The words in these files look like no secret, so nothing but the
-//! names keeps them.
+//! Files that are secret by their names, and links to them from directories that other programs read: charts,
+//! kustomizations and packages are rendered without their contents. The contents do not look like secrets, so only the
+//! names protect them.
 
 use crate::secrets::commit;
 use crate::support::app::{TestApp, step_number};
@@ -10,13 +10,13 @@ use gix::objs::tree::EntryKind::{Blob, Link};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
-/// The secrets in files that nobody looks into.
+/// The secrets in denied files.
 const DENIED: [&str; 2] = ["magpie in the orchard", "otter in the brook"];
 /// The secret in a file that a link leads to as well.
 const OPEN: &str = "heron at the lake";
 const MAIN: &str = "environments/dev/main.jsonnet";
 
-/// A repository with a chart, a kustomization and a directory of files that are denied, with links to them.
+/// Creates a repository with a chart, a kustomization and a directory of denied files, with links to them.
 fn repository(app: &TestApp) {
     let [dotenv, key] = DENIED.map(|words| format!("COLOUR={words}\n"));
     let get = |name: &str| format!("  {name}: {{{{ .Files.Get \"{name}.txt\" | quote }}}}\n");
@@ -56,7 +56,7 @@ fn repository(app: &TestApp) {
     );
 }
 
-/// Returns what the model reads when it has a program shown: whether it is an error, and the text.
+/// Returns the model's result of showing a program: whether it is an error, and the text.
 async fn shown(program: &str, settings: &[(&str, &str)]) -> (bool, String) {
     let results = results(program, settings, &[]).await;
     let (last, before) = results.split_last().unwrap();
@@ -64,8 +64,8 @@ async fn shown(program: &str, settings: &[(&str, &str)]) -> (bool, String) {
     (last.is_error, last.content.clone())
 }
 
-/// Returns what the model reads of these calls and of a program that it writes and has shown. Nothing that is denied is in anything that it
-/// or a person reads.
+/// Returns the model's results of these calls and of a program that it writes and shows. Checks that no denied content
+/// is in the output to the model or to a person.
 async fn results(
     program: &str,
     settings: &[(&str, &str)],

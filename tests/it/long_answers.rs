@@ -1,4 +1,4 @@
-//! Answers of any length take a few messages: what is too long of a model's words is a file, and nothing of ours is.
+//! Answers of any length take a few messages. Long words of a model become a file, and our facts stay in the messages.
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::demo::environment::SLACK_CHANNEL;
@@ -7,9 +7,9 @@ use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
 const BOB: i64 = 4_201;
-/// Messages of one answer.
+/// The most messages of one answer.
 const MESSAGES_MAX: usize = 5;
-/// The parts of every result of a change, whatever its model says.
+/// The parts of every result of a change, whatever the model's words.
 const OURS: [&str; 13] = [
     "is ready: 1 file, +1 −1",
     "Nothing was applied or committed.",
@@ -26,7 +26,7 @@ const OURS: [&str; 13] = [
     " tokens · ",
 ];
 
-/// Words of a model that are a megabyte, or become very many blocks, lines or changes of look.
+/// Returns words of a model that are a megabyte long, or become very many blocks, lines or format changes.
 fn lengthy() -> [String; 5] {
     [
         "A".repeat(1_000_000),
@@ -142,7 +142,7 @@ async fn the_longest_answer_takes_a_few_messages_in_telegram_and_keeps_all_facts
     }
 }
 
-/// T77: a diff that may be shown in the message gives way to its file where it would take many of them.
+/// T77: a diff that would take many messages is sent as a file instead.
 #[tokio::test]
 async fn a_diff_that_takes_too_many_messages_is_a_file() {
     let lines: String = (0..1_500)
@@ -170,7 +170,7 @@ async fn a_diff_that_takes_too_many_messages_is_a_file() {
     assert!(posted.len() <= 8, "{}", posted.len());
 }
 
-/// T77, T78: names of files are somebody else's words among ours, and are shortened there.
+/// T77, T78: names of files come from outside, so they are shortened among our facts.
 #[tokio::test]
 async fn very_long_names_of_files_take_a_few_messages_and_the_answer_stays() {
     let name = |number: usize| {

@@ -1,4 +1,4 @@
-//! The one integration binary: one link step, one place for what the tests share.
+//! The only integration test binary: one link step, and one place for the shared support.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

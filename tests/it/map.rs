@@ -3,7 +3,7 @@
 use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 
-/// The modules of `lib.rs` in reading order, which is dependency order.
+/// Returns the modules of `lib.rs` in reading order, which is dependency order.
 fn map() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("src/lib.rs")).expect("the map");
     let names = text.lines().filter_map(|line| {
@@ -15,10 +15,10 @@ fn map() -> Vec<String> {
     names.collect()
 }
 
-/// The files of the program itself, which stands on the library.
+/// The files of the program itself, which uses the library.
 const OF_THE_PROGRAM: [&str; 2] = ["main", "allocator"];
 
-/// The module a file belongs to: `src/http/mod.rs` and `src/http.rs` to `http`.
+/// Returns the module of a file: `http` for `src/http/mod.rs` and `src/http.rs`.
 fn module_of(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("src/")?;
     let first = inside.split('/').next()?;
@@ -26,12 +26,12 @@ fn module_of(path: &str) -> Option<&str> {
     (!OF_THE_PROGRAM.contains(&module) && module != "lib").then_some(module)
 }
 
-/// The modules a line names as `crate::module`, alone or as a group `crate::{a::B, c::D}`.
+/// Returns the modules a line names as `crate::module`, alone or as a group `crate::{a::B, c::D}`.
 fn used_in(text: &str) -> BTreeSet<String> {
     let code: String = text.lines().map(without_comment).collect::<Vec<_>>().join("\n");
     let mut used = BTreeSet::new();
     for (position, found) in code.match_indices("crate::") {
-        // `$crate::` is this crate too; `othercrate::` is not.
+        // `$crate::` is this crate too, but `othercrate::` is not.
         let before = code[..position].chars().next_back();
         if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
             continue;
@@ -45,7 +45,7 @@ fn used_in(text: &str) -> BTreeSet<String> {
     used
 }
 
-/// The first words of the entries of a `use` group, whose opening brace is already taken.
+/// Returns the first words of the entries of a `use` group. Its opening brace is already consumed.
 fn heads_of_group(group: &str) -> Vec<String> {
     let mut heads = Vec::new();
     let mut depth = 0;
@@ -141,7 +141,7 @@ fn no_test_file_is_forgotten() {
     }
 }
 
-/// The files that ask what something is compiled for: one of the program, and one of each program of tests.
+/// The files that contain `cfg` choices: one of the program, and one of each test program.
 const CHOICES: [&str; 3] = ["src/system/mod.rs", "tests/dojo/main.rs", "tests/it/main.rs"];
 
 #[test]
@@ -158,7 +158,7 @@ fn what_differs_by_system_is_chosen_in_one_place() {
     let mut found = BTreeSet::new();
     for folder in ["src", "tests", "benches", "torture"] {
         for (path, text) in rust_files(folder) {
-            // This file names what it looks for.
+            // This file contains the words that it searches for.
             let is_this = path == "tests/it/map.rs";
             if !is_this
                 && text
@@ -204,7 +204,7 @@ fn every_system_offers_the_same_and_what_is_only_linux_stays_with_it() {
         "{linux:?}"
     );
     assert_eq!(linux, offered("src/system/macos/mod.rs"));
-    // Words that no other system knows.
+    // Words that only Linux knows.
     let only_linux = [
         "landlock::",
         "seccompiler::",

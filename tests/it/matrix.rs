@@ -1,5 +1,6 @@
-//! The matrix of rights: every tool and every command for everybody, through the real gateway, as one reviewed table. A new tool fails here
-//! until `tries` says how it is tried; a new command changes the table. There is no helm, so the tools about charts are not in it.
+//! The matrix of rights: every tool and every command for all roles, through the real gateway, as one reviewed table. A
+//! new tool fails here until `tries` has calls for it. A new command changes the table. There is no helm, so the tools
+//! about charts are not in it.
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::world::program;
@@ -21,7 +22,7 @@ const OWNER: &str = "U0OWNER";
 const CANARY: &str = "CANARY-OWNER";
 const COLUMN_CHARS_MAX: usize = 110;
 
-/// Returns the calls each tool is tried with; a tool that is missing here fails the test.
+/// Returns the calls with which each tool is tested. A tool that is missing here fails the test.
 fn tries(tool: &str) -> Vec<Value> {
     let main = |environment: &str| format!("environments/{environment}/main.jsonnet");
     match tool {
@@ -51,7 +52,7 @@ fn tries(tool: &str) -> Vec<Value> {
     }
 }
 
-/// A command with the argument it is tried with.
+/// Returns a command with the argument with which it is tested.
 fn asked_with(word: &str) -> String {
     match word {
         "render" => "render environments/prod".to_owned(),
@@ -60,7 +61,7 @@ fn asked_with(word: &str) -> String {
     }
 }
 
-/// Returns the services for the tools of this list: only their names are asked for.
+/// Returns the services for a list of tools. Only the names of the tools are used.
 fn tool_services() -> ToolServices {
     let evaluator = Arc::new(LazyEvaluator::new(program(), SandboxSettings::default()));
     let redactor = Arc::new(Redactor::new([]));
@@ -73,7 +74,7 @@ fn tool_services() -> ToolServices {
     }
 }
 
-/// The first line of a text, without what differs from run to run.
+/// Returns the first line of a text, without the parts that differ from run to run.
 fn short(text: &str) -> String {
     let commits = regex::Regex::new(r"\b[0-9a-f]{7,40}\b").unwrap();
     let seconds = regex::Regex::new(r"\d+\.\d s").unwrap();
@@ -131,7 +132,7 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
         }
     }
     assert!(!table.contains(CANARY), "{table}");
-    // Nobody moved the owner's change.
+    // The attempts of the other people did not alter the owner's change.
     let diff = app.run_command_in(OWNER, &owned.thread, "!diff").await;
     assert!(diff.contains(CANARY), "{diff}");
     insta::assert_snapshot!("who_gets_what", table);

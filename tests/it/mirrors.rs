@@ -1,5 +1,5 @@
-//! Mirrors of a remote that goes away, hangs, comes back, or is damaged here: people are answered, and told how
-//! old what they see is.
+//! Mirrors of a remote that is unreachable, hangs, recovers, or whose local copy is damaged: people get answers that
+//! state the age of the data.
 
 use crate::support::app::TestApp;
 use crate::support::git_server::GitServer;
@@ -28,7 +28,8 @@ struct RemoteMirrorFixture {
     config: Config,
 }
 
-/// The configuration of the stage, with a remote on this machine, which no configuration file may name.
+/// Returns the configuration of the demo environment, with a remote on this machine, which no configuration file may
+/// name.
 fn config(app: &TestApp, url: String) -> Config {
     let mut config = app.demo.config().unwrap();
     let remote = RepositorySettings {
@@ -44,14 +45,15 @@ fn config(app: &TestApp, url: String) -> Config {
     config
 }
 
-/// Makes Slack send to the gateway that runs now.
+/// Makes Slack send to the current gateway.
 fn connect(app: &TestApp) {
     let stage = &app.demo;
     stage.slack.connect_to(&format!("{}/in/slack", stage.url()));
 }
 
 impl RemoteMirrorFixture {
-    /// A mirror may be a second old, and a turn waits a second for a fetch. `None` without git.
+    /// Starts the gateway. A mirror may be a second old, and a turn waits a second for a fetch. Returns `None` without
+    /// git.
     async fn start() -> Option<Self> {
         let remotes = tempfile::tempdir().unwrap();
         let first = repository::create(&remotes.path().join("remote.git")).unwrap();
@@ -73,7 +75,7 @@ impl RemoteMirrorFixture {
         })
     }
 
-    /// One more commit on `main`.
+    /// Adds one more commit to `main`.
     fn push(&self) -> String {
         let git = component("git").unwrap();
         let run = |arguments: &[&str]| {
@@ -107,7 +109,7 @@ impl RemoteMirrorFixture {
         (answer.status().as_u16(), String::from_utf8(text).unwrap())
     }
 
-    /// Waits until `/readyz` says something.
+    /// Waits until `/readyz` contains a text.
     async fn until_readyz(&self, status: u16, says: &str) {
         let started = Instant::now();
         loop {
@@ -116,7 +118,7 @@ impl RemoteMirrorFixture {
                 return;
             }
             assert!(started.elapsed() < BOUND, "no `{status} {says}`: {seen:?}");
-            // Nobody is told when a fetch ends; a poll is bounded and ends as soon as it can.
+            // The end of a fetch causes no notification. A poll is bounded and ends as soon as possible.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -137,7 +139,7 @@ async fn an_answer_from_an_old_mirror_says_so_until_the_remote_is_back() {
     assert!(!text.contains("could not be fetched"), "{text}");
     mirrored.server.down();
     let newer = mirrored.push();
-    // Nobody asks for it, and it is seen all the same; the gateway goes on with what it has.
+    // Without any request the failure is still noticed, and the gateway keeps using the existing data.
     mirrored
         .until_readyz(200, "\"degraded\":[\"remote could not be fetched since ")
         .await;
@@ -208,7 +210,7 @@ async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_reporte
         .await;
     mirrored.server.up();
     let started = Instant::now();
-    // The attempt that hung has to end first.
+    // The attempt that hung must end first.
     while !mirrored.mirror().exists() {
         assert!(started.elapsed() < BOUND, "the remote is never fetched");
         mirrored.app.say(BOB, "remote: hello").await;

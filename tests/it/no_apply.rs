@@ -3,8 +3,8 @@
 use crate::support::built::built;
 use crate::support::source::{root, rust_files, without_comment};
 
-/// Returns the texts that a program would contain that applies, commits or pushes. The texts are built so that this file does not contain
-/// them.
+/// Returns texts that a program contains if it applies, commits or pushes. The texts are built at run time, so this
+/// file does not contain them.
 fn forbidden() -> Vec<String> {
     [
         ("kubectl ", "apply"),
@@ -29,12 +29,12 @@ fn forbidden() -> Vec<String> {
     .to_vec()
 }
 
-/// Lines that speak of applying in order to refuse it, or to tell a person what only they may do.
-/// Each is a file and a text its line must contain.
+/// The lines that mention applying in order to refuse it, or to tell a person what only they may do. Each is a file and
+/// a text its line must contain.
 const ALLOWED: &[(&str, &str)] = &[];
 
-/// Comments in git's sample hooks, which gix carries for laying out a new repository. They are never
-/// installed or run; only these lines are excused, so that nothing else hides behind them.
+/// The comments in git's sample hooks, which gix carries for creating a new repository. They are never installed or
+/// run. Only these lines are excused, so they cannot hide anything else.
 const SAMPLE_HOOKS: [&str; 2] = [
     "# This hook script is triggered by `git push` right after a connection to the remote",
     "# This hook is called after a pack was received on the remote, i.e. after a successful `git push` operation.",
@@ -45,7 +45,7 @@ const SAMPLE_HOOKS: [&str; 2] = [
 fn no_source_line_applies_commits_or_pushes() {
     let mut found = Vec::new();
     for (path, text) in rust_files("src") {
-        // Tests build repositories to work on, and may commit there.
+        // Tests create repositories to work on, and may commit there.
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         if path.contains("/tests/") || path.ends_with("/tests.rs") {
             continue;
@@ -84,10 +84,11 @@ fn only_the_sandbox_starts_a_process_and_only_this_program() {
         }
     }
     found.sort();
-    // An external program run waits for a child that the file of the sandbox worker has started; a launch becomes the program that the
-    // operator named, when it is confined.
+    // The run of an external program waits for a child process that the sandbox worker's file has started. A launch
+    // becomes the operator's program after it is confined.
     let sandbox = ["command", "launch", "worker"].map(|file| format!("src/sandbox/{file}.rs"));
-    // A Mac ends no process with its parent: what a launch becomes is watched by a copy of it that starts nothing.
+    // macOS does not end a process with its parent. A copy of the launching process watches the program, and starts
+    // nothing.
     let watched = "src/system/macos/external_program.rs".to_owned();
     assert_eq!(found, [sandbox.as_slice(), &[watched]].concat());
     let [command, launch, worker] =
@@ -111,7 +112,7 @@ fn no_dependency_can_apply() {
     }
 }
 
-/// T60, I9: the program may hold such words only as often as its prompts and the allowed lines do.
+/// T60, I9: the program may contain such words only as often as its prompts and the allowed lines do.
 #[test]
 fn the_program_contains_no_command_that_applies() {
     let program = std::fs::read(built()).expect("the program");
@@ -134,7 +135,7 @@ fn the_program_contains_no_command_that_applies() {
     }
 }
 
-/// The texts below `config/` that are built into the program.
+/// Returns the texts below `config/` that are built into the program.
 fn prompts() -> Vec<String> {
     let mut texts = Vec::new();
     let mut folders = vec![root().join("config")];
@@ -158,7 +159,8 @@ fn count(bytes: &[u8], text: &str) -> usize {
     memchr::memmem::find_iter(bytes, text).count()
 }
 
-/// T14: secrets have no `==` (see [`drydock::model::Secret`]); what is taken out of one must not be given it.
+/// T14: secrets have no `==` (see [`drydock::model::Secret`]). The value inside a secret must not be compared that way
+/// either.
 #[test]
 fn no_secret_is_compared_with_an_operator() {
     let compared = regex::Regex::new(r"expose\(\)[^;,]*[!=]=|[!=]=[^;,]*expose\(\)").unwrap();

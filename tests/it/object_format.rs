@@ -1,4 +1,4 @@
-//! Repositories whose objects or branches are kept in another format than most are: they work, or the format is told.
+//! Repositories with an unusual format of objects or branches: they work, or the format is reported.
 
 use crate::cli_serve::{TOML, serve};
 use crate::support::require::component;
@@ -14,7 +14,7 @@ const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 const MAIN: &str = "environments/dev/main.jsonnet";
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Runs git in a folder; what it printed.
+/// Runs git in a folder, and returns its output.
 fn git(place: &Path, arguments: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
@@ -29,7 +29,8 @@ fn git(place: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A shell whose work tree is a repository of git's own with SHA-256 names, packed; `None` without git.
+/// Returns a shell whose work tree is a repository created by git with SHA-256 names, packed. Returns `None` without
+/// git.
 fn shell() -> Option<Shell> {
     component("git")?;
     let shell = Shell::new().set(KEY.0, KEY.1);
@@ -58,7 +59,7 @@ fn readyz(address: &str) -> String {
     answer.rsplit("\r\n\r\n").next().unwrap_or_default().to_owned()
 }
 
-/// Waits until `/readyz` says this, and returns all it says.
+/// Waits until `/readyz` contains a text, and returns its whole answer.
 fn until_ready(address: &str, wanted: &str) -> String {
     let started = Instant::now();
     loop {
@@ -92,7 +93,7 @@ fn a_repository_in_sha_256_format_is_checked_and_served() {
     assert_eq!(packed.to_string_lossy(), format!("{head}.pack"));
 }
 
-/// Checks that a change at the terminal is a patch that git takes in such a repository, with its names.
+/// Checks that a change at the terminal is a patch that git accepts in such a repository, with its object names.
 #[test]
 fn a_change_of_a_repository_in_sha_256_format_is_a_patch_that_git_applies() {
     let Some(shell) = shell() else { return };
@@ -118,7 +119,7 @@ fn a_change_of_a_repository_in_sha_256_format_is_a_patch_that_git_applies() {
     assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
 }
 
-/// A format that nothing here reads is named by `check`, by the log and by `/readyz`, and not waited for.
+/// Checks that `check`, the log and `/readyz` name an unsupported format, and that nothing waits for it.
 #[test]
 fn a_format_that_is_not_read_is_named() {
     let Some(shell) = shell() else { return };
@@ -152,7 +153,7 @@ fn a_format_that_is_not_read_is_named() {
             told.contains(&format!("loading repository infra: {why}")),
             "{told}"
         );
-        // The log says it before or after the line that names the address.
+        // The log may contain it before or after the line with the address.
         running.terminate();
         let logged = running.end().err;
         let mut lines = logged.lines().filter(|line| line.contains("could not be loaded"));

@@ -1,4 +1,4 @@
-//! Tests of the one sentence for somebody who builds for a system that Drydock does not run on.
+//! Tests of the one-sentence error for a build on an unsupported system.
 
 use crate::support::source::root;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn a_build_for_an_unsupported_system_fails_with_one_sentence_and_advice_for_wind
     for system in ["linux", "macos"] {
         assert_eq!(said(system), Vec::<String>::new(), "{system}");
     }
-    // What the compiler says if the script was not asked.
+    // The error of the compiler if the build script did not run.
     let seams = std::fs::read_to_string(root().join("src/system/mod.rs")).unwrap();
     assert!(seams.contains(&format!("compile_error!(\"{sentence}\")")));
 }

@@ -1,5 +1,4 @@
-//! Two thousand replies on their way to platforms that limit, break off and lose answers. Time is virtual: it moves
-//! on when the test says so.
+//! Two thousand replies to platforms that limit, disconnect and lose answers. Time is virtual: the test advances it.
 
 use drydock::channel::{self, Channel};
 use drydock::config::{ChannelSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings};
@@ -22,9 +21,9 @@ const REPLIES: usize = 2_000;
 const LOST: u64 = 300;
 /// The number of calls in a thousand that are answered 429.
 const LIMITED: u64 = 50;
-/// The longest time anything may take on a busy machine.
+/// The longest time any step may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(240);
-/// The step by which time moves where there is much to deliver.
+/// The step by which time advances during a long delivery.
 const STEP: Duration = Duration::from_millis(500);
 const SEED: u64 = 0x0dd5_eed5;
 
@@ -41,7 +40,7 @@ fn now() -> Timestamp {
 
 fn http() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // A connection that rests for a virtual minute would be one more fault.
+    // A connection that idles for a virtual minute would be one more fault.
     let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
     client.build().unwrap()
 }
@@ -61,7 +60,7 @@ fn post(channel: &str, place: &ChatPlace, id: String, text: String, placeholder:
     }
 }
 
-/// A store that holds these operations.
+/// Creates a store with these operations.
 async fn store_of(ops: Vec<Op>) -> (TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();
@@ -69,7 +68,7 @@ async fn store_of(ops: Vec<Op>) -> (TempDir, Store) {
     (directory, store)
 }
 
-/// Delivers everything, while time passes step by step.
+/// Delivers everything, while time advances step by step.
 async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &Store, step: Duration) {
     let name = match settings {
         ChannelSettings::Slack(_) => "slack",
@@ -80,7 +79,7 @@ async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &
     let delivery = Arc::new(delivery);
     let cancel = CancellationToken::new();
     let running = tokio::spawn(Arc::clone(&delivery).run(channel, cancel.clone()));
-    // While something blocks, a paused clock stands still.
+    // While a thread blocks, a paused clock does not advance.
     let (still, stop) = std::sync::mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || stop.recv());
     let started = std::time::Instant::now();
@@ -109,7 +108,7 @@ async fn connected(name: &str, settings: &ChannelSettings) -> Arc<dyn Channel> {
         .unwrap()
 }
 
-/// A workspace that keeps to its limits, and a channel to it.
+/// Creates a workspace that enforces its limits, and a channel to it.
 async fn slack(paced: bool) -> (SlackEmulator, ChannelSettings, Arc<dyn Channel>) {
     let slack = SlackEmulator::start(SlackOptions {
         team: "T0ACME".to_owned(),
@@ -164,7 +163,7 @@ fn in_telegram(chat: i64) -> ChatPlace {
 /// R17
 #[tokio::test(start_paused = true)]
 async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its_limits() {
-    // Few enough that each would be called too often if nobody counted.
+    // Few enough that each would exceed its limit without rate limiting.
     const CHANNELS: usize = 4;
     let (slack, settings, channel) = slack(true).await;
     let mut ops = Vec::new();
@@ -203,7 +202,7 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
         .map(|number| (format!("Answer {number}."), 1))
         .collect();
     assert_eq!(shown, expected);
-    // The pace is kept before the call, so Slack has hardly anything to refuse.
+    // The rate is limited before the call, so Slack refuses hardly any.
     let problems = slack.problems();
     assert!(
         problems.len() <= REPLIES / 100,
@@ -213,7 +212,8 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
     );
 }
 
-/// Telegram shows a bot no history, so a result is born as one line, which may be left behind. R17
+/// Checks that results are posted as one line first, because Telegram shows a bot no history. That line may be left
+/// behind. R17
 #[tokio::test(start_paused = true)]
 async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_its_limits() {
     const CHATS: usize = 100;
@@ -278,12 +278,12 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
     }
     assert_eq!(missing, []);
     assert_eq!(telegram.problems(), Vec::<String>::new());
-    // The pace is kept before the call, so Telegram has hardly anything to refuse.
+    // The rate is limited before the call, so Telegram refuses hardly any.
     let refused = telegram.rate_violations();
     assert!(refused <= REPLIES / 100, "{refused} came too fast");
 }
 
-/// Checks that letters of which nobody can tell whether they were sent are sent; to ask that costs nothing. P2
+/// Checks that dead letters whose delivery is unknown are sent again, and that finding this out consumes no quota. P2
 #[tokio::test(start_paused = true)]
 async fn dead_letters_of_one_telegram_chat_are_all_resent() {
     const LETTERS: usize = 6;
@@ -312,7 +312,7 @@ async fn dead_letters_of_one_telegram_chat_are_all_resent() {
         }
         let all = DeadLetterFilter::Channel("telegram".to_owned());
         store.send_again(all, "operator", now()).await.unwrap();
-        // So little that no two quotas become free while one call is made.
+        // Small enough that no two quotas become free during one call.
         let step = Duration::from_millis(10);
         let began = Instant::now();
         deliver(&settings, Arc::clone(&channel), &store, step).await;
@@ -353,7 +353,7 @@ async fn a_channel_without_rate_limits_is_asked_to_wait_and_loses_no_message() {
     let expected: Vec<String> = (0..POSTS).map(|number| format!("Answer {number}.")).collect();
     assert_eq!(shown, expected);
     assert_eq!(store.dead_letters(None, 10).await, Ok(Vec::new()));
-    // Nothing else holds it back, and it does not ask again before it may.
+    // Nothing else limits it, and it does not call again before the time that Slack set.
     let refused = slack.problems().len();
     assert!((1..=POSTS / 5).contains(&refused), "{refused} were refused");
 }

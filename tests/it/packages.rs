@@ -1,5 +1,5 @@
-//! Packages of Jsonnet as they come over the network and as the program installs them: a real git
-//! server on this machine stands in for the hosts.
+//! Packages of Jsonnet from the network, installed by the program. A real git server on this machine stands in for the
+//! hosts.
 
 use crate::support::git_server::GitServer;
 use crate::support::shell::Shell;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 const GITHUB: &str = "github.com";
 
-/// A remote `org/c` with three commits, and the network with it.
+/// A remote `org/c` with three commits, and a network fetcher for it.
 struct RemotePackageFixture {
     room: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
@@ -49,7 +49,7 @@ impl RemotePackageFixture {
         std::fs::write(git.join("HEAD"), "ref: refs/heads/master\n").unwrap();
         for (reference, id) in [
             ("heads/master", commits[0]),
-            // Sorts before the tag, and ends like it.
+            // Sorts before the tag, and has the same ending.
             ("heads/feature/v1", commits[1]),
             ("heads/v1", commits[1]),
             ("tags/v1", tag),
@@ -70,7 +70,7 @@ impl RemotePackageFixture {
         self.room.path().join("remotes")
     }
 
-    /// The network, with the server at an address in the place of GitHub.
+    /// Returns the network fetcher, with the server at an address in place of GitHub.
     fn network(&self, address: &str) -> NetworkFetcher {
         let client = drydock::provider::http_client().unwrap();
         let scratch = self.room.path().join("scratch");
@@ -84,7 +84,7 @@ impl RemotePackageFixture {
         .unwrap()
     }
 
-    /// Lets the host have an archive of a commit.
+    /// Publishes an archive of a commit on the host.
     fn archive(&self, commit: ObjectId, content: &str) {
         let file = self.remotes().join(format!("org/c/archive/{commit}.tar.gz"));
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -205,7 +205,7 @@ fn an_archive_comes_first_and_git_where_there_is_none() {
         content(&network, second, FetchMethod::Preferred),
         Ok("git 2".to_owned())
     );
-    // What was had once is shared, and not asked for again.
+    // A fetched package is cached, and not requested again.
     world.archive(first, "changed");
     assert_eq!(
         content(&network, first, FetchMethod::Preferred),
@@ -243,7 +243,7 @@ fn a_package_with_an_object_that_unpacks_to_very_much_is_refused_before_it_is_un
         .unwrap()
         .into();
     let zeros = "\0".repeat(101 << 20);
-    // Not even in the package, which is another directory of the repository.
+    // The large file is not even in the package, which is another directory of the repository.
     let commit = commit_of(&objects, 9, &[("lib/a", "1"), ("zeros", &zeros)]);
     std::fs::write(git.join("refs/heads/master"), format!("{commit}\n")).unwrap();
     let mut lib = c();
@@ -261,7 +261,7 @@ fn a_package_with_an_object_that_unpacks_to_very_much_is_refused_before_it_is_un
     );
 }
 
-/// A commit whose attributes leave files out of archives.
+/// Creates a commit whose attributes exclude files from archives.
 fn commit_with_attributes(world: &RemotePackageFixture) -> ObjectId {
     let git = world.remotes().join("org/c.git");
     let objects: gix::Repository = gix::ThreadSafeRepository::open_opts(&git, gix::open::Options::isolated())
@@ -311,9 +311,9 @@ fn git_in_the_place_of_an_archive_leaves_out_what_the_archive_leaves_out() {
             "main.libsonnet"
         ]
     );
-    // A lock that was made with all files is still understood.
+    // A lock with the sum of all files is still accepted.
     assert_eq!(names(FetchMethod::Alternative).len(), 6);
-    // The archive that git itself makes has the same files, and so the same sum.
+    // The archive that git itself creates has the same files, and so the same sum.
     let by_git = layer(FetchMethod::Preferred).sum();
     let git = crate::support::require::component("git").unwrap();
     let archive = world.remotes().join(format!("org/c/archive/{commit}.tar.gz"));
@@ -354,7 +354,7 @@ fn what_was_fetched_before_a_restart_is_not_fetched_again() {
         content(&network(1 << 20), first, FetchMethod::Preferred),
         Ok("archive".to_owned())
     );
-    // The host changes its mind; who asks a second time does not ask the host.
+    // The host changes its answer. A second fetch does not contact the host.
     world.archive(first, "changed");
     assert_eq!(
         content(&network(1 << 20), first, FetchMethod::Preferred),
@@ -364,7 +364,7 @@ fn what_was_fetched_before_a_restart_is_not_fetched_again() {
         content(&network(0), first, FetchMethod::Preferred),
         Ok("changed".to_owned())
     );
-    // A host that is no longer allowed gives nothing, also not what was kept.
+    // A host that is no longer allowed provides nothing, not even cached packages.
     let client = drydock::provider::http_client().unwrap();
     let other = ["example.com".to_owned()];
     let scratch = world.room.path().join("scratch");
@@ -413,7 +413,7 @@ fn an_archive_that_is_too_large_or_no_archive_is_refused() {
         sent_bytes_max: 100,
         ..roomy
     };
-    // Too much was sent; git has it in another way.
+    // Too much was sent. Git provides it in another way.
     assert_eq!(bounded(none_sent), Ok("git 1".to_owned()));
 }
 
@@ -457,7 +457,7 @@ fn a_redirect_is_checked_like_an_address() {
     assert!(target.accept().is_err(), "nobody connected to the other host");
 }
 
-/// A server that sends everybody elsewhere.
+/// Starts a server that redirects all requests.
 fn redirecting(location: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
@@ -531,7 +531,7 @@ fn the_program_begins_installs_plans_updates_and_lists() {
     let listed = shell.run(&["jb", "list", "--json"]);
     let x = json!({"name": "x", "declared": "local", "locked": "local", "local": "libs/x"});
     assert_eq!(listed.json(), json!({ "packages": [x] }));
-    // What git ignores is still ours to look after.
+    // A file that git ignores is still checked by us.
     let again = shell.run(&["jb", "update"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(files(&shell.work().join("vendor")), ["x"]);

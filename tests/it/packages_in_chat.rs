@@ -1,4 +1,4 @@
-//! Packages of Jsonnet as somebody asks for them in a chat, from a host that takes its time or is gone.
+//! Packages of Jsonnet that a person installs in a chat, from a host that is slow or unreachable.
 
 use crate::support::app::TestApp;
 use crate::support::file_host::{FileHost, FileResponse};
@@ -18,7 +18,7 @@ fn target() -> String {
     format!("/org/c/archive/{COMMIT}.tar.gz")
 }
 
-/// An archive with a package in `lib`, and so many bytes beside it. They are sent as they are.
+/// Returns an archive with a package in `lib`, and `beside` uncompressed bytes in other files.
 fn archive(beside: usize) -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
     let beside = vec![0; beside];
@@ -34,7 +34,7 @@ fn archive(beside: usize) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// A model that begins a project and installs the package.
+/// Returns the answers of a model that creates a project and installs the package.
 fn installing() -> [ScriptedAnswer; 3] {
     [
         calls("jb_init", json!({ "path": "." })),
@@ -46,7 +46,7 @@ fn installing() -> [ScriptedAnswer; 3] {
     ]
 }
 
-/// The world with this host in the place of GitHub.
+/// Returns the host environment with this server in place of GitHub.
 fn with_github(host: &FileHost) -> Host {
     let address: &'static str = host.address.clone().leak();
     Host {
@@ -55,7 +55,7 @@ fn with_github(host: &FileHost) -> Host {
     }
 }
 
-/// Returns the last results the model was answered with.
+/// Returns the last results that the model received.
 fn last_answer(app: &TestApp) -> String {
     let asked = app.model_requests();
     let results = asked.last().unwrap().last_results();
@@ -75,13 +75,13 @@ async fn a_card_shows_how_far_a_long_download_is() {
     let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("CHG-1 is ready"), "{}", result.text);
     assert!(last_answer(&app).contains("added github.com/org/c/lib at 0123456789ab"));
-    // How far it was is for people: no model read it, and the result does not repeat it.
+    // The progress is for people: the model did not receive it, and the result does not repeat it.
     let read = format!("{:?}", app.model_requests());
     assert!(!read.contains("MiB") && !result.text.contains("MiB"), "{read}");
 }
 
-/// Installs, starts again without the host's archive, and has somebody else install the same; answers what
-/// the model was told the second time, and what the host was asked for after the start.
+/// Installs a package, restarts without the host's archive, and installs the same package as another person. Returns
+/// the model's second result, and the requests to the host after the restart.
 async fn again_after_a_restart(kept_bytes_max: &str) -> (String, Vec<String>) {
     let host = FileHost::start();
     host.serve_file(&target(), archive(0));

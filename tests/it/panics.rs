@@ -1,4 +1,4 @@
-//! Tests of what is said of a panic. A process has one hook for them, so the test starts itself again.
+//! Tests of the report of a panic. A process has one panic hook, so the test starts itself again as a child process.
 
 use drydock::model::Secret;
 use drydock::redact::Redactor;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 const CANARY: &str = "canary-4711-abcdefgh";
-/// The variable that is set where the test is its own child.
+/// The variable that is set in the child process.
 const CHILD: &str = "DRYDOCK_TEST_PANICS";
 
 /// T89

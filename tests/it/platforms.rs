@@ -1,5 +1,5 @@
-//! Compares what is told of platforms with what is done for them: the table, the README and SECURITY.md claim what `.ci/run`
-//! and the workflow do, and nothing more.
+//! The comparison of the documented platforms with the checks that run for them: the table, the README and SECURITY.md
+//! claim exactly what `.ci/run` and the workflow do.
 
 use crate::support::source::root;
 use regex::Regex;
@@ -10,14 +10,14 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).expect("a file of the project")
 }
 
-/// The commands of the steps of `.ci/run`.
+/// Returns the commands of the steps of `.ci/run`.
 fn steps() -> BTreeSet<String> {
     let step = Regex::new("(?m)^step '[^']+' (.+)$").expect("a pattern");
     let run = file(".ci/run");
     step.captures_iter(&run).map(|step| step[1].to_owned()).collect()
 }
 
-/// The runners of the workflow.
+/// Returns the runners of the workflow.
 fn runners() -> BTreeSet<String> {
     let workflow = file(".github/workflows/ci.yml");
     let listed = workflow
@@ -28,13 +28,13 @@ fn runners() -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Texts between backticks.
+/// Returns the texts between backticks.
 fn spans(cell: &str) -> BTreeSet<String> {
     let span = Regex::new("`([^`]+)`").expect("a pattern");
     span.captures_iter(cell).map(|span| span[1].to_owned()).collect()
 }
 
-/// The rows of the table: system, target, built, run, runner.
+/// Returns the rows of the table: system, target, built, run, runner.
 fn rows() -> Vec<[String; 5]> {
     let text = file("docs/platforms.md");
     let lines = text.lines().filter(|line| line.starts_with("| "));
@@ -51,7 +51,7 @@ fn rows() -> Vec<[String; 5]> {
     rows.collect()
 }
 
-/// Claims of a step about targets, and the words of its script that make them true.
+/// The claims of a step about targets, and the words of its script that make them true.
 struct StepClaim {
     step: &'static str,
     built: &'static [&'static str],
@@ -213,7 +213,7 @@ fn the_table_of_platforms_claims_what_the_scripts_do() {
     assert_eq!(untold, Vec::<&String>::new());
 }
 
-/// Compares the words about macOS with the steps: "built and linked" where one links it, "compiled" where none does.
+/// Compares the words about macOS with the steps: "built and linked" if a step links it, "compiled" if none does.
 #[test]
 fn what_is_said_of_macos_is_what_was_done_for_it() {
     let links =
@@ -271,7 +271,7 @@ fn the_workflow_runs_the_two_commands_with_pinned_actions_and_few_rights() {
     assert!(workflow.contains(&version) && workflow.contains(&format!("install {} ", rust())));
 }
 
-/// The Rust that the manifest asks for.
+/// Returns the Rust version that the manifest requires.
 fn rust() -> String {
     let manifest: toml::Table = toml::from_str(&file("Cargo.toml")).expect("a manifest");
     manifest["package"]["rust-version"]
@@ -303,7 +303,7 @@ fn the_first_screen_says_where_it_runs_and_what_it_needs() {
     }
 }
 
-/// A compiler that says that it is older.
+/// A compiler that reports an older version.
 const OLDER: &str = "#!/bin/sh
 \"$THE_COMPILER\" \"$@\" | sed -e 's/^rustc [0-9.]*/rustc 1.85.0/' -e 's/^release: .*/release: 1.85.0/'
 ";

@@ -1,5 +1,5 @@
-//! A turn ends as done only when what it made holds: we look at it ourselves, send what fails back to
-//! the model, and tell the person what could not be mended.
+//! A turn ends as done only if its result holds. The gateway checks the result itself, returns failures to the model,
+//! and reports to the person what could not be fixed.
 
 use crate::support::app::{TestApp, visible_text};
 use drydock::demo::environment::SLACK_CHANNEL;
@@ -14,7 +14,7 @@ fn edit(old: &str, new: &str) -> ScriptedAnswer {
     calls("file_edit", json!({ "path": LIBRARY, "old": old, "new": new }))
 }
 
-/// TK-79, TK-80: every environment that uses the file is rendered before the answer goes out.
+/// TK-79, TK-80: every environment that uses the file is rendered before the answer is sent.
 #[tokio::test]
 async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
     let app = TestApp::new(queue([
@@ -49,8 +49,8 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
     assert_eq!(app.column("SELECT source FROM turn"), ["verified"]);
 }
 
-/// TK-40, TK-80: the model sees a difference as soon as one engine has it, and does not get away with what
-/// the other one has another value for.
+/// TK-40, TK-80: the model sees a difference as soon as one engine has rendered it. The turn still fails if the other
+/// engine has another value.
 #[tokio::test]
 async fn a_difference_shown_early_still_has_to_pass_the_cross_check() {
     // One engine allows for a tiny difference between numbers, and the other one does not.
@@ -124,7 +124,7 @@ async fn an_operator_may_have_nothing_sent_back() {
     assert_eq!(app.demo.model.requests().len(), 2);
 }
 
-/// T48: a person stops while environments are rendered, and is answered at once.
+/// T48: a person stops a turn while environments are rendered, and is answered at once.
 #[tokio::test]
 async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
     let endless = "memoryMi:: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0),";
@@ -167,7 +167,7 @@ async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
     assert_eq!(app.column("SELECT verdict FROM turn"), ["incomplete"]);
 }
 
-/// R23: a stop of the server while a change is checked keeps no answer, and what it cost counts all the same.
+/// R23: an answer whose checks are cut short by a stop of the server is not kept, but its cost still counts.
 #[tokio::test]
 async fn an_answer_that_a_stop_of_the_server_cut_short_is_paid() {
     let endless = "memoryMi:: std.foldl(function(a, i) a + i, std.range(0, 1e9), 0),";

@@ -1,4 +1,4 @@
-//! The base of a turn is rendered before anybody asks, and nobody waits for that.
+//! The base of a turn is prerendered before the first request, and no request waits for that.
 
 use crate::support::app::TestApp;
 use crate::support::evaluation::{TestTree, evaluator, file_request};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 const ALICE: &str = "U0ALICE";
-/// The longest time anything here may take on a busy machine.
+/// The longest time any step may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
 const ON: (&str, &str) = ("sandbox.renders_ahead", "true");
 
@@ -20,7 +20,7 @@ fn script() -> [ScriptedAnswer; 3] {
     [says("There are three."), calls("file_edit", edit), says("Done.")]
 }
 
-/// Waits until something is logged.
+/// Waits until the log contains a text.
 async fn wait_for_log(log: &LogCapture, text: &str) {
     let started = Instant::now();
     while !log.text().contains(text) {
@@ -29,7 +29,7 @@ async fn wait_for_log(log: &LogCapture, text: &str) {
     }
 }
 
-/// The first turn only asks; the second one edits a library that three of four entry points use.
+/// Checks two turns: the first one only asks, the second one edits a library that three of four entry points use.
 #[tokio::test]
 async fn a_change_of_all_environments_uses_the_prerendered_base() {
     let log = LogCapture::capture();
@@ -117,7 +117,8 @@ async fn background_evaluation_is_cancelled_for_a_person_and_starts_only_after_t
     assert!(aside.iter().all(|answer| answer.as_ref().unwrap().json == value));
 }
 
-/// A stop of the process ends it at once, and where there is one place, it is people's.
+/// Checks that a stop of the process ends background evaluation at once, and that the only place is left to requests of
+/// people.
 #[tokio::test]
 async fn background_evaluation_stops_at_once_on_cancel_and_never_takes_the_last_slot() {
     let [quick, endless] = programs();

@@ -1,4 +1,5 @@
-//! Tests of many messages at once, delivered as badly as platforms deliver: each is answered once, in order.
+//! Tests of many messages at once, with the worst delivery behaviour of platforms: each message is answered once, in
+//! order.
 
 use crate::support::app::TestApp;
 use drydock::emulator::model::{AnswerFault, ModelRequest, says};
@@ -30,7 +31,7 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
     for said in futures_util::future::join_all(saying).await {
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
     }
-    // The first one takes its time, so the others show their places.
+    // The first answer is slow, so the other messages show their positions.
     app.wait_for_slack_reply(&said.ts, "Queued (1 ahead)").await;
     app.wait_for_slack_reply(&said.ts, "Queued (19 ahead)").await;
     app.wait_for_result(&said.ts, 20).await;
@@ -42,7 +43,7 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
         .collect();
     assert_eq!(answered, accepted);
     assert_eq!(app.model_requests().len(), 20);
-    // One at a time: each request holds exactly the turns that were answered before it.
+    // One at a time: each request contains exactly the turns that were answered before it.
     for (index, asked) in app.model_requests().iter().enumerate() {
         assert_eq!(asked.messages.len(), 2 * index + 1);
     }
@@ -57,7 +58,7 @@ fn number_in(text: &str) -> String {
     rest.chars().take_while(char::is_ascii_digit).collect()
 }
 
-/// P2: what there is no room for is refused aloud, once, whatever happens to the gateway then.
+/// P2: a message over the limit is refused with a notice, once, even if the gateway restarts.
 #[tokio::test]
 async fn a_message_over_the_queue_limit_is_refused_durably_and_once() {
     let mut app = TestApp::with_settings(
@@ -96,7 +97,7 @@ async fn a_message_over_the_queue_limit_is_refused_durably_and_once() {
     assert_eq!(refusals.count(), 1);
 }
 
-/// A message and its mention, in both orders, are one message.
+/// Checks that a message and its mention are handled as one message, in both orders.
 #[tokio::test]
 async fn a_mention_is_one_message_whichever_of_its_events_comes_first() {
     let app = TestApp::new(echo).await;

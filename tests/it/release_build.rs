@@ -1,4 +1,4 @@
-//! A build that is for use cannot be broken on purpose.
+//! A release build cannot be broken on purpose.
 #![cfg(not(any(feature = "crash-points", feature = "planted-bugs")))]
 
 use crate::support::built::built;
@@ -11,7 +11,7 @@ fn a_build_for_use_has_no_crash_point_no_second_clock_and_no_planted_defect() {
     for variable in ["DRYDOCK_CRASH", "DRYDOCK_CLOCK_OFFSET", "DRYDOCK_BUG"] {
         let held = memchr::memmem::find(&program, variable.as_bytes());
         assert_eq!(held, None, "{variable}");
-        // Whoever sets one has the wrong program, and is told so.
+        // A release build ignores the variables of a test build, and `check` says so.
         let output = Command::new(built())
             .arg("check")
             .current_dir(std::env::temp_dir())

@@ -1,4 +1,4 @@
-//! `limits.history_bytes_max` bounds the whole request, whatever a turn has written and read so far.
+//! `limits.history_bytes_max` limits the whole request, whatever a turn has written and read so far.
 
 use crate::support::app::TestApp;
 use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
@@ -11,7 +11,7 @@ fn path(number: u32) -> Value {
     json!({ "path": format!("environments/dev/large-{number}.txt") })
 }
 
-/// Writes three large files, reads each of them, then all of them at once.
+/// Returns a model that writes three large files, reads each of them, then all of them at once.
 fn writes_and_reads() -> impl FnMut(&ModelRequest) -> ScriptedAnswer + Send {
     let mut number = 0;
     move |_| {
@@ -44,7 +44,7 @@ async fn a_turn_that_reads_much_stays_within_the_bound_of_a_request() {
     let sizes: Vec<usize> = asked.iter().map(|asked| asked.raw.len()).collect();
     assert_eq!(asked.len(), 8, "{sizes:?}");
     assert!(sizes.iter().all(|bytes| *bytes <= BYTES_MAX), "{sizes:?}");
-    // Of one file at a time all is there; of three at once a part of each, which says so.
+    // A single file is complete. Of three files at once, each is cut, with a note about that.
     let newest = asked[6].last_results();
     assert_eq!(newest.len(), 1);
     assert!(newest[0].content.len() > 50_000, "{}", newest[0].content.len());
@@ -55,7 +55,7 @@ async fn a_turn_that_reads_much_stays_within_the_bound_of_a_request() {
         assert!(result.content.contains(says) && result.content.len() > 10_000);
     }
     assert!(asked[7].last_user_text().contains("steps are left out here"));
-    // What is stored, and what people see of it, is whole.
+    // The stored content, and its display to people, is complete.
     assert!(
         app.column("SELECT step FROM step")
             .iter()

@@ -1,5 +1,5 @@
-//! Tests of what a start finds that the process before it left half done, and of what a store that does not take a write for a while leaves
-//! behind. The database is changed as such a process would have left it.
+//! Tests of the unfinished work that a start finds, and of the state after a store refuses a write for a while. The
+//! tests change the database to the state that such a process leaves.
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::access::{Grant, Role};
@@ -9,10 +9,10 @@ use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls,
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
-/// Ends the write that a statement below names.
+/// The statement that aborts the write of a trigger below.
 const REFUSED: &str = "BEGIN SELECT RAISE(ABORT, 'no'); END";
 
-/// Sets the replicas of dev to four, then to three; anything else is talk.
+/// Returns the model's answer: it sets the replicas of dev to four, then to three, and only answers other requests.
 fn replicas(asked: &ModelRequest) -> ScriptedAnswer {
     let words = asked.last_user_text();
     let edit = |from: u32, to: u32| {
@@ -26,7 +26,7 @@ fn replicas(asked: &ModelRequest) -> ScriptedAnswer {
     }
 }
 
-/// Leaves the newest command as a process leaves it that ended before it was carried out, and as another one.
+/// Leaves the newest command as a process does that ended before it was carried out, and replaces its text.
 fn left_over(app: &TestApp, was: &str, is: &str) {
     left_over_row(app, "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')", was, is);
 }
@@ -39,7 +39,8 @@ fn left_over_row(app: &TestApp, row: &str, was: &str, is: &str) {
     ));
 }
 
-/// A slash command means the conversation that was the newest when it was typed, however late it is carried out.
+/// Checks that a slash command refers to the conversation that was newest when it was typed, however late it is carried
+/// out.
 #[tokio::test]
 async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_was_typed() {
     let mut app = TestApp::new(replicas).await;
@@ -47,7 +48,7 @@ async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_wa
     let older = app.ask(ALICE, "four replicas in dev").await;
     let newest = app.ask(ALICE, "four replicas in dev").await;
     app.run_slash_command(ALICE, "status").await;
-    // After the command somebody went on in the older thread.
+    // After the command, the person continued in the older thread.
     app.ask_in(ALICE, &older.thread, "three replicas in dev").await;
     app.wait_until_idle().await;
     let whispers = app.ephemeral_messages(ALICE).len();
@@ -62,7 +63,8 @@ async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_wa
     assert!(gone.starts_with("Nothing is prepared here."), "{gone}");
 }
 
-/// T06: what a command did before the process ended is told as that, whatever its person may do by now.
+/// T06: the effect of a command before the process ended is reported as done, even if the person has lost the right
+/// since.
 #[tokio::test]
 async fn an_undo_done_before_a_grant_was_removed_is_reported_as_done() {
     let mut app = TestApp::new(replicas).await;
@@ -91,7 +93,7 @@ async fn an_undo_done_before_a_grant_was_removed_is_reported_as_done() {
     assert!(told.starts_with("Undone. What is left:"), "{told}");
 }
 
-/// R3: a command that was not answered when the process ended three times is given up, and its person is told.
+/// R3: a command that was not answered when the process ended three times is given up, and its person is notified.
 #[tokio::test]
 async fn a_command_interrupted_three_times_is_given_up_with_a_notice() {
     let mut app = TestApp::new(replicas).await;
@@ -127,8 +129,8 @@ async fn a_command_interrupted_three_times_is_given_up_with_a_notice() {
     assert!(kept.contains("+    replicas: 4,"), "{kept}");
 }
 
-/// An application that was started again while the answer to a command that was left over cannot be stored, and the thread
-/// of that command.
+/// Returns an application after a restart that found a leftover command and cannot store the answer to it. Also returns
+/// the thread of that command.
 async fn unanswerable(was: &str, is: &str) -> (TestApp, String) {
     let mut app = TestApp::new(replicas).await;
     app.admit_slack_editor(ALICE).await;
@@ -144,7 +146,8 @@ async fn unanswerable(was: &str, is: &str) -> (TestApp, String) {
     (app, first.thread)
 }
 
-/// P2: a command nobody can read is answered as soon as that can be stored, and its conversation is not deaf until then.
+/// P2: an unreadable command is answered as soon as the answer can be stored, and its conversation still accepts
+/// messages until then.
 #[tokio::test]
 async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answer() {
     let (app, thread) = unanswerable("{", "[").await;
@@ -159,7 +162,7 @@ async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answ
     assert!(next.text.contains("Done."), "{}", next.text);
 }
 
-/// P2: a stop that cannot be stored keeps nobody waiting, and is carried out as soon as it can be.
+/// P2: a stop that cannot be stored delays no message, and is carried out as soon as it can be stored.
 #[tokio::test]
 async fn a_stop_that_cannot_be_stored_after_a_restart_keeps_nobody_waiting() {
     let (app, thread) = unanswerable("status", "stop").await;
@@ -169,7 +172,7 @@ async fn a_stop_that_cannot_be_stored_after_a_restart_keeps_nobody_waiting() {
     app.wait_for_slack_reply(&thread, "Nothing").await;
 }
 
-/// P2: a message that waits shows so on its card; what it is told in the end is told there.
+/// P2: a waiting message shows its state on its card, and its final report appears there.
 #[tokio::test]
 async fn an_unreadable_waiting_message_is_reported_on_its_card() {
     let mut app = TestApp::new(
@@ -195,7 +198,7 @@ async fn an_unreadable_waiting_message_is_reported_on_its_card() {
     assert_eq!(told.ts, card.ts, "{}", visible_text(&told));
 }
 
-/// P2: what an undo left is prepared again or said not to be; the command is answered in any case.
+/// P2: the change after an undo is prepared again or reported as not prepared. The command is answered in either case.
 #[tokio::test]
 async fn an_undo_whose_change_cannot_be_stored_is_answered() {
     let app = TestApp::new(replicas).await;
@@ -217,7 +220,7 @@ async fn an_undo_whose_change_cannot_be_stored_is_answered() {
     );
 }
 
-/// A change whose patch is damaged is let go of as any other.
+/// Checks that a change with a damaged patch is discarded like any other.
 #[tokio::test]
 async fn a_change_that_cannot_be_read_is_discarded() {
     let app = TestApp::new(replicas).await;
@@ -231,7 +234,7 @@ async fn a_change_that_cannot_be_read_is_discarded() {
     assert!(again.text.contains("CHG-2 is ready"), "{}", again.text);
 }
 
-/// R3: a process says that it works on messages before it takes one up, or its crashes would count for nothing.
+/// R3: a process records that it handles messages before it claims one. Otherwise its crashes would not be counted.
 #[tokio::test]
 async fn no_message_is_claimed_before_the_running_process_is_on_record() {
     let mut app = TestApp::new(replicas).await;
@@ -253,7 +256,7 @@ async fn no_message_is_claimed_before_the_running_process_is_on_record() {
     assert!(visible_text(&shown).contains("+    replicas: 4,"));
 }
 
-/// R23: what a message cost before the process ended counts against the bound of its turn.
+/// R23: the tokens of a message from before the restart count against the limit of its turn.
 #[tokio::test]
 async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before() {
     let mut number = 0;
@@ -270,7 +273,7 @@ async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before()
     let said = app.say(ALICE, "read on").await;
     app.wait_for_model_requests(2).await;
     app.restart().await;
-    // Each call costs 1,050: the second one that is answered is the last, whoever made the first.
+    // Each call costs 1,050 tokens. The second answered call is the last, whichever process made the first.
     let told = app
         .wait_for_slack_reply(&said.ts, "I stopped at 2100 tokens")
         .await;
@@ -282,8 +285,8 @@ async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before()
     assert_eq!(app.model_requests().len(), 3);
 }
 
-/// P2: what was said to be stopped before the process ended is asked of no model any more, wherever the stop was said
-/// and however long the process was away. A slash command stands in no thread, so it means another conversation.
+/// P2: after a restart, no model gets a request for a message that was stopped before, whichever way the stop was sent
+/// and however long the process was down. A slash command is outside any thread, so it refers to another conversation.
 #[tokio::test]
 async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {
     for (stop, is_slash) in [("stop", true), ("!stop", false)] {
@@ -295,7 +298,7 @@ async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {
         app.admit_slack_editor(ALICE).await;
         let said = app.say(ALICE, "slow").await;
         app.wait_for_model_requests(1).await;
-        // What is carried out below is the newest command: one that is answered, in another form.
+        // The command that is carried out below is the newest one: an answered command, in another form.
         match is_slash {
             true => drop(app.run_slash_command(ALICE, "status").await),
             false => {

@@ -1,5 +1,5 @@
-//! Tests of retention: what is older than it is kept goes, by itself and when an operator says so, and what somebody still works on does
-//! not.
+//! Tests of retention: data beyond its age limit is removed, automatically and on an operator's request. Data in use is
+//! kept.
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::app::{TestApp, step_number};
@@ -18,7 +18,7 @@ const ALICE: &str = "U0ALICE";
 const CLOCK: usize = 6;
 const DAY: i64 = 24 * 3_600;
 
-/// Sets the replicas of dev to four, and then to three; anything else is talk.
+/// Returns the model's answer: it sets the replicas of dev to four, and then to three, and only answers other requests.
 fn replicas(asked: &ModelRequest) -> Said {
     let words = asked.last_user_text();
     let edit = |from: u32, to: u32| {
@@ -32,7 +32,7 @@ fn replicas(asked: &ModelRequest) -> Said {
     }
 }
 
-/// A whole round, as an operator asks for it.
+/// Runs a complete round, as an operator requests it.
 async fn prune(app: &TestApp, prune: Prune) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     let mut begin = RoundStart::Anew;
@@ -85,7 +85,7 @@ async fn a_thread_goes_on_with_its_change_when_what_was_said_there_is_gone() {
     assert_eq!(app.column("SELECT user_text FROM turn").len(), 1);
     assert_eq!(prune(&app, Prune::Remove).await, BTreeMap::new());
 
-    // The change is open still, and the next request goes on with its files.
+    // The change is still open, and the next request continues with its files.
     let diff = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(diff.contains("+    replicas: 4,"), "{diff}");
     let second = app.ask_in(ALICE, &first.thread, "three replicas in dev").await;
@@ -93,7 +93,7 @@ async fn a_thread_goes_on_with_its_change_when_what_was_said_there_is_gone() {
     let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(undone.starts_with("Undone. CHG-1 rev 3"), "{undone}");
 
-    // Nobody comes back to it for long enough, and somebody works elsewhere.
+    // The thread has no activity for long enough, while another person works elsewhere.
     app.wait_until_idle().await;
     advance::<CLOCK>(70 * DAY);
     let last = app.ask(ALICE, "four replicas in dev").await;
@@ -125,7 +125,7 @@ fn deliveries(shell: &Shell) -> i64 {
         .unwrap()
 }
 
-/// A server that has stopped, with what came in long ago.
+/// Returns a server that has stopped, with old incoming messages.
 fn aged() -> Shell {
     let shell = shell(TOML);
     let (running, _) = serve(&shell);
@@ -186,7 +186,7 @@ fn an_operator_sees_what_is_too_old_and_removes_it() {
         ["KIND", "WOULD", "GO", "deliveries", "1000", "recordings", "1"]
     );
     assert_eq!(deliveries(&shell), 1_000);
-    // Kept for ever, nothing of it goes.
+    // With unlimited retention, nothing of it is removed.
     let kept = shell.run(&[
         "data",
         "prune",
@@ -210,7 +210,7 @@ fn an_operator_sees_what_is_too_old_and_removes_it() {
     let words: Vec<&str> = pruned.out.split_whitespace().collect();
     assert_eq!(words, ["KIND", "REMOVED", "recordings", "1"]);
     assert!(!left(&recording) && deliveries(&shell) == 0);
-    // A mirror stays for a while; it was first missed just now.
+    // A mirror stays for a while, because it has only just become unused.
     assert!(left("mirrors/taken-out.git/config") && left("mirrors/taken-out.unused"));
 }
 
@@ -220,13 +220,14 @@ fn a_server_removes_what_is_too_old_by_itself() {
     let shell = aged();
     let (running, _) = serve(&shell);
     assert!(!shell.work().join("data/bases/infra/commit.tmp-4242").exists());
-    // The first round begins with the server. It tells nobody; a poll is bounded and ends as soon as it can.
+    // The first round begins with the server and causes no notification. A poll is bounded and ends as soon as
+    // possible.
     let deadline = Instant::now() + BOUND;
     while deliveries(&shell) > 0 {
         assert!(Instant::now() < deadline, "the server removes nothing");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // An operator who asks waits for the round.
+    // A request of an operator waits for the round.
     let pruned = shell.run(&["data", "prune", "--yes"]);
     assert_eq!(pruned.code, Some(0), "{pruned:?}");
     let recording = format!("data/sessions/{}.jsonl", "a".repeat(32));

@@ -1,5 +1,5 @@
-//! Tests of revocation: what an operator takes away is gone at once, also from a turn that runs: nothing more is asked, written, prepared
-//! or said on behalf of somebody who is out, and nothing is prepared that a smaller grant does not cover.
+//! Tests of revocation: it takes effect at once, also in a running turn. No further request, write, change or message
+//! is made for a revoked person, and no change is prepared that a reduced grant does not cover.
 
 use crate::support::app::TestApp;
 use drydock::access::Role;
@@ -22,7 +22,7 @@ fn write(environment: &str) -> ScriptedAnswer {
     calls("file_write", json!({"path": path, "content": "{}\n"}))
 }
 
-/// Long enough for an operator to do something while the model thinks.
+/// Delays an answer, so that an operator can act in the meantime.
 fn slowly(answer: ScriptedAnswer) -> ScriptedAnswer {
     answer.with_fault(AnswerFault::Delay(Duration::from_secs(4)))
 }
@@ -37,7 +37,7 @@ async fn a_turn_that_runs_ends_with_one_line_when_its_person_is_revoked() {
     .await;
     app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "four replicas in dev").await;
-    // The first edit is recorded, and the model is asked again.
+    // The first edit is recorded, and the model gets its next request.
     app.wait_for_model_requests(2).await;
     app.revoke(ALICE).await;
     app.wait_for_slack_reply(&said.ts, "Access was revoked.").await;
@@ -133,7 +133,7 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
     app.say_in(ALICE, &said.ts, "I have the grant again").await;
     let result = app.wait_for_result(&said.ts, 4).await;
     assert!(result.text.contains("CHG-1 is ready"), "{}", result.text);
-    // What was prepared is not theirs to fetch once the grant is smaller again.
+    // A person cannot fetch a prepared change that the reduced grant does not cover.
     app.grant(ALICE, Role::Editor, &["dev"]).await;
     let answer = app.run_command_in(ALICE, &said.ts, "!patch").await;
     assert!(answer.contains(WITHHELD), "{answer}");
@@ -142,7 +142,7 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
     let answer = app.run_command_in(ALICE, &said.ts, "!diff").await;
     assert!(answer.contains("Nothing is prepared here."), "{answer}");
 
-    // The recording ends the turns as the store does.
+    // The recording has the same ends of turns as the store.
     app.wait_until_idle().await;
     let sessions = app.recordings();
     let [(_, recording)] = sessions.as_slice() else {

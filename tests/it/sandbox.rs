@@ -1,5 +1,5 @@
-//! The sandbox holds: hostile programs end as errors of their own request, see nothing of the machine,
-//! leave nothing behind and cost nobody else anything.
+//! The sandbox holds: hostile programs end as errors of their own request, see nothing of the machine, leave nothing
+//! behind and do not affect other requests.
 
 use crate::support::evaluation::{
     TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, program, snippet_request,
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Small enough for a test to wait for.
+/// Returns limits that are small enough for a test.
 fn small() -> EvalLimits {
     EvalLimits {
         time_max: Duration::from_secs(5),
@@ -25,17 +25,17 @@ fn small() -> EvalLimits {
     }
 }
 
-/// The most memory the server may grow by while it has a hostile evaluation.
+/// The most memory by which the server may grow during a hostile evaluation.
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
 /// The least memory that can be configured.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
-/// Names the test that has a process of its own.
+/// The variable with the name of the test that has its own process.
 const ALONE: &str = "DRYDOCK_TEST_ALONE";
 
-/// Returns true if this test has a process of its own, where what it measures is what it did. If not, it is run once more in one, and must
-/// pass there.
+/// Returns true if this test has its own process, so that its measurements are its own. Otherwise the test is run once
+/// more in a separate process, and must pass there.
 fn is_alone(test: &str) -> bool {
     if std::env::var_os(ALONE).is_some_and(|named| named == test) {
         return true;
@@ -55,7 +55,7 @@ fn is_alone(test: &str) -> bool {
     false
 }
 
-/// Bytes of memory this process has, in use.
+/// Returns the resident memory of this process in bytes.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("our status");
     let line = status
@@ -81,7 +81,7 @@ fn every_sandbox_layer_is_present_or_reported_missing() {
     assert_eq!(layers, expected);
 }
 
-/// The names an operator may write are those of the layers.
+/// Checks that the configuration accepts exactly the names of the layers.
 #[test]
 fn every_layer_can_be_named_in_the_configuration() {
     for layer in LayerName::ALL {
@@ -93,7 +93,7 @@ fn every_layer_can_be_named_in_the_configuration() {
             }),
             ..ConfigSources::default()
         };
-        // There is no model here, which is a problem; the layer is none.
+        // There is no model here, which is a problem. The layer is none.
         let problems = Config::for_terminal(sources).err().map(|error| error.to_string());
         assert!(!problems.unwrap_or_default().contains("sandbox"), "{layer}");
     }
@@ -140,7 +140,7 @@ async fn nothing_outside_of_the_tree_is_readable() {
     }
 }
 
-/// T45: files that are there and still nobody's to read
+/// T45: files that exist and must not be read
 #[tokio::test]
 async fn files_that_hold_secrets_are_not_importable() {
     let tree = TestTree::from_texts([
@@ -170,7 +170,7 @@ async fn files_that_hold_secrets_are_not_importable() {
     assert_eq!(evaluate_to_json(&evaluator, request).await, Ok("1".to_owned()));
 }
 
-/// T45: what a link of the repository leads to counts, not what the link is called
+/// T45: the target of a link counts, not the name of the link
 #[tokio::test]
 async fn a_link_to_a_file_that_holds_secrets_is_not_followed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -205,7 +205,7 @@ async fn a_link_to_a_file_that_holds_secrets_is_not_followed() {
         let forbidden = matches!(&error, EvalError::ImportForbidden { path: named, .. } if named == path);
         assert!(forbidden, "{path}: {error:?}");
     }
-    // Jsonnet is code wherever it lies.
+    // Jsonnet is code, whatever its directory.
     let code = evaluate_to_json(&evaluator, import("lib/shared/main.jsonnet")).await;
     assert_eq!(code, Ok("\"1\"".to_owned()));
 }
@@ -244,7 +244,7 @@ async fn a_link_that_leaves_the_tree_is_not_followed() {
     assert_eq!(evaluate_to_json(&evaluator, request).await, Ok("1".to_owned()));
 }
 
-/// T46: E8. Neither engine's parser may take the server along.
+/// T46: E8. Neither engine's parser may crash the server.
 #[tokio::test]
 async fn deep_nesting_ends_as_an_error() {
     let evaluator = evaluator(small());
@@ -269,8 +269,8 @@ async fn deep_nesting_ends_as_an_error() {
             .expect_err("no value");
         assert_eq!(error, EvalError::Stack("deep.libsonnet".to_owned()), "{open}");
     }
-    // What is legal and flat, but recursive in a parser, may have a value or an error; never a crash
-    // that is not named.
+    // Text that is legal and flat, but recursive in a parser, may have a value or an error, but must not cause an
+    // unnamed crash.
     for text in [
         format!("{}1", "if true then ".repeat(40_000)),
         format!("{}1", "local a=1;".repeat(40_000)),
@@ -318,7 +318,7 @@ async fn endless_recursion_ends_as_an_error() {
             "{text}: {error:?}"
         );
     }
-    // Nobody can talk the stack into the server's memory either.
+    // A request for a larger stack cannot exhaust the server's memory either.
     let request = EvalRequest {
         max_stack: u32::MAX,
         ..snippet_request("local f(x) = f(x + 1) + 1; f(0)")
@@ -398,14 +398,14 @@ async fn evaluation_time_is_bounded_and_leaves_no_process() {
             started.elapsed()
         );
     }
-    // A sandbox is free when its process is gone and reaped, so the only one was not left behind.
+    // A sandbox is free after its process has ended and was reaped, so the only one did not leave a process.
     assert_eq!(
         evaluate_to_json(&evaluator, snippet_request("1")).await,
         Ok("1".to_owned())
     );
 }
 
-/// T48: whoever does not want to wait does not
+/// T48: a caller can stop waiting
 #[tokio::test]
 async fn a_cancelled_evaluation_ends_its_process() {
     let evaluator = evaluator(EvalLimits {
@@ -423,7 +423,7 @@ async fn a_cancelled_evaluation_ends_its_process() {
     });
     assert_eq!(result, Err(EvalError::Cancelled));
     assert!(started.elapsed() < Duration::from_secs(5));
-    // The only sandbox is free again, which it is when its process is gone.
+    // The only sandbox is free again, so its process has ended.
     assert_eq!(
         evaluate_to_json(&evaluator, snippet_request("1")).await,
         Ok("1".to_owned())
@@ -441,7 +441,7 @@ async fn output_is_bounded() {
     if !is_alone("sandbox::output_is_bounded") {
         return;
     }
-    // A build without optimisation may take long on a busy machine.
+    // A build without optimisation may be slow on a busy machine.
     let evaluator = evaluator(EvalLimits {
         time_max: Duration::from_secs(120),
         ..EvalLimits::default()
@@ -456,7 +456,7 @@ async fn output_is_bounded() {
         error.to_string(),
         "output exceeded 8 MiB (`sandbox.output_bytes_max`)"
     );
-    // Little text can be many values, of which each takes more than its text.
+    // A small text can be many values, each of which takes more memory than its text.
     let objects = "std.makeArray(60000, function(i) { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c%d' % i } })";
     let values = "std.makeArray(600000, function(i) 1)";
     for cross_check in [CrossCheckMode::Off, CrossCheckMode::SecondEngineOnly] {
@@ -535,7 +535,7 @@ async fn an_alias_bomb_in_a_value_is_refused() {
 
 #[tokio::test]
 async fn the_second_engine_cannot_cost_the_first_ones_value() {
-    // Endless for the second engine only: it evaluates what the first never asks for.
+    // Endless for the second engine only: it evaluates parts that the first never needs.
     let evaluator = evaluator(EvalLimits {
         time_max: Duration::from_secs(2),
         ..small()
@@ -602,8 +602,8 @@ async fn a_storm_of_crashes_costs_honest_users_nothing_but_turns() {
     }
 }
 
-/// A process that waits evaluates a program of its own first: with the least memory that can be configured,
-/// too.
+/// Checks that an idle process first evaluates its own warm-up program, even with the least memory that can be
+/// configured.
 #[test]
 fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
     for memory_bytes_max in [EvalLimits::default().memory_bytes_max, MEMORY_BYTES_MIN] {
@@ -616,7 +616,7 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
         };
         let mut worker = SandboxWorker::start(&program(), &confinement).expect("a process");
         worker.require(&LayerName::ALL).expect("all layers");
-        // What is no task ends it: nobody has another one.
+        // An invalid task ends the process, because no other task can follow.
         worker.send(99, &[]).expect("it listens");
         let ended = worker.receive(1_024).map_err(|error| error.kind());
         assert_eq!(ended, Err(std::io::ErrorKind::UnexpectedEof));
@@ -628,8 +628,7 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
     }
 }
 
-/// A program that embeds the evaluator and does not know that it is started as a sandbox worker would start itself
-/// without end.
+/// Checks that an embedding program that does not handle its start as a sandbox worker does not start itself endlessly.
 #[test]
 fn a_process_started_as_a_sandbox_worker_starts_no_other() {
     const NAME: &str = "sandbox::a_process_started_as_a_sandbox_worker_starts_no_other";
@@ -643,7 +642,7 @@ fn a_process_started_as_a_sandbox_worker_starts_no_other() {
         );
         return;
     }
-    // Such a program takes the hidden arguments for its own; this one for names of tests.
+    // Such a program parses the hidden arguments as its own. This one parses them as names of tests.
     let this = std::env::current_exe().expect("our own program");
     let astray = std::process::Command::new(this)
         .args(["__sandbox", NAME, "--exact", "--nocapture"])

@@ -1,5 +1,5 @@
-//! A secret of a repository reaches no model, no chat and no recording, whatever part of a file is looked
-//! at and whatever a program makes of it.
+//! A secret of a repository reaches no model, no chat and no recording, whichever part of a file is read and whatever a
+//! program computes from it.
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::sign;
@@ -11,14 +11,14 @@ use gix::objs::tree::EntryKind;
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
-/// Four lines, as `openssl` writes them.
+/// The lines of a key, as `openssl` writes them.
 const KEY_LINES: [&str; 4] = [
     "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
     "MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu",
     "NMoSfm76oqFvAp8Gy0iz5sxjZmSnXyCdPEovGhLa0VzMaQ8s+CLOyS56YyCFGeJZ",
     "qgtzJ6GR3eqoYSW9b9UMvkBpZODSctWSNGj3P7jRFDO5VoTwCQAWbFnOjDfH5Ulg",
 ];
-/// A password that only its place tells.
+/// A password that only its position identifies.
 const PASSWORD: &str = "brass-kettle-on-the-hill-41";
 const TOKEN: &str = "q7Rk2ZpX9vTn4WbY6mLc8dHf";
 const SPEC: &str = "{ \"spec\": { \"namespace\": \"vault\" } }\n";
@@ -31,7 +31,7 @@ fn key() -> String {
     )
 }
 
-/// An environment whose `Secret` holds a password, and one that makes other things of it.
+/// Returns an environment whose `Secret` holds a password, and one that computes other values from it.
 fn vault() -> String {
     format!(
         "{{ secret: {{ apiVersion: 'v1', kind: 'Secret', metadata: {{ name: 'vault' }}, stringData: {{ opens: '{PASSWORD}' }} }} }}\n"
@@ -125,7 +125,8 @@ async fn app(script: impl AnswerScript + 'static) -> TestApp {
     app
 }
 
-/// The texts that are nowhere to be seen: parts of the key, the password and the token as they are and as programs pack them.
+/// Returns the texts that must not be visible: parts of the key, the password and the token, as they are and as
+/// programs encode them.
 fn forbidden() -> Vec<String> {
     let mut forbidden: Vec<String> = KEY_LINES.iter().map(|line| line[8..40].to_owned()).collect();
     forbidden.extend([PASSWORD.to_owned(), TOKEN.to_owned()]);
@@ -134,7 +135,7 @@ fn forbidden() -> Vec<String> {
     forbidden
 }
 
-/// Looks everywhere but at the words of the model.
+/// Checks all output except the model's own words.
 fn assert_nothing_shown(app: &TestApp) {
     for secret in forbidden() {
         for asked in app.model_requests() {
@@ -163,7 +164,7 @@ fn assert_nothing_shown(app: &TestApp) {
     }
 }
 
-/// T87: a hunk, a page and a line of a search show a part of a key; the whole of it is known all the same.
+/// T87: a hunk, a page and a search line that show a part of a key are redacted, because the whole key is known.
 #[tokio::test]
 async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
     let conf = "environments/dev/conf.txt";
@@ -213,7 +214,7 @@ async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
     assert_nothing_shown(&app);
 }
 
-/// T87: an edit beside a secret makes it no less one, and the change says so.
+/// T87: an edit beside a secret does not expose it, and the change says so.
 #[tokio::test]
 async fn what_was_a_secret_before_an_edit_is_one_after_it() {
     let conf = "environments/dev/conf.txt";
@@ -235,7 +236,7 @@ async fn what_was_a_secret_before_an_edit_is_one_after_it() {
     assert_nothing_shown(&app);
 }
 
-/// T56, T87: what prod's `Secret` holds is hidden in whatever a program of dev makes of it.
+/// T56, T87: the value of prod's `Secret` is hidden in whatever a program of dev computes from it.
 #[tokio::test]
 async fn a_secret_is_hidden_whatever_a_program_makes_of_it() {
     let fails = "error (import '../vault/main.jsonnet').secret.stringData.opens\n";
@@ -280,7 +281,7 @@ async fn a_secret_is_hidden_whatever_a_program_makes_of_it() {
     assert_nothing_shown(&app);
 }
 
-/// T45: a file that holds secrets by its name is out of reach, whatever link leads there.
+/// T45: a file that is secret by its name cannot be read, not even through a link.
 #[tokio::test]
 async fn a_file_named_like_a_secret_is_never_read() {
     let reads = |path: &str| calls("file_read", json!({ "path": path }));
@@ -337,7 +338,7 @@ async fn a_file_named_like_a_secret_is_never_read() {
     assert_nothing_shown(&app);
 }
 
-/// The usual text of a repository stays readable.
+/// Checks that ordinary text of a repository stays readable.
 #[tokio::test]
 async fn usual_configuration_is_shown_as_it_is() {
     let usual = include_str!("secrets/usual.yaml");
@@ -358,7 +359,7 @@ async fn usual_configuration_is_shown_as_it_is() {
     assert!(!result.text.contains("looks like a secret"), "{}", result.text);
 }
 
-/// An environment in a program that is called by a secret of another one, wherever a name or a setting is shown.
+/// Returns an inline environment whose name is a secret of another one, wherever a name or a setting is shown.
 fn named() -> String {
     let object = "{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } }";
     format!(
@@ -368,7 +369,7 @@ fn named() -> String {
     )
 }
 
-/// T56, T87: names of environments, of files and of what a change takes show no secret either.
+/// T56, T87: names of environments, of files and of a change's targets show no secret either.
 #[tokio::test]
 async fn no_name_that_a_program_makes_shows_a_secret() {
     let file = "environments/named/main.jsonnet";
@@ -396,7 +397,7 @@ async fn no_name_that_a_program_makes_shows_a_secret() {
     assert_eq!(app.count(&needs), 0);
 }
 
-/// T87: the prompt of a hook is a file of the repository as any other.
+/// T87: the prompt of a hook is a file of the repository like any other.
 #[tokio::test]
 async fn the_prompt_of_a_hook_shows_no_secret() {
     let app = app(|_: &ModelRequest| says("Done.")).await;
@@ -425,7 +426,8 @@ async fn the_prompt_of_a_hook_shows_no_secret() {
     );
 }
 
-/// Words that only their place makes a secret: in files that configuration names, in a program, on a line of its own.
+/// Words that are secret only by their position: in files that the configuration names, in a program, on a separate
+/// line.
 const WORDS: [&str; 5] = [
     "plain-blue-kettle-77",
     "dim-green-lantern-12",
@@ -434,8 +436,8 @@ const WORDS: [&str; 5] = [
     "calm-river-stones-58",
 ];
 
-/// T87: what configuration reads as a secret is one, whoever reads the file and by whatever way; so is what a program
-/// writes into a `Secret`, what stands below its name, and what begins before the end of what is shown of a line.
+/// T87: a value that the configuration reads as a secret is hidden from every reader of the file. So is a value that a
+/// program writes into a `Secret`, a value below its name, and one that is cut at the end of a shown line.
 #[tokio::test]
 async fn a_value_that_is_secret_only_by_its_position_is_hidden_everywhere() {
     let app = app(|asked: &ModelRequest| {
@@ -513,7 +515,7 @@ async fn a_value_that_is_secret_only_by_its_position_is_hidden_everywhere() {
         ("tanka_show", json!({"env_path": "environments/shades"})),
         ("git_show", json!({})),
     ];
-    // Each in a turn of its own: what one learns no other one knows.
+    // Each runs in a separate turn, because a turn does not know the secrets that another one found.
     for (tool, arguments) in &looks {
         let before = app.model_requests().len();
         app.ask(ALICE, &format!("{tool} {arguments}")).await;
@@ -536,7 +538,7 @@ async fn a_value_that_is_secret_only_by_its_position_is_hidden_everywhere() {
     assert_nothing_shown(&app);
 }
 
-/// T87: a call is answered before another one of the same step learns what is secret.
+/// T87: a call is answered before another call of the same step finds a secret.
 #[tokio::test]
 async fn a_secret_learned_by_one_call_is_hidden_in_the_answers_of_others() {
     let app = app(|asked: &ModelRequest| match step_number(asked) {

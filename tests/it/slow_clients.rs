@@ -1,4 +1,4 @@
-//! Clients that take their time, beside one that does not: they are cut at their deadlines, and nobody waits for them.
+//! Slow clients, beside a normal one: they are disconnected at their deadlines, and delay no other client.
 
 use crate::support::app::TestApp;
 use drydock::emulator::model::{ModelRequest, says};
@@ -9,20 +9,20 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 const ALICE: &str = "U0ALICE";
-/// Addresses that clients come from, and connections of each.
+/// The number of addresses of the clients, with `EACH` connections from each.
 const ADDRESSES: u8 = 4;
 const EACH: usize = 40;
-/// Slack delivers again after this.
+/// The time after which Slack delivers again.
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
-/// Messages that are sent while the clients are there, at least.
+/// The least number of messages that are sent while the clients are connected.
 const MESSAGES_MIN: usize = 10;
-/// The time after which a client gives up that nobody cuts.
+/// The time after which a client gives up if it is not disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The behaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlowClient {
-    /// A client that connects and says nothing.
+    /// A client that connects and sends nothing.
     Silent,
     /// A client that sends its headers byte by byte.
     DrippingHeaders,
@@ -62,7 +62,7 @@ async fn connect(from: u8, to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
-/// Keeps a connection for as long as it may; what was answered before it was cut.
+/// Keeps a connection open as long as possible. Returns the answer before the disconnect.
 async fn stay(client: SlowClient, mut stream: TcpStream) -> (SlowClient, String) {
     stream.write_all(client.begins().as_bytes()).await.unwrap();
     let (mut read, mut write) = stream.split();
@@ -75,7 +75,7 @@ async fn stay(client: SlowClient, mut stream: TcpStream) -> (SlowClient, String)
     };
     let mut answer = Vec::new();
     tokio::select! {
-        // One that is reset was cut as well.
+        // A reset connection was cut as well.
         _ = read.read_to_end(&mut answer) => {}
         () = dripping => {}
         () = tokio::time::sleep(PATIENCE) => panic!("{client:?} was never cut"),
@@ -113,7 +113,7 @@ async fn slow_clients_are_cut_and_nobody_waits_for_them() {
             sent_at.elapsed()
         );
         threads.push(said.ts);
-        // The next message follows when a client was cut, or soon.
+        // The next message follows after a client was disconnected, or soon.
         let next = tokio::time::timeout(Duration::from_millis(100), clients.join_next());
         cut.extend(next.await.ok().flatten().map(Result::unwrap));
         while let Some(client) = clients.try_join_next() {
@@ -127,7 +127,7 @@ async fn slow_clients_are_cut_and_nobody_waits_for_them() {
             SlowClient::DrippingBody => "HTTP/1.1 408 ",
             SlowClient::Large => "HTTP/1.1 413 ",
         };
-        // What is still being written when the connection is cut may reset it, and the answer is lost.
+        // Data in transit when the connection is cut may reset it, and then the answer is lost.
         let is_lost = client.drips() && answer.is_empty();
         assert!(answer.starts_with(expected) || is_lost, "{client:?}: {answer}");
     }

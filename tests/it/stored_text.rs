@@ -1,4 +1,4 @@
-//! Tests of what is stored of the words of people and models: no secret is among it, in any encoding we know.
+//! Tests of stored text of people and models: it contains no secret, in any known encoding.
 
 use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
@@ -12,7 +12,7 @@ use serde_json::json;
 const ALICE: &str = "U0ALICE";
 const BOB: i64 = 4_301;
 
-/// Secrets nobody told us about; in halves, so that this file stays clean.
+/// Returns secrets that the configuration does not contain. They are split so that this file contains none.
 fn shaped() -> [String; 2] {
     let key = ["-----BEGIN ", "PRIVATE KEY-----\n"].concat();
     let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCANARY0123456789\n".repeat(3);
@@ -45,7 +45,7 @@ async fn what_people_write_is_kept_without_secrets_from_the_first_moment() {
     let words = format!("{token} and {SLACK_BOT_TOKEN}, {MODEL_KEY}\n{key}");
     let said = app.say(ALICE, &format!("please wait: {words}")).await;
     app.wait_for_model_requests(1).await;
-    // One that waits, and a command with an argument.
+    // A message that waits, and a command with an argument.
     app.say_in(ALICE, &said.ts, &format!("and this: {words}")).await;
     app.say_in(ALICE, &said.ts, &format!("!render {token} {SLACK_BOT_TOKEN}"))
         .await;
@@ -56,7 +56,7 @@ async fn what_people_write_is_kept_without_secrets_from_the_first_moment() {
     for secret in secrets {
         assert_eq!(app.data_files_with(secret), Vec::<String>::new(), "{secret}");
     }
-    // What is kept is enough to take the message up again.
+    // The stored text is enough to resume the message.
     app.restart().await;
     app.wait_for_model_requests(2).await;
     assert!(
@@ -80,7 +80,7 @@ async fn an_invite_with_words_around_it_is_an_invite_on_every_platform() {
     let app = TestApp::new(|_: &ModelRequest| says("Hello.")).await;
     app.admit_slack_editor("U0OTHER").await;
     let invite = async |name: &str| app.invite(name, Role::Editor, &["**"]).await;
-    // Said in a direct message it lets its person in.
+    // In a direct message it admits its person.
     let [first, second, third] = [invite("alice").await, invite("bob").await, invite("carol").await];
     app.add_slack_account(ALICE);
     app.demo
@@ -97,13 +97,13 @@ async fn an_invite_with_words_around_it_is_an_invite_on_every_platform() {
         .say(BOB + 1, BOB + 1, &format!("/start {third} thanks"))
         .await;
     app.wait_for_telegram_message(BOB + 1, "You're in").await;
-    // Said by somebody who is in, where others read it, it is worthless, and no model reads it.
+    // In a public place, from an admitted person, it becomes invalid, and no model receives it.
     let public = invite("dave").await;
     app.say("U0OTHER", &format!("hi, please join `{public}` now"))
         .await;
     let whisper = app.wait_for_ephemeral("U0OTHER", 0).await;
     assert!(whisper.contains("revoked now"), "{whisper}");
-    // A longer message is about something else; the token goes no further all the same.
+    // A longer message has another purpose. Its token is still not forwarded.
     let quoted = invite("erin").await;
     let long = format!("{} join {quoted} and so on", "a word or two about it ".repeat(5));
     app.demo.slack.dm("U0OTHER", &long).await.unwrap();
@@ -120,7 +120,7 @@ async fn an_invite_with_words_around_it_is_an_invite_on_every_platform() {
     }
 }
 
-/// A secret in the encodings in which it travels.
+/// Returns a secret in the encodings in which it may travel.
 fn encoded(secret: &str) -> [String; 12] {
     let each = |form: fn(u8) -> String| secret.bytes().map(form).collect::<String>();
     [
@@ -139,7 +139,7 @@ fn encoded(secret: &str) -> [String; 12] {
     ]
 }
 
-/// T87: a model that knows our secrets leaves them nowhere: not by words, not by thoughts, not by calls.
+/// T87: a model that knows our secrets cannot store them: not in words, not in thinking, not in calls.
 #[tokio::test]
 async fn what_a_model_writes_is_kept_without_live_secrets_in_any_encoding() {
     let log = LogCapture::capture();
@@ -175,7 +175,7 @@ async fn what_a_model_writes_is_kept_without_live_secrets_in_any_encoding() {
     );
     let shown = app.all_slack_output();
     for secret in &secrets {
-        // The first and the last characters depend on what stands around it.
+        // The first and the last characters depend on the surrounding text.
         let secret = secret.get(4..secret.len() - 4).unwrap_or(secret);
         let secret = secret.trim_matches(|char: char| !char.is_ascii());
         assert_eq!(app.data_files_with(secret), Vec::<String>::new(), "{secret}");

@@ -1,4 +1,4 @@
-//! The rules of the code that a machine holds: the manifest asks for them, and the checks make them errors.
+//! The rules of the code that tools check: the manifest enables them, and the checks make them errors.
 
 use crate::support::source::{root, rust_files};
 
@@ -47,19 +47,19 @@ fn every_file_opens_with_what_it_is_for() {
     assert!(silent.is_empty(), "no `//!` at the top:\n{}", silent.join("\n"));
 }
 
-/// Words that open a question and no description.
+/// The words that open a question instead of a description.
 const QUESTIONS: [&str; 8] = ["What", "How", "Whether", "Who", "Where", "Which", "When", "Why"];
 
-/// The kind of documentation that a line is, and its text.
+/// Returns the kind of documentation in a line, and its text.
 fn documentation(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start();
     let kind = ["///", "//!"].into_iter().find(|kind| line.starts_with(kind))?;
     let text = line.get(kind.len()..)?;
-    // Four slashes are a comment and no documentation.
+    // A line with four slashes is a comment and no documentation.
     (!text.starts_with('/')).then(|| (kind, text.trim()))
 }
 
-/// The first sentence is what rustdoc lists: it says what the item is or does.
+/// Checks the first sentence, which rustdoc lists: it describes the item.
 #[test]
 fn documentation_opens_with_a_verb_or_a_noun() {
     let folders = ["src", "tests", "benches", "torture"];

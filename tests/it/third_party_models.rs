@@ -1,5 +1,5 @@
 //! The gateway with aimock, model APIs of another author: Anthropic's Messages, OpenAI's chat completions, and the
-//! address where Gemini speaks the latter. It plays its own failures.
+//! address where Gemini supports the latter. It plays its own failures.
 
 use crate::support::app::TestApp;
 use crate::support::third_party_emulator::ThirdPartyEmulator;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
 const EVE: &str = "U0EVE";
-/// Seconds aimock asks to wait.
+/// The seconds that aimock asks to wait.
 const RETRY_AFTER_SECONDS: i64 = 2;
 /// The words of a request, and the failure of the first answer to it.
 const FAILURES: [&str; 5] = [
@@ -20,7 +20,7 @@ const FAILURES: [&str; 5] = [
     "meet a connection that is cut in the answer",
 ];
 
-/// The answers of aimock: a change in three steps, and one failure of each kind before an answer.
+/// Returns the answers of aimock: a change in three steps, and one failure of each kind before an answer.
 fn fixtures() -> Value {
     let usage =
         json!({"input_tokens": 100, "output_tokens": 20, "prompt_tokens": 100, "completion_tokens": 20});
@@ -53,7 +53,7 @@ fn fixtures() -> Value {
     json!({"fixtures": fixtures})
 }
 
-/// The requests aimock saw, oldest first.
+/// Returns the requests that aimock received, oldest first.
 async fn journal(aimock: &ThirdPartyEmulator) -> Vec<Value> {
     let http = drydock::provider::http_client().unwrap();
     let asked = http.get(format!("{}/__aimock/journal?method=POST", aimock.address));
@@ -128,7 +128,7 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
     let before = journal(&aimock).await.len();
     assert_eq!(before, 3);
 
-    // An answer in one piece is not cut by aimock.
+    // Aimock does not cut an answer in one piece.
     let failures = if stream == "true" {
         &FAILURES[..]
     } else {
@@ -156,7 +156,7 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
     assert_eq!(app.model_requests().len(), 0);
 }
 
-/// TK-75: the stories are played side by side, because most of each is waiting.
+/// TK-75: the runs are concurrent, because each mostly waits.
 #[tokio::test]
 async fn model_apis_of_another_author_play_the_whole_story() {
     let ways = [

@@ -1,4 +1,4 @@
-//! The gateway with telegram-test-api, a Bot API of another author, behind a proxy that supplies what it lacks.
+//! The gateway with telegram-test-api, a Bot API of another author, behind a proxy that adds what it lacks.
 
 use crate::support::app::TestApp;
 use crate::support::telegram_proxy::{BotMessage, ProxyFailure, TelegramProxy};
@@ -8,9 +8,9 @@ use serde_json::json;
 use std::time::Duration;
 
 const ALICE: i64 = 77;
-/// The account of Eve, whom nobody invited.
+/// The account of Eve, who was not invited.
 const EVE: i64 = 667;
-/// The calls that Drydock makes, whatever happens.
+/// The calls that Drydock makes in every run.
 const CALLED: [&str; 9] = [
     "answerCallbackQuery",
     "deleteWebhook",
@@ -22,11 +22,11 @@ const CALLED: [&str; 9] = [
     "setMessageReaction",
     "setMyCommands",
 ];
-/// Ends every result.
+/// The end of every result.
 const FOOTER: &str = " tokens · ";
 const REFUSED: &str = "Not authorised. I did nothing with that message (0 tokens).";
 
-/// A change, in a turn that is long enough to have a card.
+/// Returns the answers for a change, in a turn that is long enough to have a card.
 fn replicas() -> AnswerQueue {
     let edit = json!({"path": "environments/dev/main.jsonnet", "old": "web:1.8.3',\n    replicas: 2,",
         "new": "web:1.8.3',\n    replicas: 4,"});
@@ -42,20 +42,20 @@ async fn gateway(telegram: &TelegramProxy, settings: &[(&str, &str)]) -> TestApp
     TestApp::with_settings(replicas(), &[&here, settings].concat()).await
 }
 
-/// Lets Alice in.
+/// Admits Alice.
 async fn join(app: &TestApp, telegram: &TelegramProxy) {
     let token = app.invite("alice", Role::Editor, &["dev"]).await;
     telegram.say(ALICE, &format!("/start {token}")).await;
     telegram.wait_for_message(ALICE, "You're in").await;
 }
 
-/// Asks for a change; the result.
+/// Requests a change, and returns the result.
 async fn change(telegram: &TelegramProxy) -> BotMessage {
     telegram.say(ALICE, "four replicas of web in dev").await;
     telegram.wait_for_message(ALICE, FOOTER).await
 }
 
-/// Waits until so many files were sent.
+/// Waits until `count` files were sent.
 async fn documents(telegram: &TelegramProxy, count: usize) {
     let is_there = |_: &[BotMessage]| (telegram.documents().len() >= count).then_some(());
     telegram.wait_for("a file", ALICE, is_there).await;
@@ -107,13 +107,13 @@ async fn a_bot_api_of_another_author_plays_the_whole_story() {
     assert_eq!(app.audit_lines_with("auth.denied").len(), 1);
 }
 
-/// Plays the story where each call fails once. What the platform said no to is done later, what can be repeated is repeated, and where
-/// nobody can tell whether people have seen something, one line says that it may be missing.
+/// Runs all actions with each call failing once. A refused call is made later, and a repeatable call is repeated. If it
+/// is unknown whether people have seen a message, one line says that it may be missing.
 async fn the_story_goes_on_after(failure: ProxyFailure) {
     let Some(telegram) = TelegramProxy::start().await else {
         return;
     };
-    // How often each of what cannot be repeated is seen, and how often a line says that it may be missing.
+    // The number of copies of each unrepeatable message, and the number of lines that say it may be missing.
     let (seen, missing) = match failure {
         ProxyFailure::TooMany(_) => (1, 0),
         ProxyFailure::Malformed | ProxyFailure::CutAfter => (1, 1),
@@ -164,7 +164,7 @@ async fn the_story_goes_on_after(failure: ProxyFailure) {
     assert_eq!(app.model_requests().len(), 2);
 }
 
-/// R17: the stories are played side by side, because most of each is waiting.
+/// R17: the runs are concurrent, because each mostly waits.
 #[tokio::test]
 async fn the_story_goes_on_after_each_failure_of_each_call() {
     let failures = [
@@ -178,7 +178,8 @@ async fn the_story_goes_on_after_each_failure_of_each_call() {
     futures_util::future::join_all(stories).await;
 }
 
-/// Updates arrive with the secret token and no others, once `setWebhook` is taken; a failure of it is met first.
+/// Checks that updates with the secret token are accepted, and no others, once `setWebhook` succeeded. A failure of it
+/// comes first.
 async fn what_is_pushed_needs_the_secret_token(failure: Option<ProxyFailure>) {
     let Some(telegram) = TelegramProxy::start().await else {
         return;
@@ -200,7 +201,7 @@ async fn what_is_pushed_needs_the_secret_token(failure: Option<ProxyFailure>) {
     assert_eq!(telegram.pushes(), [200, 200], "{failure:?}");
     assert_eq!(telegram.calls_of("setWebhook").len(), calls, "{failure:?}");
     assert_eq!(telegram.calls_of("getUpdates").len(), 0);
-    // As the emulator pushes it.
+    // In the form in which the emulator pushes it.
     let update = json!({"update_id": 9, "message": {"message_id": 9, "date": 1, "text": "delete prod",
         "chat": {"id": ALICE, "type": "private"}, "from": {"id": ALICE, "is_bot": false, "first_name": "Test"}}});
     let (status, _) = app

@@ -1,4 +1,4 @@
-//! Tests of what a person is told about a turn, which is what it did: counted by us, and said once.
+//! Tests of the report of a turn: it states what the turn did, counted by the gateway, and is sent once.
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::{sign, world};
@@ -18,7 +18,7 @@ fn edit() -> ScriptedAnswer {
     calls("file_edit", json!({"path": path, "old": of(2), "new": of(4)}))
 }
 
-/// Edits what the person names and says that it is done, whatever came of that.
+/// Edits what the person names and claims success, whatever the result.
 fn claims(asked: &ModelRequest) -> ScriptedAnswer {
     let words = asked.last_user_text();
     let (is_prod, is_dev) = (words.contains("prod"), words.contains("dev"));
@@ -84,7 +84,7 @@ async fn a_follow_up_that_changed_nothing_says_so_and_does_not_repeat_the_change
         let repeated = shown.iter().find(|words| text.contains(**words));
         assert_eq!(repeated, None, "{text}");
     }
-    // Nor are there its buttons, and the change is what it was.
+    // The buttons are missing as well, and the change is as before.
     let buttons = app.demo.slack.with_state(|state| {
         let replies = state.replies(SLACK_CHANNEL, &first.thread);
         let offering =
@@ -140,7 +140,7 @@ fn set_or_reset_replicas(asked: &ModelRequest) -> ScriptedAnswer {
     }
 }
 
-/// Waits for what a press makes of the thread it was made in.
+/// Presses a button and waits for the new messages in its thread.
 async fn press_and_wait(app: &TestApp, message: &SlackMessage, label: &str) -> String {
     app.wait_until_idle().await;
     let thread = message.thread_ts.clone().unwrap();
@@ -207,7 +207,7 @@ async fn a_follow_up_that_edits_everything_back_closes_the_change_and_says_so() 
     assert!(again.contains("CHG-2 stays as it was"), "{again}");
 }
 
-/// Checks that what an undo leaves may be the base as well.
+/// Checks that the state after an undo may be the base as well.
 #[tokio::test]
 async fn an_undo_that_leaves_the_base_closes_the_change() {
     let app = TestApp::new(set_or_reset_replicas).await;
@@ -228,7 +228,7 @@ async fn an_undo_that_leaves_the_base_closes_the_change() {
     assert!(told.starts_with("Nothing is prepared here."), "{told}");
 }
 
-/// R1: a turn that goes on after a restart answers for what it did before.
+/// R1: a turn that continues after a restart reports its earlier edits as well.
 #[tokio::test]
 async fn a_turn_that_goes_on_does_not_say_that_no_file_changed_if_one_did_before() {
     let mut app = TestApp::new(set_or_reset_replicas).await;
@@ -236,7 +236,7 @@ async fn a_turn_that_goes_on_does_not_say_that_no_file_changed_if_one_did_before
     let first = app.ask(ALICE, "four replicas in dev").await;
     app.say_in(ALICE, &first.thread, "back to two in dev and stall")
         .await;
-    // The step that edited is stored before the model is asked again.
+    // The step with the edit is stored before the model gets the next request.
     app.wait_for_model_requests(4).await;
     app.demo.stop().await;
     app.alter_database("UPDATE inbox SET inbound = replace(inbound, 'in dev and stall', 'please')");
@@ -246,7 +246,7 @@ async fn a_turn_that_goes_on_does_not_say_that_no_file_changed_if_one_did_before
     assert!(!back.contains("no file changed"), "{back}");
 }
 
-/// Checks that what was refused is told beside what was not, with the change that came of it.
+/// Checks that refused writes are reported beside successful ones, with the resulting change.
 #[tokio::test]
 async fn refused_writes_are_counted_beside_a_change() {
     let app = TestApp::new(|asked: &ModelRequest| match step_number(asked) {
@@ -268,7 +268,7 @@ async fn refused_writes_are_counted_beside_a_change() {
     assert!(result.contains(line), "{result}");
 }
 
-/// A name that no file can have is told as such, alone and beside a change.
+/// Checks that an impossible file name is reported as such, alone and beside a change.
 #[tokio::test]
 async fn a_refused_file_name_is_reported_to_the_person() {
     let app = TestApp::new(|asked: &ModelRequest| {
@@ -301,7 +301,7 @@ async fn a_viewer_whose_model_claims_a_change_is_told_that_nothing_was_changed()
     let refused = "1 write was refused: you are a viewer here, and file_edit changes files.";
     assert!(lines.contains(&refused), "{claimed}");
     assert!(claimed.contains("no file changed · 2 steps · "), "{claimed}");
-    // One that calls nothing claims as much.
+    // An answer without calls makes the same claim.
     let answered = app.ask(VERA, "why two?").await.text;
     assert!(answered.contains("no file changed · 1 step · "), "{answered}");
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
@@ -349,12 +349,12 @@ async fn a_mistyped_command_is_answered_with_the_nearest_and_asks_no_model() {
         );
     }
     assert_eq!(app.model_requests().len(), asked, "a command asked the model");
-    // What only looks like one is a request.
+    // A message that only looks like a command is a request.
     app.ask_in(ALICE, &thread, "!= is which operator?").await;
     assert_eq!(app.model_requests().len(), asked + 1);
 }
 
-/// A press as Slack sends it for a card that somebody still sees as it was.
+/// Presses a button of a card as Slack does for a person who still sees its earlier state.
 async fn press(app: &TestApp, card: &SlackMessage) {
     let button = card.buttons().into_iter().next().unwrap();
     let payload = json!({

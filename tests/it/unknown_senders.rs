@@ -1,4 +1,4 @@
-//! People nobody invited: they cost nothing, learn nothing, and cannot become somebody else.
+//! Tests of people who were not invited: they cost nothing, learn nothing, and cannot impersonate another person.
 
 use crate::support::app::TestApp;
 use drydock::access::Role;
@@ -151,7 +151,7 @@ async fn nothing_that_is_not_a_person_starts_a_turn() {
     app.wait_for_audit_line("ingress.ignored").await;
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
     assert_eq!(app.model_requests().len(), 0);
-    // The people behind those ids are served as before.
+    // The people with those ids are served as before.
     assert!(app.run_slash_command(ALICE, "status").await.contains("Prepared"));
 }
 
@@ -218,7 +218,8 @@ async fn an_invite_that_others_could_read_is_worthless_from_then_on() {
     assert!(app.data_files_with(&token).is_empty(), "the token is on disk");
 }
 
-/// T02, T09: made-up invites, where others read and alone: one notice a day and five answers a minute, and nothing is stored.
+/// T02, T09: made-up invites, in public and in direct messages: one notice a day and five answers a minute, and nothing
+/// is stored.
 #[tokio::test]
 async fn a_flood_of_made_up_invites_gets_bounded_answers_and_stores_nothing() {
     let app = TestApp::new(nobody_asks()).await;
@@ -231,7 +232,7 @@ async fn a_flood_of_made_up_invites_gets_bounded_answers_and_stores_nothing() {
         app.say("U0EVE", &made_up(number)).await;
         app.demo.slack.dm("U0EVE", &made_up(number)).await.unwrap();
     }
-    // Whoever holds a real one is told all the same, and nobody can use it any more.
+    // A real invite is still answered with a notice, and is invalid from then on.
     let token = app.invite("alice", Role::Editor, &["**"]).await;
     let rows = app.count(stored);
     app.say("U0EVE", &format!("join {token}")).await;

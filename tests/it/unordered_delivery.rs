@@ -1,5 +1,5 @@
-//! A thousand messages of three platforms, delivered as badly as platforms deliver: several times each, under several
-//! names, in any order, with edits among them, to a gateway that is restarted meanwhile.
+//! A thousand messages of three platforms, with the worst delivery behaviour of platforms: several times each, under
+//! several names, in any order, with edits among them, to a gateway that is restarted in the meantime.
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::sign;
@@ -13,23 +13,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const PEOPLE: [&str; 5] = ["U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0ERIN"];
-/// Threads of Slack, with so many messages of one person each.
+/// The number of threads of Slack, with `THREAD_MESSAGES` messages of one person in each.
 const THREADS: usize = 175;
 const THREAD_MESSAGES: usize = 4;
 const TELEGRAM_PEOPLE: [i64; 3] = [4_201, 4_202, 4_203];
-/// The number of messages each of them writes.
+/// The number of messages of each person.
 const TELEGRAM_MESSAGES: usize = 80;
 const EVENTS: usize = 60;
 const ALL: i64 = 1_000;
-/// Deliveries within which the order is anything.
+/// The number of deliveries within which the order is arbitrary.
 const WINDOW: usize = 100;
-/// Deliveries that are under way at once.
+/// The number of concurrent deliveries.
 const AT_ONCE: usize = 8;
 const PHASES: usize = 3;
 /// The number of times Slack delivers an event that is not answered: once, and three times again.
 const SLACK_ATTEMPTS_MAX: usize = 4;
 
-/// A small generator, so that a failure can be repeated.
+/// A small random generator with a seed, so that a failure can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -54,7 +54,7 @@ enum DeliveryRequest {
     Github { id: String, payload: Value },
 }
 
-/// A message as its person wrote it: its thread, and what it says. One that their client sent twice has two times.
+/// A message as its person wrote it: its thread, and its text. A message that the client sent twice has two times.
 struct WrittenMessage {
     user: &'static str,
     thread: String,
@@ -75,12 +75,12 @@ fn respond(asked: &ModelRequest) -> ScriptedAnswer {
     }
 }
 
-/// The time of the newest message in Slack.
+/// Returns the time of the newest message in Slack.
 fn newest_message_time(slack: &SlackEmulator) -> String {
     slack.with_state(|state| state.messages.last().unwrap().ts.clone())
 }
 
-/// Writes all messages while nobody listens: the workspace has them, the gateway does not yet.
+/// Writes all messages without delivering them: the workspace has them, the gateway does not yet.
 async fn write(app: &TestApp, random: &mut Random) -> Vec<WrittenMessage> {
     let slack = &app.demo.slack;
     slack.connect_to("http://127.0.0.1:9/in/slack");
@@ -91,7 +91,7 @@ async fn write(app: &TestApp, random: &mut Random) -> Vec<WrittenMessage> {
             let words = format!("message {:04}", number * THREAD_MESSAGES + place);
             let text = format!("@drydock {words}");
             let mut times = Vec::new();
-            // A client that heard no answer sends its message again.
+            // A client without an answer sends its message again.
             let times_sent = if thread.is_some() && random.below(12) == 0 {
                 2
             } else {
@@ -118,7 +118,8 @@ async fn write(app: &TestApp, random: &mut Random) -> Vec<WrittenMessage> {
     all
 }
 
-/// The events about a message, as Slack may send them: both kinds in any order, some again, some about an edit.
+/// Returns the events about a message, as Slack may send them: both kinds in any order, some repeated, some about an
+/// edit.
 fn events(slack: &SlackEmulator, message: &WrittenMessage, random: &mut Random) -> Vec<DeliveryRequest> {
     let mut events = Vec::new();
     for ts in &message.times {
@@ -149,7 +150,7 @@ fn events(slack: &SlackEmulator, message: &WrittenMessage, random: &mut Random) 
     events.into_iter().map(DeliveryRequest::Slack).collect()
 }
 
-/// Deliveries of one release, under the same GUID each time.
+/// Returns deliveries of one release, under the same GUID each time.
 fn releases(number: usize, random: &mut Random) -> impl Iterator<Item = DeliveryRequest> + use<> {
     let payload = json!({
         "action": "published",
@@ -166,7 +167,7 @@ fn releases(number: usize, random: &mut Random) -> impl Iterator<Item = Delivery
 async fn deliver(app: &TestApp, delivery: &DeliveryRequest) {
     match delivery {
         DeliveryRequest::Slack(event) => {
-            // Slack delivers again what was not answered within seconds, as may be on a busy machine.
+            // Slack repeats an event that is not answered within seconds, which may happen on a busy machine.
             for _ in 0..SLACK_ATTEMPTS_MAX {
                 if let Ok(answer) = app.demo.slack.send_event(event).await {
                     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -190,7 +191,7 @@ async fn deliver(app: &TestApp, delivery: &DeliveryRequest) {
     }
 }
 
-/// Messages of everybody in Telegram, some of whose updates come again, some of which are edited.
+/// Writes messages of all people in Telegram. Some of the updates are repeated, and some messages are edited.
 async fn telegram(app: &TestApp, numbers: std::ops::Range<usize>, seed: u64) {
     let (telegram, mut random) = (&app.demo.telegram, Random(seed));
     for number in numbers {
@@ -209,7 +210,7 @@ async fn telegram(app: &TestApp, numbers: std::ops::Range<usize>, seed: u64) {
     }
 }
 
-/// Makes Telegram start update ids anew, below those that were, as after a quiet week.
+/// Restarts the update ids of Telegram below the earlier ones, as after a quiet week.
 async fn update_ids_start_anew(telegram: &TelegramEmulator) {
     let bound = Duration::from_secs(60);
     assert!(
@@ -289,13 +290,13 @@ async fn a_thousand_messages_delivered_again_and_again_in_any_order_are_answered
     app.wait_until_idle().await;
     assert_eq!(app.count("SELECT count(*) FROM inbox WHERE lane = 'turn'"), ALL);
     assert_eq!(app.count("SELECT count(DISTINCT inbox) FROM turn"), ALL);
-    // Whoever is cut short by a restart begins again, and nobody else does.
+    // Only a turn that a restart cut short begins again.
     let twice = "SELECT count(*) FROM turn WHERE verdict NOT IN ('cancelled', 'error')";
     assert_eq!(app.count(twice), ALL);
     assert_eq!(app.count("SELECT count(*) FROM change"), EVENTS as i64);
 }
 
-/// Checks that each message has one result in its thread, in the order in which the gateway took them in.
+/// Checks that each message has one result in its thread, in the order in which the gateway accepted them.
 async fn answered_in_slack(app: &TestApp, written: &[WrittenMessage]) {
     let mut threads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for message in written {
@@ -332,7 +333,7 @@ async fn answered_in_slack(app: &TestApp, written: &[WrittenMessage]) {
     }
 }
 
-/// Checks that everybody has one answer to each message, in the order in which they were written.
+/// Checks that each person has one answer to each message, in the order in which they were written.
 async fn answered_in_telegram(app: &TestApp) {
     let expected: Vec<String> = (0..TELEGRAM_MESSAGES)
         .map(|number| format!("{number:04}"))
