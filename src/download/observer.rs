@@ -31,7 +31,10 @@ impl DownloadObserver {
 
     /// Creates an observer that the token stops and that reports progress as text, such as `archive 12 of 40 MiB`. It
     /// reports only long downloads, and seldom enough for people to read. `report` must return at once.
-    pub fn with_messages(report: impl Fn(String) + Send + Sync + 'static, cancel: &CancellationToken) -> Self {
+    pub fn with_messages(
+        report: impl Fn(String) + Send + Sync + 'static,
+        cancel: &CancellationToken,
+    ) -> Self {
         let reported = AtomicUsize::new(0);
         let progress = move |step: FetchProgress| {
             let reached = step.done / REPORT_INTERVAL_BYTES;

@@ -293,9 +293,9 @@ impl<'p> EngineCallbacks<'_, 'p> {
         let (mut message, span) = error_messages::eval_error_message(&error.kind);
         let mut failed = span.and_then(|span| self.at(program, span));
         if let Some((text, range)) = span.and_then(|span| self.place(program, span))
-            && let Some(location) = self
-                .job
-                .error_location(&text.origin, EngineKind::Second, range, &error.kind)
+            && let Some(location) =
+                self.job
+                    .error_location(&text.origin, EngineKind::Second, range, &error.kind)
         {
             message = location.message.unwrap_or(message);
             failed = self.job.original_location(&text.origin, location.start);
