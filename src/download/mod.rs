@@ -89,13 +89,13 @@ impl Downloader {
     pub fn get(
         &self,
         wanted: &DownloadRequest,
-        watch: &DownloadObserver,
+        observer: &DownloadObserver,
     ) -> Result<DownloadOutcome, DownloadError> {
         let whole = async {
             tokio::select! {
                 biased;
-                () = watch.stopped() => Err(DownloadError::Stopped),
-                answer = tokio::time::timeout(DOWNLOAD_TIME_MAX, self.follow(wanted, watch)) => {
+                () = observer.stopped() => Err(DownloadError::Stopped),
+                answer = tokio::time::timeout(DOWNLOAD_TIME_MAX, self.follow(wanted, observer)) => {
                     answer.unwrap_or_else(|_| Err(remote("the download took too long")))
                 }
             }
@@ -106,7 +106,7 @@ impl Downloader {
     async fn follow(
         &self,
         wanted: &DownloadRequest,
-        watch: &DownloadObserver,
+        observer: &DownloadObserver,
     ) -> Result<DownloadOutcome, DownloadError> {
         let mut url = wanted.url.clone();
         let mut what = "address";
@@ -123,7 +123,7 @@ impl Downloader {
                 continue;
             }
             return match status.as_u16() {
-                200 => body(response, wanted, watch).await.map(DownloadOutcome::Found),
+                200 => body(response, wanted, observer).await.map(DownloadOutcome::Found),
                 404 | 410 => Ok(DownloadOutcome::Missing),
                 code => Err(remote(&format!("the remote answered with status {code}"))),
             };
@@ -135,7 +135,7 @@ impl Downloader {
 async fn body(
     mut response: reqwest::Response,
     wanted: &DownloadRequest,
-    watch: &DownloadObserver,
+    observer: &DownloadObserver,
 ) -> Result<Vec<u8>, DownloadError> {
     let DownloadRequest { what, bytes_max, .. } = wanted;
     let too_large = || remote(&format!("the {what} has more than {bytes_max} bytes"));
@@ -150,7 +150,7 @@ async fn body(
         if content.len() as u64 > *bytes_max {
             return Err(too_large());
         }
-        watch.bytes(what, content.len(), of);
+        observer.bytes(what, content.len(), of);
     }
     Ok(content)
 }

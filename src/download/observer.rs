@@ -117,13 +117,13 @@ mod tests {
     fn a_long_download_reports_progress_now_and_then_and_a_short_one_never() {
         let reported: Arc<Mutex<Vec<String>>> = Arc::default();
         let to = Arc::clone(&reported);
-        let watch = DownloadObserver::with_messages(
+        let observer = DownloadObserver::with_messages(
             move |words| to.lock().unwrap().push(words),
             &CancellationToken::new(),
         );
         let download = |bytes: usize, of: Option<usize>| {
             for done in (0..=bytes).step_by(64 << 10) {
-                watch.bytes("archive", done, of);
+                observer.bytes("archive", done, of);
             }
             std::mem::take(&mut *reported.lock().unwrap())
         };
@@ -139,7 +139,7 @@ mod tests {
             total: None,
             bytes: false,
         };
-        watch.report(objects);
+        observer.report(objects);
         assert_eq!(*reported.lock().unwrap(), [""; 0]);
     }
 }
