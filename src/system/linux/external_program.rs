@@ -25,16 +25,16 @@ const LOADERS: [&str; 4] = [
 const NOTHING: &str = "/dev/null";
 
 /// Confines this process before it executes the program. Returns the active layers.
-pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<LayerName> {
+pub(crate) fn confine_external_program(program: &ExternalProgram<'_>) -> Vec<LayerName> {
     descriptors::close_inherited();
     let mut present = Vec::new();
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok() {
         present.push(LayerName::ParentDeath);
     }
-    if limit(foreign).is_ok() {
+    if limit(program).is_ok() {
         present.push(LayerName::ResourceLimits);
     }
-    if leave_files(foreign).is_ok_and(|enforced| enforced) {
+    if leave_files(program).is_ok_and(|enforced| enforced) {
         present.push(LayerName::Landlock);
     }
     if filter::install_for_program().is_ok() {
@@ -43,13 +43,13 @@ pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<Lay
     present
 }
 
-fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
-    let seconds = foreign.processor_seconds_max;
+fn limit(program: &ExternalProgram<'_>) -> std::io::Result<()> {
+    let seconds = program.processor_seconds_max;
     let bounds = [
         // The limit counts used memory, not reserved memory: Go programs reserve far more than they use.
-        (Resource::Data, foreign.memory_bytes_max),
+        (Resource::Data, program.memory_bytes_max),
         (Resource::Cpu, seconds),
-        (Resource::Fsize, foreign.file_bytes_max),
+        (Resource::Fsize, program.file_bytes_max),
         (Resource::Core, 0),
         (Resource::Nofile, FILES_MAX),
     ];
@@ -65,7 +65,7 @@ fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
 
 /// Gives up the network, outside processes, and all files except the directory, the program and its libraries. Only the
 /// program and its loader can be executed; what they load keeps these limits.
-fn leave_files(foreign: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
+fn leave_files(program: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))?
@@ -75,12 +75,12 @@ fn leave_files(foreign: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
         .scope(Scope::from_all(ABI::V6))?
         .create()?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let own = match foreign.file_bytes_max {
+    let own = match program.file_bytes_max {
         0 => read,
         _ => AccessFs::from_all(ABI::V3) & !BitFlags::from(AccessFs::Execute),
     };
-    let mut ruleset = allow(ruleset, foreign.directory, own)?;
-    ruleset = allow(ruleset, foreign.program, AccessFs::ReadFile | AccessFs::Execute)?;
+    let mut ruleset = allow(ruleset, program.directory, own)?;
+    ruleset = allow(ruleset, program.program, AccessFs::ReadFile | AccessFs::Execute)?;
     for library in LIBRARIES {
         ruleset = allow(ruleset, Path::new(library), read)?;
     }

@@ -9,33 +9,33 @@ use rustix::process::{Pid, Resource, Rlimit, getpid, getppid, setrlimit};
 const FILES_MAX: u64 = 256;
 
 /// Confines this process before it executes the program. Returns the active layers.
-pub(crate) fn confine_external_program(foreign: &ExternalProgram<'_>) -> Vec<LayerName> {
+pub(crate) fn confine_external_program(program: &ExternalProgram<'_>) -> Vec<LayerName> {
     descriptors::close_inherited();
     let mut present = Vec::new();
-    let writes = match foreign.file_bytes_max {
+    let writes = match program.file_bytes_max {
         0 => Writes::Nothing,
         _ => Writes::Files,
     };
-    let watched = begin_watch(foreign.memory_bytes_max);
+    let watched = begin_watch(program.memory_bytes_max);
     if watched.is_ok() {
         present.push(LayerName::ParentDeath);
     }
     // The watch process enforces the memory limit.
-    if watched.is_ok() && limit(foreign).is_ok() {
+    if watched.is_ok() && limit(program).is_ok() {
         present.push(LayerName::ResourceLimits);
     }
     present.extend(seatbelt::confine_program(
-        foreign.program,
-        foreign.directory,
+        program.program,
+        program.directory,
         writes,
     ));
     present
 }
 
-fn limit(foreign: &ExternalProgram<'_>) -> std::io::Result<()> {
+fn limit(program: &ExternalProgram<'_>) -> std::io::Result<()> {
     for (resource, bound) in [
-        (Resource::Cpu, foreign.processor_seconds_max),
-        (Resource::Fsize, foreign.file_bytes_max),
+        (Resource::Cpu, program.processor_seconds_max),
+        (Resource::Fsize, program.file_bytes_max),
         (Resource::Core, 0),
         (Resource::Nproc, 0),
         (Resource::Nofile, FILES_MAX),
