@@ -164,8 +164,8 @@ impl Evaluator {
 
     /// Returns the cached values; `None` for a program that must be evaluated.
     async fn find_memoized(&self, requests: &Arc<Vec<EvalRequest>>) -> Vec<Option<Evaluation>> {
-        let (terms, there) = (self.options.clone(), Arc::clone(requests));
-        let found = move || terms.memo.lookup(&there, &terms.limits, &terms.denied);
+        let (options, there) = (self.options.clone(), Arc::clone(requests));
+        let found = move || options.memo.lookup(&there, &options.limits, &options.denied);
         let found = tokio::task::spawn_blocking(found).await;
         found.unwrap_or_else(|_| vec![None; requests.len()])
     }
@@ -304,10 +304,7 @@ impl Evaluator {
         for _ in 0..ATTEMPTS_MAX {
             let used = warm.take().filter(|warm| self.can_reuse(warm, request));
             let has_served = used.is_some();
-            let ReusableSession {
-                session: dialogue,
-                begun,
-            } = match used {
+            let ReusableSession { session, begun } = match used {
                 Some(used) => used,
                 None => match self.workers.take().await {
                     Ok(worker) => ReusableSession::new(WorkerSession::new(worker, request.tree.clone())),
@@ -318,18 +315,21 @@ impl Evaluator {
                     Err(error @ SandboxError::MissingLayers(_)) => return Err(sandbox_error(&error)),
                 },
             };
-            let outside = Arc::new(ExternalWait::new(permit.budget.tenant()));
-            let end = EndOnDrop(Some((dialogue.killer(), Arc::clone(&outside))));
+            let external_wait = Arc::new(ExternalWait::new(permit.budget.tenant()));
+            let end = EndOnDrop(Some((session.killer(), Arc::clone(&external_wait))));
             let (first_done, first) = oneshot::channel();
-            let (request_there, terms, there) = (request.clone(), self.options.clone(), Arc::clone(&outside));
+            let (request_there, options, there) =
+                (request.clone(), self.options.clone(), Arc::clone(&external_wait));
             // The task holds the permit until the process has ended, even if the caller is gone earlier.
             let held = permit.clone();
-            let mut talk = tokio::task::spawn_blocking(move || {
+            let mut task = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                dialogue.evaluate(&request_there, engines, &terms, shares, first_done, &there)
+                session.evaluate(&request_there, engines, &options, shares, first_done, &there)
             });
             let spending = permit.budget.start_timer();
-            let watched = self.supervise(&mut talk, first, engines, &outside, &end).await;
+            let watched = self
+                .supervise(&mut task, first, engines, &external_wait, &end)
+                .await;
             drop(spending);
             let (ending, out_of_time) = watched?;
             match ending {
@@ -341,26 +341,21 @@ impl Evaluator {
                     failed: Some(failed), ..
                 } => return Err(failed),
                 SessionOutcome::Died {
-                    value,
-                    exit_report: post_mortem,
-                    ..
+                    value, exit_report, ..
                 } => {
                     let cause = match out_of_time {
                         true => self.time(),
                         false => worker_session::error_from_exit(
-                            &post_mortem,
+                            &exit_report,
                             &request.entry,
                             &self.options.limits,
                         ),
                     };
                     return died(value, cause);
                 }
-                SessionOutcome::Finished(result, dialogue) => {
-                    if let Some(dialogue) = dialogue.filter(|_| shares && !out_of_time) {
-                        *warm = Some(ReusableSession {
-                            session: dialogue,
-                            begun,
-                        });
+                SessionOutcome::Finished(result, session) => {
+                    if let Some(session) = session.filter(|_| shares && !out_of_time) {
+                        *warm = Some(ReusableSession { session, begun });
                         end.disarm();
                     }
                     return result;
@@ -379,10 +374,10 @@ impl Evaluator {
     /// does not count.
     async fn supervise(
         &self,
-        talk: &mut JoinHandle<SessionOutcome>,
+        task: &mut JoinHandle<SessionOutcome>,
         mut first: oneshot::Receiver<()>,
         engines: Engines,
-        outside: &ExternalWait,
+        external_wait: &ExternalWait,
         end: &EndOnDrop,
     ) -> Result<(SessionOutcome, bool), EvalError> {
         let time_max = self.options.limits.time_max;
@@ -395,7 +390,7 @@ impl Evaluator {
         tokio::pin!(deadline, long);
         loop {
             tokio::select! {
-                ending = &mut *talk => return Ok((ending.map_err(|error| sandbox_error(&error))?, false)),
+                ending = &mut *task => return Ok((ending.map_err(|error| sandbox_error(&error))?, false)),
                 done = &mut first, if waits_for_first => {
                     waits_for_first = false;
                     if done.is_ok() {
@@ -407,14 +402,14 @@ impl Evaluator {
                     end.lower_priority();
                 }
                 () = &mut deadline => {
-                    let more = outside.total().saturating_sub(away);
+                    let more = external_wait.total().saturating_sub(away);
                     if !more.is_zero() {
                         away += more;
                         deadline.as_mut().reset(Instant::now() + more);
                         continue;
                     }
                     end.kill();
-                    return Ok((talk.await.map_err(|error| sandbox_error(&error))?, true));
+                    return Ok((task.await.map_err(|error| sandbox_error(&error))?, true));
                 }
             }
         }
@@ -434,12 +429,9 @@ struct ReusableSession {
 }
 
 impl ReusableSession {
-    fn new(dialogue: WorkerSession) -> Self {
+    fn new(session: WorkerSession) -> Self {
         let begun = Instant::now();
-        Self {
-            session: dialogue,
-            begun,
-        }
+        Self { session, begun }
     }
 }
 
@@ -468,8 +460,8 @@ struct EndOnDrop(Option<(Killer, Arc<ExternalWait>)>);
 
 impl EndOnDrop {
     fn kill(&self) {
-        if let Some((killer, outside)) = &self.0 {
-            outside.stop();
+        if let Some((killer, external_wait)) = &self.0 {
+            external_wait.stop();
             killer.kill();
         }
     }

@@ -46,7 +46,7 @@ impl SourceScan {
         };
         let mut found = Self::default();
         let mut open: Vec<UnclosedBracket> = Vec::new();
-        let mut doubt = AmbiguityScanner::new(source);
+        let mut scanner = AmbiguityScanner::new(source);
         while let Some(token) = scan.next() {
             let at = scan.at() - 1;
             match token {
@@ -55,7 +55,7 @@ impl SourceScan {
                         bracket: token,
                         at: scan.at(),
                         fors: 0,
-                        is_added: doubt.follows_plus(),
+                        is_added: scanner.follows_plus(),
                     });
                     found.depth = found.depth.max(open.len());
                 }
@@ -75,18 +75,18 @@ impl SourceScan {
                 }
                 _ => {}
             }
-            doubt.push_byte(token, at, scan.last_string.as_ref());
+            scanner.push_byte(token, at, scan.last_string.as_ref());
             if let b'}' | b']' | b')' = token
                 && open.pop().is_some_and(|open| open.is_added)
             {
-                doubt.end_added();
+                scanner.end_added();
             }
             if is_letter(token) {
                 scan.skip_word();
-                doubt.end_word(scan.at());
+                scanner.end_word(scan.at());
             }
         }
-        found.is_ambiguous |= doubt.is_ambiguous(scan.last_string.as_ref()) || scan.has_odd_escape;
+        found.is_ambiguous |= scanner.is_ambiguous(scan.last_string.as_ref()) || scan.has_odd_escape;
         found.misread = scan.misread;
         found
     }

@@ -20,15 +20,15 @@ const INPUT_BYTES_MAX: usize = 256 << 20;
 const AGAIN_MAX: Duration = Duration::from_secs(2);
 
 /// Evaluates the tasks of this process in sequence: one, or those of one batch.
-pub(super) fn evaluate(cell: WorkerChannel) -> ExitCode {
+pub(super) fn evaluate(channel: WorkerChannel) -> ExitCode {
     // A panic's message is sent to the parent as an answer. Nothing is printed.
     std::panic::set_hook(Box::new(|_| {}));
     let WorkerChannel {
         input,
         output,
         confinement,
-    } = cell;
-    let line = ParentChannel::new(Box::new(input), Box::new(output), INPUT_BYTES_MAX);
+    } = channel;
+    let parent = ParentChannel::new(Box::new(input), Box::new(output), INPUT_BYTES_MAX);
     // Nothing is freed at the end of the process, since the system is faster at it.
     let mut first = ManuallyDrop::new(engine::primary());
     let mut second = ManuallyDrop::new(engine::second());
@@ -36,7 +36,7 @@ pub(super) fn evaluate(cell: WorkerChannel) -> ExitCode {
     first.prepare(confinement.warms_up);
     second.prepare(confinement.warms_up);
     // The parent closes the input after the last task; then this process ends.
-    while let Some(job) = line.next() {
+    while let Some(job) = parent.next() {
         let begun = Instant::now();
         let value = match job.task.engines {
             Engines::First | Engines::Both => run(&mut *first, &job)

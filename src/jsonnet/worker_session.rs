@@ -89,13 +89,13 @@ impl WorkerSession {
         mut self,
         request: &EvalRequest,
         engines: Engines,
-        terms: &SessionOptions,
+        options: &SessionOptions,
         shares: bool,
         first_done: oneshot::Sender<()>,
-        outside: &ExternalWait,
+        external_wait: &ExternalWait,
     ) -> SessionOutcome {
         if self.tasks == 0 {
-            match self.worker.require(&terms.required) {
+            match self.worker.require(&options.required) {
                 Ok(()) => {}
                 Err(SandboxError::NotStarted(why)) => return SessionOutcome::NotStarted(why),
                 Err(error @ SandboxError::MissingLayers(_)) => {
@@ -104,41 +104,41 @@ impl WorkerSession {
             }
         }
         self.tasks += 1;
-        let limits = &terms.limits;
-        let mut talk = TaskExchange {
+        let limits = &options.limits;
+        let mut exchange = TaskExchange {
             worker: &mut self.worker,
             imports: ImportTracker::new(
                 request.tree.as_ref(),
                 &request.jpath,
                 limits,
-                &terms.denied,
+                &options.denied,
                 &mut self.sent_files,
             ),
             limits,
-            programs: &terms.programs,
-            external_wait: outside,
+            programs: &options.programs,
+            external_wait,
             ran_program: false,
             refused: None,
             failed: None,
         };
-        let json = match talk.first(request, engines, shares) {
+        let json = match exchange.first(request, engines, shares) {
             Ok(json) => json,
             Err(stop) => {
-                let failed = talk.failed.take();
+                let failed = exchange.failed.take();
                 return self.stopped(stop, None, failed, limits);
             }
         };
         // This fails if the caller no longer waits.
         let _gone = first_done.send(());
-        let cross_check = talk.second(engines);
-        let is_cacheable = !talk.ran_program && engines == Engines::First;
+        let cross_check = exchange.second(engines);
+        let is_cacheable = !exchange.ran_program && engines == Engines::First;
         let evaluated = Evaluation {
             json,
-            imports: talk.imports.into_list(),
+            imports: exchange.imports.into_list(),
             cross_check: CrossCheckResult::NotRun,
         };
         if is_cacheable {
-            terms.memo.insert(request, &evaluated);
+            options.memo.insert(request, &evaluated);
         }
         match cross_check {
             Ok(cross_check) => {
@@ -159,15 +159,15 @@ impl WorkerSession {
         failed: Option<EvalError>,
         limits: &EvalLimits,
     ) -> SessionOutcome {
-        let (error, dialogue) = match stop {
+        let (error, session) = match stop {
             ExchangeEnd::Reported(error) => (error, self.into_reusable(limits)),
             ExchangeEnd::Broken(error) => (error, None),
             ExchangeEnd::Disconnected => {
-                let post_mortem = self.worker.into_exit_report();
+                let exit_report = self.worker.into_exit_report();
                 return SessionOutcome::Died {
                     value,
                     failed,
-                    exit_report: post_mortem,
+                    exit_report,
                 };
             }
         };
@@ -178,7 +178,7 @@ impl WorkerSession {
                 ..evaluated
             }),
         };
-        SessionOutcome::Finished(result, dialogue)
+        SessionOutcome::Finished(result, session)
     }
 
     /// Returns the session, unless the process has grown too large for another task.
@@ -399,7 +399,7 @@ fn broken(error: &dyn std::fmt::Display) -> ExchangeEnd {
 
 /// Returns the error for a sandbox worker that ended on its own, from its exit report.
 pub(super) fn error_from_exit(
-    post_mortem: &ExitReport,
+    exit_report: &ExitReport,
     entry: &EntryPoint,
     limits: &EvalLimits,
 ) -> EvalError {
@@ -407,7 +407,7 @@ pub(super) fn error_from_exit(
         EntryPoint::File(path) | EntryPoint::Snippet { name: path, .. } => path.to_string(),
     };
     // The standard library writes these messages before it ends the process.
-    let said = |words: &str| post_mortem.stderr.contains(words);
+    let said = |words: &str| exit_report.stderr.contains(words);
     if said("memory allocation of") {
         return EvalError::Memory {
             bytes: limits.memory_bytes_max,
@@ -416,7 +416,7 @@ pub(super) fn error_from_exit(
     if said("has overflowed its stack") {
         return EvalError::Stack(name);
     }
-    match post_mortem.signal {
+    match exit_report.signal {
         Some(SIGXCPU) => EvalError::Time {
             seconds: limits.time_max.as_secs(),
         },

@@ -157,7 +157,7 @@ mod tests {
         Ok(copies?.keys().map(ToString::to_string).collect())
     }
 
-    /// T54: what is read in the server is bounded before it becomes values.
+    /// T54: a text that the server parses is bounded before it becomes values.
     #[test]
     fn a_kustomization_that_takes_much_memory_is_refused() {
         let open: String = (0..120).map(|level| format!("&a{level} [")).collect();

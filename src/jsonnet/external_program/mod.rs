@@ -122,7 +122,7 @@ impl ExternalPrograms {
         &self,
         call: &ProgramCall,
         source: &mut dyn CopySource,
-        outside: &ExternalWait,
+        external_wait: &ExternalWait,
     ) -> Result<String, CallRefusal> {
         let (name, program) = match call {
             ProgramCall::Helm(_) => ("helm", &self.settings.helm),
@@ -139,7 +139,7 @@ impl ExternalPrograms {
         if let Some(output) = self.lock_cache().get(&key) {
             return Ok(output);
         }
-        let time_max = self.settings.time_max.saturating_sub(outside.total());
+        let time_max = self.settings.time_max.saturating_sub(external_wait.total());
         if time_max.is_zero() {
             let seconds = self.settings.time_max.as_secs();
             let why = format_args!("all calls of helm and kustomize together took more than {seconds} s");
@@ -152,8 +152,11 @@ impl ExternalPrograms {
             access: CopyAccess::ReadOnly,
             time_max,
         };
-        let output =
-            outside.while_running(|| self.run(program, order, outside.tenant(), &|| outside.is_stopped()));
+        let output = external_wait.while_running(|| {
+            self.run(program, order, external_wait.tenant(), &|| {
+                external_wait.is_stopped()
+            })
+        });
         let (output, scratch) =
             output.map_err(|error| CallRefusal::from_reason(format_args!("{name}: {error}")))?;
         if !output.succeeded {

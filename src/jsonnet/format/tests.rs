@@ -1,8 +1,7 @@
-//! The formatter, construct by construct.
-
-#![allow(clippy::unwrap_used)]
 //! Tests of each step of the formatter through its public function. The conformance tests check byte equality with
 //! go-jsonnet.
+
+#![allow(clippy::unwrap_used)]
 
 use super::format;
 

@@ -1,7 +1,6 @@
-//! The linter: what is proven, and what is not mentioned.
+//! Tests of the linter: each message has a case, and valid code has no findings.
 
 #![allow(clippy::unwrap_used)]
-//! Tests of the linter: each message has a case, and valid code has no findings.
 
 use super::{ImportCache, ImportLookup, LintCode, LintSeverity, lint, lint_with_imports};
 use std::sync::Arc;

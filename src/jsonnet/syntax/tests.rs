@@ -1,7 +1,6 @@
-//! The tree of a program that keeps comments.
+//! Tests of the parser: the tree it returns, the sources it refuses, and its robustness against any input.
 
 #![allow(clippy::unwrap_used)]
-//! Tests of the parser: the tree it returns, the sources it refuses, and its robustness against any input.
 
 use super::{DEPTH_MAX, SyntaxErrorKind, parse};
 
