@@ -1,5 +1,5 @@
-//! The way from a provider's bytes to a [`Completion`] that is safe to act on: the one place both codecs and both
-//! ways of delivery end in. A call that may be cut short never keeps arguments that parse.
+//! Converts a decoded answer to a [`Completion`] that is safe to act on. Both codecs and both answer modes end here.
+//! A call that may be truncated never keeps arguments that parse.
 
 use super::Completion;
 use super::codec::DecodeError;
@@ -8,23 +8,23 @@ use crate::model::{Assistant, ContentBlock, RawBlocks, StopReason, ToolCall, Usa
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
-/// An answer as its wire told it.
+/// An answer as it was decoded from the wire.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The canonical view, in order.
+    /// The content in Drydock's own format, in order.
     pub(super) blocks: Vec<ContentBlock>,
-    /// The provider's own blocks, if every one of them is known byte for byte.
+    /// The provider's own blocks, if each of them is known byte for byte.
     pub(super) raw: Option<Vec<Box<RawValue>>>,
-    /// The reason why it ended, as the provider says.
+    /// The reason why the answer ended, as the provider reported it.
     pub(super) stop: StopReason,
     /// The tokens of the call.
     pub(super) usage: Usage,
-    /// The model that wrote it.
+    /// The model that wrote the answer.
     pub(super) model: String,
 }
 
 impl Draft {
-    /// Finishes the answer of `provider`. One with two calls of one id, or with a call of nothing, is none.
+    /// Finishes the answer of `provider`. Fails if two calls have the same id, or if a call has no name.
     pub(super) fn finish(mut self, provider: &str) -> Result<Completion, DecodeError> {
         check_calls(&self.blocks)?;
         self.blocks.retain(|block| match block {
@@ -36,7 +36,7 @@ impl Draft {
             StopReason::Refusal => self.drop_calls(),
             StopReason::EndTurn | StopReason::ToolUse => {}
         }
-        // A call of a tool that cannot exist is answered with an error; its odd name cannot be sent back.
+        // A call of a tool that cannot exist is answered with an error. Its invalid name cannot be sent back.
         let is_odd = |block: &ContentBlock| matches!(block, ContentBlock::Call(call) if callable_name(&call.name) != call.name);
         if assign_missing_ids(&mut self.blocks) || self.blocks.iter().any(is_odd) {
             self.raw = None;
@@ -50,7 +50,7 @@ impl Draft {
             StopReason::ToolUse if !calls => StopReason::EndTurn,
             stop => stop,
         };
-        // With nothing a person or a tool could use there is nothing to replay either.
+        // An answer without any usable content is not replayed either.
         let raw = self.raw.filter(|raw| !raw.is_empty() && !self.blocks.is_empty());
         Ok(Completion {
             assistant: Assistant {
@@ -66,8 +66,9 @@ impl Draft {
         })
     }
 
-    /// Spoils the last call, which the token limit may have cut. What was left of its arguments can look complete, so
-    /// it becomes text that no schema accepts, and the model reads why.
+    /// Invalidates the arguments of the last call, which the token limit may have truncated. Truncated arguments can
+    /// look complete, so they are replaced by a text that no schema accepts and that explains the reason to the
+    /// model.
     fn invalidate_last_call(&mut self) {
         if let Some(ContentBlock::Call(call)) = self.blocks.last_mut()
             && serde_json::from_str::<&RawValue>(&call.arguments).is_ok()
@@ -76,7 +77,7 @@ impl Draft {
         }
     }
 
-    /// Drops the calls of a refused answer: they may be cut short like any other part of it.
+    /// Removes the calls of a refused answer: they may be truncated, like any other part of it.
     fn drop_calls(&mut self) {
         let before = self.blocks.len();
         self.blocks
@@ -99,7 +100,7 @@ fn check_calls(blocks: &[ContentBlock]) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Gives calls without an id, as some servers send them, one of ours. True if any had none.
+/// Assigns ids to calls without one, which some servers send. Returns true if any had none.
 fn assign_missing_ids(blocks: &mut [ContentBlock]) -> bool {
     let known = blocks.iter().filter_map(|block| match block {
         ContentBlock::Call(call) if !call.id.trim().is_empty() => Some(call.id.clone()),
@@ -118,7 +119,7 @@ fn assign_missing_ids(blocks: &mut [ContentBlock]) -> bool {
     changed
 }
 
-/// The first of `stem_n`, `stem_n+1` and so on that is not taken.
+/// Returns the first free id of `stem_n`, `stem_n+1` and so on.
 fn free_id(taken: &HashSet<String>, stem: &str, number: usize) -> String {
     (number..)
         .map(|number| format!("{stem}_{number}"))
@@ -126,8 +127,8 @@ fn free_id(taken: &HashSet<String>, stem: &str, number: usize) -> String {
         .unwrap_or_default()
 }
 
-/// The ids one request uses. Providers want each id once per request, in an alphabet of their own;
-/// a conversation may hold calls of several providers.
+/// The call ids of one request. Providers require unique ids in an alphabet of their own, and a conversation may
+/// contain calls of several providers.
 #[derive(Debug)]
 pub(super) struct RequestIds {
     is_allowed: fn(char) -> bool,
@@ -135,7 +136,7 @@ pub(super) struct RequestIds {
 }
 
 impl RequestIds {
-    /// Makes an empty set; characters that are not allowed are replaced.
+    /// Creates an empty set; characters that are not allowed are replaced.
     pub(super) fn new(is_allowed: fn(char) -> bool) -> Self {
         Self {
             is_allowed,
@@ -143,7 +144,7 @@ impl RequestIds {
         }
     }
 
-    /// The id to send for a call. The same conversation always gets the same ids.
+    /// Returns the id to send for a call. The same conversation always gets the same ids.
     pub(super) fn assign(&mut self, call: &ToolCall) -> String {
         let mut id: String = call
             .id
@@ -158,18 +159,18 @@ impl RequestIds {
         id
     }
 
-    /// Takes the id of a call that is replayed in the provider's own words.
+    /// Reserves the id of a call that is replayed in the provider's own blocks.
     pub(super) fn keep(&mut self, call: &ToolCall) -> String {
         self.taken.insert(call.id.clone());
         call.id.clone()
     }
 }
 
-/// Characters of an id: OpenAI refuses more than 40, and a number may follow.
+/// The maximum number of characters of an id: OpenAI refuses more than 40, and a number may be appended.
 const ID_CHARS_MAX: usize = 36;
 
-/// The arguments of a call as a provider takes them back: an object, or `{}` where the model wrote
-/// something else.
+/// Returns the arguments of a call in the form that a provider accepts: an object, or `{}` if the model wrote
+/// anything else.
 pub(super) fn object_or_empty(arguments: &str) -> &RawValue {
     match serde_json::from_str::<&RawValue>(arguments) {
         Ok(raw) if raw.get().starts_with('{') => raw,

@@ -1,17 +1,17 @@
-//! The contract of a wire format. Codecs are pure: no I/O, no clock, and the same conversation always becomes the
-//! same bytes.
+//! The interface of a wire format. Codecs are pure: they use no I/O and no clock, and the same conversation is always
+//! encoded to the same bytes.
 
 use super::sse::SseError;
 use super::{Completion, StreamEvent, TurnRequest};
 use crate::model::Secret;
 use http::{HeaderName, HeaderValue};
 
-/// The way an answer is delivered. Both ways end in the same [`Completion`].
+/// The delivery of an answer. Both modes produce the same [`Completion`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerMode {
-    /// The answer comes as server-sent events.
+    /// The answer is delivered as server-sent events.
     Streamed,
-    /// The answer comes in one piece.
+    /// The answer is delivered in one piece.
     Whole,
 }
 
@@ -22,14 +22,14 @@ pub(super) enum DecodeError {
     Incomplete,
     /// The answer is not in the format.
     Malformed,
-    /// The answer is over a bound.
+    /// The answer exceeds a limit.
     TooLong,
-    /// The provider reported an error instead, after a status of success. The status is the one it
-    /// would have had, the kind is the provider's word for it.
+    /// The provider reported an error after a success status. The status is the one that the error would have had;
+    /// the kind is the provider's name for it.
     Reported {
         /// The status that the error would have had.
         status: u16,
-        /// The provider's word for the error.
+        /// The provider's name for the error.
         kind: String,
     },
 }
@@ -51,35 +51,35 @@ impl From<serde_json::Error> for DecodeError {
 
 /// A wire format.
 pub(super) trait Codec: Send + Sync {
-    /// Returns the path that requests go to, below the base URL.
+    /// Returns the path of requests below the base URL.
     fn path(&self) -> &'static str;
 
-    /// The headers beside the content type. `None` if the key cannot be a header.
+    /// Returns the headers except the content type. `None` if the key cannot be a header.
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>>;
 
-    /// The body of a request.
+    /// Encodes the body of a request.
     fn encode(&self, request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error>;
 
-    /// Reads an answer delivered whole.
+    /// Decodes an answer that was delivered whole.
     fn decode(&self, body: &[u8]) -> Result<Completion, DecodeError>;
 
-    /// Reads an answer delivered as a stream.
+    /// Creates a decoder for an answer that is delivered as a stream.
     fn decoder(&self) -> Box<dyn AnswerDecoder>;
 }
 
-/// Reads one streamed answer.
+/// A decoder of one streamed answer.
 pub(super) trait AnswerDecoder: Send {
-    /// Takes more bytes and says what they tell.
+    /// Decodes more bytes and returns their events.
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError>;
 
-    /// True once the provider said that nothing follows.
+    /// Returns true once the provider has marked the end of the answer.
     fn is_complete(&self) -> bool;
 
     /// Returns the answer, or [`DecodeError::Incomplete`] unless it is complete.
     fn finish(self: Box<Self>) -> Result<Completion, DecodeError>;
 }
 
-/// A header that never shows in logs.
+/// Returns a header that is never logged.
 pub(super) fn secret_header(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);

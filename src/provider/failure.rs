@@ -1,5 +1,5 @@
-//! Failures of attempts, and the text about them for an operator. A body is looked at to classify it and never shown:
-//! it may repeat the request.
+//! Failures of attempts, and their texts for operators. The body of an error is used only to classify it and is never
+//! shown: it may repeat the request.
 
 use super::codec::DecodeError;
 use super::failure_kind::ProviderFailureKind;
@@ -9,21 +9,21 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// A failed attempt; of a whole call, the last one. Its text is for people: no URL, no key, no body.
+/// A failed attempt, or the last failed attempt of a whole call. Its text is for users: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderFailure {
-    /// The kind of trouble, which decides about a retry.
+    /// The kind of failure, which determines whether to retry.
     pub kind: ProviderFailureKind,
-    /// The status, where it says more than the words.
+    /// The status, if it adds information to the text.
     pub status: Option<u16>,
-    /// The wait that the provider asked for.
+    /// The wait that the provider requires.
     pub retry_after: Option<Duration>,
-    /// Words on the event, or on a way out, beyond the words for the trouble; empty if there is nothing to add.
+    /// Details or advice in addition to the text of the kind; may be empty.
     pub detail: String,
 }
 
 impl ProviderFailure {
-    /// A failure with what is to be said beyond its words.
+    /// Creates a failure with details.
     pub(super) fn new(trouble: ProviderFailureKind, detail: impl Into<String>) -> Self {
         Self {
             kind: trouble,
@@ -47,22 +47,22 @@ impl fmt::Display for ProviderFailure {
             ProviderFailureKind::RateLimiting
             | ProviderFailureKind::Overloaded
             | ProviderFailureKind::Faulty => f.write_str(&wording::asked_wait(self.retry_after)),
-            // Waiting does not help.
+            // Waiting does not help against these failures.
             _ => Ok(()),
         }
     }
 }
 
-/// The provider and model that a failure's text names, so that an operator knows where to look.
+/// The provider and model named in a failure's text, so that an operator knows where to look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailureSubject<'a> {
     /// The provider's name in the configuration.
     pub(super) provider: &'a str,
-    /// The model asked.
+    /// The requested model.
     pub(super) model: &'a str,
 }
 
-/// Classifies an answer with a status of failure.
+/// Classifies an answer with an error status.
 pub(super) fn from_status(
     subject: FailureSubject<'_>,
     status: StatusCode,
@@ -97,7 +97,7 @@ pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> 
     }
 }
 
-/// The kind and message of an error body, for classification only.
+/// The kind and message of an error body, used only for classification.
 #[derive(Debug, Default)]
 struct ErrorReport {
     kind: String,
@@ -124,7 +124,7 @@ impl ErrorReport {
         }
     }
 
-    /// The provider's word for the error, if it is no more than a word.
+    /// Returns the provider's name for the error if it is a single word.
     fn shown_kind(&self) -> String {
         let is_word = |kind: &&str| {
             kind.len() <= 64 && kind.chars().all(|char| char.is_ascii_lowercase() || char == '_')
@@ -191,8 +191,8 @@ fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) ->
     ProviderFailure::new(ProviderFailureKind::Refused, refused)
 }
 
-/// Returns the wait that the provider asks for: `retry-after-ms`, or `retry-after` in seconds or as a date. A date
-/// counts from the provider's own `date`, so that no clock of ours is involved.
+/// Returns the wait that the provider requires: `retry-after-ms`, or `retry-after` in seconds or as a date. A date is
+/// relative to the provider's own `date` header, so this machine's clock does not matter.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str| {

@@ -1,33 +1,33 @@
-//! The kinds of trouble with a provider, and the words for them. Every text about one, in a chat, in a terminal, in a log
-//! and on a card, is made from this table.
+//! The kinds of provider failures and their texts. Every text about a failure, in a chat, a terminal, a log or a
+//! status card, comes from this table.
 
 use std::fmt;
 
-/// A kind of trouble.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderFailureKind {
-    /// The provider gets too many requests: everybody should wait.
+    /// The provider gets too many requests; all callers should wait.
     RateLimiting,
-    /// The provider has more work than it can do: everybody should wait.
+    /// The provider is overloaded; all callers should wait.
     Overloaded,
-    /// The provider has a fault of its own.
+    /// The provider has an internal error.
     Faulty,
     /// The provider cannot be reached.
     Unreached,
-    /// The provider was reached, and no answer began.
+    /// The provider was reached, but no answer began.
     Silent,
-    /// An answer began and was not finished.
+    /// An answer began, but was not completed.
     Broken,
     /// The answer is not in the format of the API.
     Malformed,
-    /// The provider refuses this key, account or model: an operator has to act.
+    /// The provider refuses this key, account or model; an operator must act.
     Refused,
     /// The provider rejects this request, such as one that is too long.
     Rejected,
 }
 
 impl ProviderFailureKind {
-    /// The trouble behind a status, where the status says that the request itself is in order.
+    /// Returns the kind of failure for a status that implies a valid request; otherwise `None`.
     pub(super) fn from_status(status: u16) -> Option<Self> {
         match status {
             429 => Some(Self::RateLimiting),
@@ -37,12 +37,12 @@ impl ProviderFailureKind {
         }
     }
 
-    /// True if everybody who asks this provider should wait.
+    /// Returns true if all callers of this provider should wait.
     pub(super) fn is_shared(self) -> bool {
         matches!(self, Self::RateLimiting | Self::Overloaded)
     }
 
-    /// True if an answer had begun.
+    /// Returns true if an answer had begun.
     pub(super) fn is_mid_answer(self) -> bool {
         matches!(self, Self::Broken | Self::Malformed)
     }

@@ -1,6 +1,6 @@
-//! A gate per provider, shared by everybody who asks it: after "too many requests" nobody goes before the time it
-//! named, within a bound, and then one at a time, a second apart, until one is answered.
-//! A probe that fails says nothing about the others: the next one goes a second later.
+//! A gate for each provider, shared by all of its callers. After "too many requests" it lets no request pass before
+//! the time that the provider named, within a limit. Then it lets single probes pass, one second apart, until one of
+//! them is answered. A failed probe does not delay the next one: it goes a second later.
 
 use super::failure_kind::ProviderFailureKind;
 use std::sync::Mutex;
@@ -12,28 +12,28 @@ use tokio::time::Instant;
 /// Time between two attempts while the gate is closed.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The longest that one refused request keeps everybody waiting.
+/// The longest time that one refused request may delay all callers.
 pub(super) const SHARED_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The gate of one provider.
 #[derive(Debug, Default)]
 pub(super) struct ProviderGate {
-    // Held across no await.
+    // The lock is never held across an await.
     state: Mutex<State>,
     opened: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The time at which the next attempt may go, while the gate is closed.
+    /// The time of the next attempt while the gate is closed.
     next_probe: Option<Instant>,
-    /// The reason it was closed last.
+    /// The reason why the gate was last closed.
     failure_kind: Option<ProviderFailureKind>,
-    /// Number of times the gate was closed. An answer to a request from before does not open it.
+    /// The number of times that the gate was closed. An answer to an earlier request does not open it.
     closings: u64,
 }
 
-/// The right to ask once.
+/// A permit for one attempt.
 #[derive(Debug)]
 pub(super) struct GatePass {
     closings: u64,
@@ -41,17 +41,17 @@ pub(super) struct GatePass {
 }
 
 impl ProviderGate {
-    /// The reason the gate is closed, if it is, and when the next attempt may go.
+    /// Returns the reason why the gate is closed, and the time of the next attempt; `None` if it is open.
     pub(super) fn closed_until(&self) -> Option<(ProviderFailureKind, Instant)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failure_kind.zip(state.next_probe)
     }
 
-    /// Waits until it may be asked. Dropping the future gives nothing away.
+    /// Waits for a permit. Cancel-safe.
     pub(super) async fn acquire(&self) -> GatePass {
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());
-            // Registered before the look, so that an opening in between is not missed.
+            // Registered before the check, so that an opening in between is not missed.
             opened.as_mut().enable();
             let next_probe = match self.try_acquire(Instant::now()) {
                 Ok(pass) => return pass,
@@ -64,9 +64,9 @@ impl ProviderGate {
         }
     }
 
-    /// Closes the gate for `hold` after an attempt was refused, or longer if it already is closed longer. A probe,
-    /// and a time over the bound, hold it for one interval: the limit may be of that one request, so somebody else
-    /// finds out.
+    /// Closes the gate for `hold` after a refused attempt, unless it is already closed for longer. After a probe, or
+    /// if `hold` exceeds the limit, it closes for one interval: the rate limit may concern only that request, so
+    /// another caller's probe tests it.
     pub(super) fn close_for(&self, pass: &GatePass, trouble: ProviderFailureKind, hold: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failure_kind = Some(trouble);
@@ -76,13 +76,13 @@ impl ProviderGate {
         };
         let until = Instant::now() + hold;
         state.next_probe = Some(state.next_probe.map_or(until, |before| before.max(until)));
-        // What a probe learns must not make the answer to an earlier one worthless.
+        // A refused probe must not invalidate the answer to an earlier one.
         if !pass.is_probe {
             state.closings += 1;
         }
     }
 
-    /// Opens the gate after an attempt was answered, unless it was closed since.
+    /// Opens the gate after an answered attempt, unless the gate was closed again in the meantime.
     pub(super) fn record_answer(&self, pass: GatePass) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closings == pass.closings && state.next_probe.take().is_some() {

@@ -1,5 +1,5 @@
-//! Asking a model over HTTP: one attempt, its deadlines and its bounds. What it waits for can be
-//! dropped at any await. Knows no wire format and no policy.
+//! One attempt to call a model over HTTP, with its deadlines and limits. Cancel-safe. This module knows no wire
+//! format and no retry policy.
 
 use super::codec::{AnswerMode, Codec, DecodeError};
 use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status};
@@ -21,29 +21,28 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-/// Bytes of an error body that are looked at.
+/// The maximum number of bytes of an error body that are read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
-/// Time limit to find the address, connect and agree on TLS.
+/// Time limit for name resolution, connection and TLS handshake.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Time after a complete answer until its connection can be used again, at most.
+/// The longest wait after a complete answer for the end of the response, so that its connection can be reused.
 const TAIL_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// An error that leaves the process without an HTTP client.
+/// An error that prevents the creation of an HTTP client.
 #[derive(Debug, thiserror::Error)]
 #[error("no HTTP client can be built: {0}")]
 pub struct HttpClientError(String);
 
-/// Builds the HTTP client everything shares: no proxy from the environment, no redirects, TLS by
-/// ring. On a machine without any certificate authority it still reaches plain HTTP, such as a model
-/// on the same machine; https then fails when it is used.
+/// Builds the shared HTTP client: no proxy from the environment, no redirects, TLS by ring. On a machine without
+/// certificate authorities it still supports plain HTTP, such as for a local model; https requests then fail.
 pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
     built(|builder| builder)
 }
 
-/// Builds a client for files, which have to stay as they are sent: some servers call an archive a page that they have
-/// compressed.
+/// Builds a client for files, which must stay as they are sent: some servers declare a compressed archive as a
+/// compressed page.
 pub fn download_client() -> Result<reqwest::Client, HttpClientError> {
     built(reqwest::ClientBuilder::no_gzip)
 }
@@ -52,7 +51,7 @@ fn built(
     with: fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, HttpClientError> {
     static TLS: Once = Once::new();
-    // Somebody may have installed it before us; that one stays.
+    // If the process already has a default provider, that one is kept.
     TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let client = || {
         with(reqwest::Client::builder())
@@ -80,19 +79,19 @@ pub(super) struct HttpProvider {
     pub(super) id: String,
     /// The wire format.
     pub(super) codec: Box<dyn Codec>,
-    /// The URL that requests go to.
+    /// The URL of requests.
     pub(super) endpoint: String,
-    /// The key, where there is one.
+    /// The key, if there is one.
     pub(super) api_key: Option<Secret>,
-    /// The way answers are delivered.
+    /// The delivery of answers.
     pub(super) answer_mode: AnswerMode,
     /// Time limit of one attempt, from the headers to the last byte.
     pub(super) attempt_time_max: Duration,
-    /// Time between two chunks of an answer, at most.
+    /// The longest time between two chunks of an answer.
     pub(super) idle_time_max: Duration,
-    /// Attempts of one call.
+    /// The maximum number of attempts of one call.
     pub(super) attempts_max: u32,
-    /// The gate, shared by everybody who asks this provider.
+    /// The gate, shared by all callers of this provider.
     pub(super) gate: ProviderGate,
     /// The HTTP client, shared by all providers.
     pub(super) client: reqwest::Client,
@@ -131,7 +130,7 @@ impl Provider for HttpProvider {
     }
 }
 
-/// A model call, ready to be sent as often as it takes.
+/// A model call that can be sent several times.
 struct Attempt<'a> {
     provider: &'a HttpProvider,
     model: &'a str,
@@ -151,11 +150,11 @@ impl RetryableCall for Attempt<'_> {
         if !status.is_success() {
             let headers = response.headers().clone();
             let read = read_whole(&mut response, &deadlines, ERROR_BYTES_MAX).await;
-            // Without its body the status still says what to do.
+            // The status alone is enough if the body cannot be read.
             let body = read.unwrap_or_default();
             return Err(from_status(self.subject(), status, &headers, &body));
         }
-        // Some servers answer in one piece whatever they are asked.
+        // Some servers never stream.
         if provider.answer_mode == AnswerMode::Streamed && !is_json(response.headers()) {
             return self.read_stream(&mut response, &deadlines, sink).await;
         }
@@ -170,7 +169,7 @@ impl RetryableCall for Attempt<'_> {
     }
 }
 
-/// Tells of an answer that came in one piece what a stream would have told.
+/// Emits the events of an answer that was delivered whole, as a stream would have done.
 fn emit_events(completion: &Completion, sink: EventSink<'_>) {
     for block in &completion.assistant.blocks {
         match block {
@@ -255,7 +254,7 @@ impl Attempt<'_> {
             told.into_iter().for_each(&mut *sink);
         }
         if decoder.is_complete() {
-            // Reading to the end gives the connection back. What comes late is not waited for.
+            // Reading to the end makes the connection reusable. The wait for the end is short.
             let tail = timeout_at(Instant::now() + TAIL_TIME_MAX, chunks.next());
             drop(tail.await);
         }
@@ -289,7 +288,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The time bounds of one attempt.
+/// The deadlines of one attempt.
 struct Deadlines {
     end: Instant,
     idle_time_max: Duration,
@@ -298,20 +297,20 @@ struct Deadlines {
 /// The reason why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadError {
-    /// No bytes came for too long.
+    /// The time between two chunks was too long.
     Idle,
     /// The attempt took too long.
     Late,
     /// The connection broke.
     Broken,
-    /// The body is over its bound.
+    /// The body exceeds its limit.
     TooLong,
 }
 
 /// A body that arrives in pieces.
 #[async_trait]
 trait Chunks: Send {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, ReadError>;
 }
 
@@ -361,7 +360,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// An error with its causes, for logs. The caller took the URL out.
+/// Returns an error with its causes, for logs. The caller has removed the URL.
 fn causes(error: &reqwest::Error) -> String {
     const CAUSES_MAX: usize = 8;
     let mut text = error.to_string();

@@ -1,5 +1,5 @@
-//! Models. A provider turns one [`TurnRequest`] into one [`Completion`]; the codecs are pure, and the
-//! answer is the same whether it was streamed or not.
+//! Models and their providers. A provider answers one [`TurnRequest`] with one [`Completion`]. The codecs are pure,
+//! and the answer is the same with or without streaming.
 
 mod anthropic;
 mod answer;
@@ -37,33 +37,33 @@ pub struct ToolSpec {
     pub name: &'static str,
     /// The description, of one or two sentences.
     pub description: &'static str,
-    /// JSON Schema of its arguments: an object, `additionalProperties: false`, rendered once at start-up.
+    /// The JSON Schema of its arguments: an object, `additionalProperties: false`, rendered once at start-up.
     pub schema: ToolSchema,
 }
 
-/// A model call. Needs an [`Identity`], so nobody who was not admitted ever costs a token.
+/// A model call. It requires an [`Identity`], so unknown senders can never use tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnRequest<'a> {
-    /// The person who asks.
+    /// The user who makes the request.
     pub identity: &'a Identity,
     /// The model's name without its provider: `claude-sonnet-4-5`.
     pub model: &'a str,
-    /// The system prompt; the same bytes for every call of a conversation.
+    /// The system prompt; the same bytes in every call of a conversation.
     pub system: &'a str,
-    /// The tools offered; the same for every call of a conversation.
+    /// The offered tools; the same in every call of a conversation.
     pub tools: &'a [ToolSpec],
     /// Whole turns, oldest first; the last one is open.
     pub turns: &'a [Turn],
-    /// Tokens the answer may have.
+    /// The maximum number of tokens of the answer.
     pub answer_tokens_max: u32,
 }
 
-/// Bytes of a request beside its words: the names of the model and of the fields.
+/// The overhead of a request in bytes: the names of the model and of the fields.
 const REQUEST_BYTES: usize = 1_024;
-/// Bytes that a tool takes in a request beside its description and its schema.
+/// The overhead of a tool in a request, in bytes, without its description and schema.
 const TOOL_BYTES: usize = 192;
 
-/// Bytes that a request takes beside its turns, at most.
+/// Returns the maximum number of bytes of a request without its turns.
 pub fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
     let tools = tools
         .iter()
@@ -72,8 +72,8 @@ pub fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
 }
 
 impl TurnRequest<'_> {
-    /// Writes the body of the request. There is room for all of it from the start: most of it is the same every time,
-    /// and too large to be moved again and again while it grows.
+    /// Serialises the body of the request. The buffer is allocated with the full size: most of the body is the same
+    /// every time, and too large to be copied repeatedly while it grows.
     fn written(&self, body: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
         let turns = self.turns.iter().map(Turn::bytes);
         let bytes = fixed_bytes(self.system, self.tools) + turns.sum::<usize>();
@@ -83,42 +83,42 @@ impl TurnRequest<'_> {
     }
 }
 
-/// A finished answer.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub struct Completion {
     /// The answer with its usage.
     pub assistant: Assistant,
-    /// The model that wrote it, as the provider names it.
+    /// The model that wrote the answer, as named by the provider.
     pub model: String,
 }
 
-/// An event while an answer is written.
+/// An event of an answer that is being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// More words of the answer.
+    /// More text of the answer.
     Text(String),
     /// A call begins; its arguments follow with the completion.
     CallStarted {
         /// The tool's name.
         name: String,
     },
-    /// The attempt failed, and the next one starts after `wait`. Words told before belong to an answer that will not
-    /// be.
+    /// The attempt failed, and the next one starts after `wait`. The text received so far belongs to a discarded
+    /// answer.
     Retrying {
-        /// The reason, in a few words for a person: `the model provider is rate-limiting`.
+        /// The reason, as a short text for users: `the model provider is rate-limiting`.
         why: String,
         /// The time until the next attempt.
         wait: Duration,
     },
 }
 
-/// Receives what happens while an answer is written. Must not block.
+/// A receiver of events of an answer. Must not block.
 pub type EventSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
-/// An error of a model call. The message is for people: no URL, no key, no body.
+/// An error of a model call. The message is for users: no URL, no key, no body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// The provider failed; already retried as far as the policy allows.
+    /// The provider failed, after all retries that the policy allows.
     #[error("{0}")]
     Failed(ProviderFailure),
     /// The caller cancelled.
@@ -129,11 +129,11 @@ pub enum ProviderError {
 /// A model behind an API.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// The name in `provider/model`: `anthropic`.
+    /// Returns the name in `provider/model`: `anthropic`.
     fn id(&self) -> &str;
 
-    /// Asks once. Retries inside, as its policy says, and reports each wait to `sink`. Returns within
-    /// a second of `cancel`.
+    /// Makes one call. It retries according to its policy and reports each wait to `sink`. Returns within a second of
+    /// `cancel`.
     async fn turn(
         &self,
         request: TurnRequest<'_>,

@@ -1,4 +1,4 @@
-//! The providers: from `provider/model` to something that can be asked. What is known of each by name is in
+//! Builds the providers and resolves `provider/model` to one of them. The built-in facts about each provider are in
 //! [`KNOWN_PROVIDERS`].
 
 use super::Provider;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Returns the codec for the name of a provider. A name of the operator's own has the same codec as `custom`.
+/// Returns the codec for a provider's name. The operator's own names use the same codec as `custom`.
 fn codec(name: &str) -> Box<dyn Codec> {
     match name {
         "anthropic" => Box::new(AnthropicMessages),
@@ -30,12 +30,12 @@ fn chat(name: &str, bound: AnswerBound, key: KeyHeader) -> Box<dyn Codec> {
 
 /// The configured providers.
 pub struct Providers {
-    // What is wrong with one is told to whoever asks for it; the others work.
+    // A provider with a problem holds its message, which callers get when they request it; the others work.
     by_name: BTreeMap<String, Result<Arc<dyn Provider>, String>>,
 }
 
-/// Builds the configured providers. One whose settings cannot work is reported by
-/// [`Providers::resolve`], when a model of it is asked for.
+/// Builds the configured providers. A provider with invalid settings is reported by [`Providers::resolve`] when one
+/// of its models is requested.
 pub fn build(
     settings: &BTreeMap<String, ProviderSettings>,
     client: reqwest::Client,
@@ -59,7 +59,7 @@ pub fn build(
 }
 
 impl Providers {
-    /// The provider and model of a `provider/model` name. The error says which key to set.
+    /// Returns the provider and model of a `provider/model` name. The error names the key to set.
     pub fn resolve(&self, name: &str) -> Result<(Arc<dyn Provider>, String), String> {
         let (prefix, model) = match name.split_once('/') {
             Some((prefix, model)) if !prefix.is_empty() && !model.trim().is_empty() => (prefix, model.trim()),
@@ -121,7 +121,7 @@ fn build_one(
     })
 }
 
-/// The base URL and the path, whether or not both name the version.
+/// Joins the base URL and the path. Either or both of them may contain the version.
 fn endpoint(
     name: &str,
     usual_base_url: Option<&str>,

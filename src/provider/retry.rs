@@ -1,5 +1,5 @@
-//! Retries: a pure policy, and the loop that follows it. The loop waits, tells the person why, and lets nobody past a
-//! provider's gate too early.
+//! Retries: a pure policy, and the loop that follows it. The loop waits, reports the reason to the user, and respects
+//! the provider's gate.
 
 use super::failure::ProviderFailure;
 use super::failure_kind::ProviderFailureKind;
@@ -10,36 +10,36 @@ use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time from the first attempt to the start of the last one, at most.
+/// The longest time from the first attempt to the start of the last one.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(90);
 
-/// The longest wait of ours between two attempts.
+/// The longest wait between two attempts that the backoff chooses.
 const BACKOFF_SECONDS_MAX: u64 = 16;
 
-/// Times an answer that began may break off before the call fails.
+/// The number of times that an answer may break off before the call fails.
 const BROKEN_ANSWERS_MAX: u32 = 1;
 
 /// The attempts so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AttemptCounts {
-    /// Attempts made, at least one.
+    /// The number of attempts; at least one.
     pub(super) made: u32,
-    /// Number of them that broke off in the middle.
+    /// The number of attempts whose answers broke off.
     pub(super) broken: u32,
-    /// Time since the first one began.
+    /// The time since the first attempt began.
     pub(super) elapsed: Duration,
 }
 
 /// The step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryDecision {
-    /// Try again after this long.
+    /// Retry after this time.
     Wait(Duration),
     /// Report the failure.
     GiveUp,
 }
 
-/// Decides. `jitter` is in `0.0..1.0` and spreads those who failed together.
+/// Decides whether to retry. `jitter` is in `0.0..1.0` and spreads calls that failed at the same time.
 pub(super) fn decide(
     failure: &ProviderFailure,
     attempts: AttemptCounts,
@@ -60,9 +60,9 @@ pub(super) fn decide(
     }
     let jitter = jitter.clamp(0.0, 1.0);
     let wait = match failure.retry_after {
-        // Nobody sits that out: the person is told how long it is.
+        // The wait is too long for a turn; the user gets its length with the failure.
         Some(asked) if asked > SHARED_WAIT_MAX => return RetryDecision::GiveUp,
-        // Never earlier than asked.
+        // The wait is never shorter than required.
         Some(asked) => asked.saturating_add(Duration::from_secs(1).mul_f64(jitter)),
         None => backoff(attempts.made).mul_f64(0.75 + jitter / 2.0),
     };
@@ -79,14 +79,14 @@ fn backoff(made: u32) -> Duration {
     Duration::from_secs(seconds.clamp(1, BACKOFF_SECONDS_MAX))
 }
 
-/// A question that can be asked several times.
+/// A call that can be made several times.
 #[async_trait]
 pub(super) trait RetryableCall: Send + Sync {
-    /// Asks once.
+    /// Makes one attempt.
     async fn attempt(&self, sink: EventSink<'_>) -> Result<Completion, ProviderFailure>;
 }
 
-/// Asks until there is an answer or the policy gives up. `seed` decides the jitter.
+/// Makes attempts until there is an answer or the policy gives up. `seed` determines the jitter.
 pub(super) async fn call_with_retries(
     ask: &dyn RetryableCall,
     gate: &ProviderGate,
@@ -127,7 +127,7 @@ pub(super) async fn call_with_retries(
         let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
         if failure.kind.is_shared() {
             let hold = match decision {
-                // Somebody was answered since: it is a limit of this request.
+                // This call has already closed the gate once, so the limit may concern only this request.
                 _ if was_limited => PROBE_INTERVAL,
                 RetryDecision::Wait(wait) => wait.min(SHARED_WAIT_MAX),
                 RetryDecision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
@@ -146,7 +146,7 @@ pub(super) async fn call_with_retries(
     }
 }
 
-/// Waits until the provider may be asked. Says so once, and gives up when the time is spent.
+/// Waits for the provider's gate. Reports the wait once, and gives up when the time limit is reached.
 async fn wait_for_gate(
     gate: &ProviderGate,
     begun: Instant,
@@ -173,12 +173,12 @@ async fn wait_for_gate(
     })
 }
 
-/// An answer without words or calls that does not say why.
+/// Returns true for an answer without text, calls or a reason for that.
 fn is_empty(completion: &Completion) -> bool {
     completion.assistant.blocks.is_empty() && completion.assistant.stop == StopReason::EndTurn
 }
 
-/// A number in `0.0..1.0` that differs between requests and attempts, and is the same in every run.
+/// Returns a number in `0.0..1.0` that differs between requests and attempts, and is reproducible.
 fn jitter(seed: u64, attempt: u32) -> f64 {
     let mut mixed = seed ^ u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

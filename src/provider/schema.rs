@@ -1,5 +1,5 @@
-//! A tool's schema, and its text as providers accept it: the root is an object and type names are lower
-//! case. The text is written once and goes into every request as it is.
+//! A tool's schema, and its text in the form that providers accept: the root is an object and type names are in lower
+//! case. The text is created once and used in every request.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The JSON Schema of a tool's arguments. Cheap to share.
+/// The JSON Schema of a tool's arguments. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ToolSchema(Arc<SchemaText>);
 
@@ -19,7 +19,7 @@ struct SchemaText {
 
 impl From<Value> for ToolSchema {
     fn from(schema: Value) -> Self {
-        // A value always has a text.
+        // Serialising a JSON value cannot fail.
         let text = to_raw_value(&Parameters(&schema)).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self(Arc::new(SchemaText { schema, text }))
     }
@@ -42,12 +42,12 @@ impl PartialEq for ToolSchema {
 impl Eq for ToolSchema {}
 
 impl ToolSchema {
-    /// Returns the schema as providers accept it.
+    /// Returns the schema in the form that providers accept.
     pub(super) fn parameters(&self) -> &RawValue {
         &self.0.text
     }
 
-    /// Bytes it takes in a request.
+    /// Returns the number of bytes of the schema in a request.
     pub(super) fn bytes(&self) -> usize {
         self.0.text.get().len()
     }
@@ -105,7 +105,7 @@ fn entry<M: SerializeMap>(map: &mut M, key: &str, value: &Value) -> Result<(), M
                 .collect();
             map.serialize_entry(key, &names)
         }
-        // Values, not schemas: they may hold a `type` of their own.
+        // These are values, not schemas: they may have a `type` field of their own.
         ("enum" | "const" | "default" | "examples", _) => map.serialize_entry(key, value),
         _ => map.serialize_entry(key, &Schema(value)),
     }

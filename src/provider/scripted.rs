@@ -1,4 +1,4 @@
-//! A provider that answers from a list, for tests of what asks it.
+//! A provider with scripted answers, for tests of its callers.
 
 use super::{
     Completion, EventSink, Provider, ProviderError, ProviderFailure, ProviderFailureKind, StreamEvent,
@@ -12,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 
 /// A line of the script.
 pub(crate) enum ScriptStep {
-    /// Answers.
+    /// Returns an answer.
     Answer(Completion),
-    /// Fails.
+    /// Returns an error.
     Fail(ProviderError),
     /// Never answers; only cancelling ends it.
     Stall,
 }
 
 impl ScriptStep {
-    /// A line that fails with this trouble.
+    /// Creates a step that fails with this kind.
     pub(crate) fn fails(trouble: ProviderFailureKind, detail: &str) -> Self {
         Self::Fail(ProviderError::Failed(ProviderFailure::new(trouble, detail)))
     }
 }
 
-/// The request that a test's provider was asked.
+/// A request that the scripted provider received.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
     pub(crate) model: String,
@@ -36,13 +36,13 @@ pub(crate) struct RecordedRequest {
     pub(crate) turns: Vec<Turn>,
 }
 
-/// Answers from a list. An unexpected question is an error that says so.
+/// A provider with scripted answers. An unexpected request is an error that says so.
 pub(crate) struct ScriptedProvider {
     lines: Mutex<VecDeque<ScriptStep>>,
     requests: Mutex<Vec<RecordedRequest>>,
 }
 
-/// An answer in words.
+/// Returns an answer with text.
 pub(crate) fn says(text: &str) -> ScriptStep {
     ScriptStep::Answer(completion(
         vec![ContentBlock::Text {
@@ -52,7 +52,7 @@ pub(crate) fn says(text: &str) -> ScriptStep {
     ))
 }
 
-/// An answer that calls tools: id, name, arguments as text.
+/// Returns an answer with tool calls: id, name, arguments as text.
 pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> ScriptStep {
     let call = |(id, name, arguments): &(&str, &str, &str)| {
         ContentBlock::Call(ToolCall {

@@ -1,22 +1,22 @@
-//! Server-sent events, cut anywhere. Lines end with LF, CRLF or CR; a byte order mark and comments
-//! are skipped; an event counts only once its empty line has arrived. Knows nothing about models.
+//! A parser for server-sent events that accepts input in pieces of any size. Lines end with LF, CRLF or CR; a byte
+//! order mark and comments are skipped; an event is complete only after its empty line.
 
-/// Bytes one line may have.
+/// The maximum number of bytes of a line.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes a whole stream may have.
+/// The maximum number of bytes of a stream.
 pub(super) const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The reason why a stream cannot be read on.
+/// The reason why a stream cannot be parsed further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SseError {
-    /// A line, or the stream as a whole, is over its bound.
+    /// A line, or the whole stream, exceeds its limit.
     TooLong,
     /// The data of an event is not UTF-8.
     NotText,
 }
 
-/// Collects bytes into the data of events.
+/// A parser that collects bytes into the data of events.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
     line: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct SseParser {
 }
 
 impl SseParser {
-    /// Takes more bytes and returns the data of each event they complete.
+    /// Adds bytes and returns the data of each event that they complete.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, SseError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > STREAM_BYTES_MAX {
@@ -68,7 +68,7 @@ impl SseParser {
         if line.is_empty() {
             return self.end_event();
         }
-        // Every event repeats its type inside its data, so `event`, `id` and `retry` are not needed.
+        // The data of every event repeats its type, so `event`, `id` and `retry` are not needed.
         if let Some(value) = line.strip_prefix(b"data") {
             let value = match value {
                 [b':', b' ', value @ ..] | [b':', value @ ..] => value,

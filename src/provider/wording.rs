@@ -1,18 +1,18 @@
-//! Fixed texts for requests where a provider refuses emptiness or an odd name, and the words for a wait.
+//! Replacement texts for requests in which a provider refuses empty text or an invalid name, and the text for a wait.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The text in the place of a message without words.
+/// The text that replaces an empty message.
 pub(super) const NO_MESSAGE: &str = "(empty message)";
 
-/// The text in the place of a tool result without content.
+/// The text that replaces an empty tool result.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
-/// The text in the place of an answer without content.
+/// The text that replaces an empty answer.
 pub(super) const NO_ANSWER: &str = "(no answer)";
 
-/// Characters a function's name may have.
+/// The maximum number of characters of a function's name.
 const NAME_CHARS_MAX: usize = 64;
 
 /// Returns `text`, or `instead` if it is blank.
@@ -20,8 +20,8 @@ pub(super) fn or_if_blank<'a>(text: &'a str, instead: &'a str) -> &'a str {
     if text.trim().is_empty() { instead } else { text }
 }
 
-/// A called name in the alphabet of both APIs. A model can call what was never offered; the history
-/// that tells so must not be refused.
+/// Returns a called name in the alphabet of both APIs. A model can call a tool that was not offered; a history with
+/// such a call must still be accepted.
 pub(super) fn callable_name(name: &str) -> Cow<'_, str> {
     let allowed = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     if !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(allowed) {
@@ -36,7 +36,7 @@ pub(super) fn callable_name(name: &str) -> Cow<'_, str> {
     })
 }
 
-/// Returns the words to add to an error whose provider asks for a wait that people notice.
+/// Returns the text for an error whose provider requires a noticeable wait.
 pub(super) fn asked_wait(wait: Option<Duration>) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "h"), (60, "min")];
     let seconds = wait.map_or(0, |wait| wait.as_secs());

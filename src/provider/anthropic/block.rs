@@ -1,5 +1,5 @@
-//! A block of a Messages answer: which may stand there, what it says, and whether it may be sent back.
-//! A block of anybody but an assistant is no answer: with one in it, every later request would be refused.
+//! Decodes a block of a Messages answer, and decides whether it may be sent back. A block that only other roles send
+//! makes the answer invalid: if it were stored, every later request would be refused.
 
 use crate::model::{ContentBlock, ToolCall};
 use crate::provider::codec::DecodeError;
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Characters of an id of a call.
+/// The maximum number of characters of a call's id.
 const ID_CHARS_MAX: usize = 256;
 
-/// The fields of a block, each byte for byte and each once.
+/// The fields of a block, byte for byte and without duplicates.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct BlockFields(BTreeMap<String, Box<RawValue>>);
@@ -42,17 +42,17 @@ impl<'de> Deserialize<'de> for BlockFields {
 }
 
 impl BlockFields {
-    /// The text of a field, if it is there and is one.
+    /// Returns the text of a field, if it exists and is a text.
     pub(super) fn string(&self, field: &str) -> Option<String> {
         serde_json::from_str(self.0.get(field)?.get()).ok()
     }
 
-    /// A field as it was written.
+    /// Returns a field in its original form.
     pub(super) fn raw(&self, field: &str) -> Option<&str> {
         self.0.get(field).map(|value| value.get())
     }
 
-    /// Puts a field in the place of what was there.
+    /// Sets a field, or replaces its value.
     pub(super) fn set(&mut self, field: &str, value: Box<RawValue>) {
         self.0.insert(field.to_owned(), value);
     }
@@ -66,18 +66,18 @@ impl BlockFields {
     }
 }
 
-/// The way a block counts in replaying the answer it is part of.
+/// The effect of a block on the replay of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replay {
-    /// The block goes back as it is.
+    /// The block is sent back unchanged.
     AsItIs,
-    /// The answer goes back without it.
+    /// The answer is sent back without the block.
     LeaveOut,
-    /// The provider's own blocks of the answer do not go back; what we read of it does.
+    /// The answer is sent back in Drydock's own format instead of the provider's blocks.
     Nothing,
 }
 
-/// Reads a block. `arguments` are those of a call as they were written, if that is not what its fields hold.
+/// Decodes a block. `arguments` are those of a streamed call, which are not in its fields.
 pub(super) fn read(
     fields: &BlockFields,
     arguments: Option<&str>,
@@ -85,7 +85,7 @@ pub(super) fn read(
     let kind = fields.string("type").ok_or(DecodeError::Malformed)?;
     let whole = |known: &[&str]| match fields.has_only(known) {
         true => Replay::AsItIs,
-        // What a field that we do not know does to a request nobody can tell.
+        // The effect of an unknown field in a request is unknown as well.
         false => Replay::Nothing,
     };
     Ok(match kind.as_str() {
@@ -106,15 +106,15 @@ pub(super) fn read(
             };
             (Some(ContentBlock::Call(call)), replay)
         }
-        // Without a signature it is refused when it comes back.
+        // The provider would refuse a block without a signature in a later request.
         "thinking" if fields.is_blank("signature") => (None, Replay::LeaveOut),
         "thinking" => (None, whole(&["type", "thinking", "signature"])),
         "redacted_thinking" if fields.is_blank("data") => (None, Replay::LeaveOut),
         "redacted_thinking" => (None, whole(&["type", "data"])),
         "document" | "image" | "search_result" | "container_upload" => return Err(DecodeError::Malformed),
-        // Ours to say, or of a tool at the provider's that was never offered.
+        // Either Drydock sends this kind of block, or it belongs to a provider's own tool, which was not offered.
         result if result.ends_with("tool_result") => return Err(DecodeError::Malformed),
-        // A block of the future is not read, and does not go back.
+        // A block of an unknown kind is neither read nor sent back.
         _ => (None, Replay::Nothing),
     })
 }
@@ -134,7 +134,7 @@ fn call(fields: &BlockFields, arguments: Option<&str>) -> Result<ToolCall, Decod
     })
 }
 
-/// Fails for an answer that says that it is of somebody else. Nothing said is the assistant.
+/// Fails if the answer has another role than the assistant. A missing role means the assistant.
 pub(super) fn check_role(role: Option<&str>) -> Result<(), DecodeError> {
     match role {
         None | Some("assistant") => Ok(()),

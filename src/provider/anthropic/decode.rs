@@ -1,4 +1,4 @@
-//! A Messages answer, delivered whole.
+//! Decodes a Messages answer that was delivered whole.
 
 use super::PROVIDER;
 use super::block::{BlockFields, Replay, check_role, read};
@@ -22,7 +22,7 @@ struct MessageBody {
     error: Option<AnthropicError>,
 }
 
-/// Counts, each absent where the provider has nothing to say.
+/// Token counts; a count is absent if the provider does not report it.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct AnthropicUsage {
     input_tokens: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct AnthropicUsage {
 }
 
 impl AnthropicUsage {
-    /// Replaces the counts that are given; they are totals of the whole answer.
+    /// Replaces the counts that are present; they are totals of the whole answer.
     pub(super) fn update(self, usage: &mut Usage) {
         usage.input = self.input_tokens.unwrap_or(usage.input);
         usage.output = self.output_tokens.unwrap_or(usage.output);
@@ -41,7 +41,7 @@ impl AnthropicUsage {
     }
 }
 
-/// An error the provider reports inside an answer.
+/// An error that the provider reports inside an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct AnthropicError {
     #[serde(default)]
@@ -105,7 +105,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
     .finish(PROVIDER)
 }
 
-/// The provider's reason in our words.
+/// Converts the provider's stop reason.
 pub(super) fn stop_reason(reason: &str) -> StopReason {
     match reason {
         "tool_use" => StopReason::ToolUse,

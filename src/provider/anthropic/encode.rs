@@ -1,5 +1,5 @@
-//! A conversation as a Messages request. The fields that grow come last and only the cache marker
-//! moves, so each request begins with the bytes of the one before it.
+//! Encodes a conversation as a Messages request. The growing fields come last and only the cache marker moves, so
+//! each request begins with the bytes of the previous one.
 
 use super::PROVIDER;
 use crate::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
@@ -43,7 +43,7 @@ enum Role {
     Assistant,
 }
 
-/// A block. Untagged with its type as a field: serde's own tags would re-encode raw JSON.
+/// A block. Untagged, with its type as a field: serde's own tags would re-encode raw JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -184,7 +184,7 @@ fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Vec<Content<'a>> 
     content
 }
 
-/// Adds a message. Roles alternate whatever the history holds: content of the same role joins the message before.
+/// Adds a message. Content of the same role is added to the previous message, so that roles always alternate.
 fn add<'a>(messages: &mut Vec<Message<'a>>, role: Role, content: Vec<Content<'a>>) {
     match messages.last_mut() {
         Some(last) if last.role == role => last.content.extend(content),

@@ -1,4 +1,4 @@
-//! `anthropic-messages`: the wire of Anthropic's Messages API.
+//! `anthropic-messages`: the wire format of Anthropic's Messages API.
 
 mod block;
 mod decode;
@@ -10,7 +10,7 @@ use super::{Completion, TurnRequest};
 use crate::model::Secret;
 use http::{HeaderName, HeaderValue};
 
-/// The name of the provider, and of the raw blocks that only it reads.
+/// The name of the provider, and the label of its raw blocks.
 const PROVIDER: &str = "anthropic";
 
 /// The Messages API.

@@ -1,5 +1,5 @@
-//! A Messages answer, delivered as a stream. Nothing but the words for the person leaves it before
-//! `message_stop`.
+//! Decodes a Messages answer that is delivered as a stream. Before `message_stop`, only text for the user is passed
+//! on.
 
 use super::PROVIDER;
 use super::block::{BlockFields, Replay, check_role, read};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
 
-/// An event of any type; the type says which fields it has.
+/// An event of any type; the type determines its fields.
 #[derive(Deserialize)]
 struct Event {
     r#type: String,
@@ -45,7 +45,7 @@ struct Delta {
     stop_reason: Option<String>,
 }
 
-/// A block while it is written.
+/// A block that is not complete yet.
 #[derive(Debug, Default)]
 struct PartialBlock {
     fields: BlockFields,
@@ -57,7 +57,7 @@ struct PartialBlock {
     is_ended: bool,
 }
 
-/// Reads one answer.
+/// A decoder for one answer.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicStreamDecoder {
     events: SseParser,
@@ -145,7 +145,7 @@ impl AnthropicStreamDecoder {
                 let error = event.error.ok_or(DecodeError::Malformed)?;
                 return Err(error.into());
             }
-            // `ping`, and what the API may add.
+            // `ping`, and events that the API may add.
             _ => {}
         }
         Ok(None)
@@ -186,7 +186,7 @@ impl AnthropicStreamDecoder {
             Some("thinking_delta") => block.thinking.push_str(&delta.thinking.unwrap_or_default()),
             Some("signature_delta") => block.signature.push_str(&delta.signature.unwrap_or_default()),
             Some("citations_delta") => block.citations.extend(delta.citation),
-            // Something of this block is lost on us, so it cannot be replayed as it was.
+            // An unknown part of the block was not stored, so the block cannot be replayed byte for byte.
             _ => self.has_unknown_parts = true,
         }
         Ok(None)
@@ -200,7 +200,7 @@ impl AnthropicStreamDecoder {
 }
 
 impl PartialBlock {
-    /// The block as the API delivers it whole, with what the deltas added.
+    /// Returns the block as in an answer delivered whole, with the content of its deltas.
     fn into_fields(mut self) -> Result<BlockFields, DecodeError> {
         let grown = [
             ("text", &self.text),

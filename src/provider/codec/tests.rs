@@ -1,4 +1,4 @@
-//! Tests of both codecs on recorded answers: cut at every byte, spoiled, and as other servers write them.
+//! Tests of both codecs on recorded answers: cut at every byte, corrupted, and in the variants of other servers.
 
 #![allow(clippy::expect_used)]
 
@@ -140,7 +140,7 @@ fn seen(completion: &Completion) -> String {
     )
 }
 
-/// R11: 4,096 bytes and more, and no prefix of them is an answer.
+/// R11: at least 4,096 bytes, and no prefix of them is a complete answer.
 #[test]
 fn an_answer_cut_at_any_byte_is_no_answer_and_in_any_two_parts_it_is_the_same() {
     for (codec, answer) in [
@@ -150,14 +150,14 @@ fn an_answer_cut_at_any_byte_is_no_answer_and_in_any_two_parts_it_is_the_same() 
         assert!(answer.len() >= 4_096, "{}", answer.len());
         let (whole, words) = streamed(codec, &[answer.as_bytes()]).expect("answer");
         assert_eq!(words, whole.assistant.text());
-        // A final CR ends the line as well as CRLF does.
+        // A final CR ends the line as CRLF does.
         let end = answer.trim_end_matches('\n').len() + usize::from(answer.ends_with("\n\n"));
         for cut in 0..answer.len() {
             let (head, tail) = answer.as_bytes().split_at(cut);
             if cut < end {
                 assert!(streamed(codec, &[head]).is_err(), "an answer from {cut} bytes");
             }
-            // The parser's own test cuts at every byte; a part of them is enough here.
+            // The parser's own test cuts at every byte; here a sample is enough.
             if cut % 7 == 0 {
                 let (completion, _) = streamed(codec, &[head, tail]).expect("answer");
                 assert_eq!(seen(&completion), seen(&whole), "in two parts at {cut}");
@@ -228,7 +228,8 @@ fn an_openai_answer_keeps_its_order_and_its_costs() {
 /// R12
 #[test]
 fn servers_that_leave_things_out_are_understood() {
-    // No ids, no indexes, arguments as an object, no usage, the wrong reason: as some servers answer.
+    // An answer in the variant of some servers: no ids, no indexes, arguments as an object, no usage, the wrong stop
+    // reason.
     let stream = concat!(
         r#"data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":{"x":1}}}]}}]}"#,
         "\n\n",
@@ -245,7 +246,7 @@ fn servers_that_leave_things_out_are_understood() {
         (StopReason::ToolUse, Usage::default())
     );
 
-    // Every call has index 0, and ids of its own.
+    // Every call has index 0 and its own id.
     let stream = concat!(
         r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"p","function":{"name":"a","arguments":"{}"}}]}}]}"#,
         "\n\n",
@@ -257,7 +258,7 @@ fn servers_that_leave_things_out_are_understood() {
     assert_eq!(answer.assistant.blocks, expected);
 }
 
-/// Fields that a server adds, such as a signature of its thinking, have to go back to it.
+/// Fields that a server adds, such as a signature of its thinking, must be sent back to it.
 #[test]
 fn what_a_message_says_beyond_the_canonical_view_is_kept() {
     let message = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"a","arguments":"{ }"},"extra_content":{"google":{"thought_signature":"s"}}}]}"#;

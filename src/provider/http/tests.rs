@@ -1,4 +1,4 @@
-//! Deadlines and bounds under a paused clock.
+//! Tests of deadlines and limits with a paused clock.
 
 #![allow(clippy::expect_used)]
 
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pieces, each after a pause; then silence.
+/// A body of pieces with a pause before each, followed by silence.
 struct Paced(VecDeque<(Duration, Bytes)>);
 
 #[async_trait]

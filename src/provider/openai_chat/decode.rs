@@ -1,4 +1,4 @@
-//! A chat completion, delivered whole.
+//! Decodes a chat completion that was delivered whole.
 
 use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::provider::Completion;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Characters of an id of a call.
+/// The maximum number of characters of a call's id.
 const ID_CHARS_MAX: usize = 256;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// An answer's message. Contents differ between servers, so they are looked at, not demanded.
+/// The message of an answer. Servers differ, so its fields are optional.
 #[derive(Debug, Default, Deserialize)]
 struct Message {
     #[serde(default)]
@@ -53,12 +53,12 @@ struct CalledFunction {
 pub(super) struct FunctionPart {
     /// The tool's name.
     pub(super) name: Option<String>,
-    /// JSON as text; some servers send the object itself.
+    /// The arguments as JSON text; some servers send the object itself.
     #[serde(default)]
     pub(super) arguments: Value,
 }
 
-/// Counts, absent on some servers.
+/// Token counts; absent on some servers.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct OpenaiUsage {
     prompt_tokens: Option<u64>,
@@ -87,7 +87,7 @@ impl From<OpenaiUsage> for Usage {
     }
 }
 
-/// An error the provider reports inside an answer.
+/// An error that the provider reports inside an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct OpenaiError {
     code: Option<Value>,
@@ -127,7 +127,7 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
     let calls = message.tool_calls.unwrap_or_default();
     calls.iter().try_for_each(|call| check_kind(&call.others))?;
     let says_more = says_more(&message.others) || calls.iter().any(|call| says_more(&call.others));
-    // What goes back as it is has to say whose it is.
+    // A message can be replayed unchanged only if it has a role.
     let is_sound = message.others.get("role").is_some_and(|role| role == "assistant")
         && message.others.get("function_call").is_none_or(is_empty)
         && calls
@@ -152,7 +152,7 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
     answer.finish(provider)
 }
 
-/// An answer, however it was delivered.
+/// An answer in either delivery mode.
 pub(super) struct ChatAnswer {
     pub(super) text: String,
     pub(super) refusal: String,
@@ -164,9 +164,9 @@ pub(super) struct ChatAnswer {
 }
 
 impl ChatAnswer {
-    /// The completion of `provider`. Text comes before calls, which is the order models write in.
+    /// Returns the completion of `provider`. Text comes before calls, as models write it.
     pub(super) fn finish(self, provider: &str) -> Result<Completion, DecodeError> {
-        // Servers choose ids of many kinds, or none; what no request could carry is none of them.
+        // Servers use many kinds of ids, or none. An id that could not be sent in a request is refused.
         let is_id = |id: &str| id.len() <= ID_CHARS_MAX && id.chars().all(|char| char.is_ascii_graphic());
         if !self.calls.iter().all(|call| is_id(call.id.trim())) {
             return Err(DecodeError::Malformed);
@@ -180,7 +180,7 @@ impl ChatAnswer {
         };
         let texts = [self.text, self.refusal].map(|text| ContentBlock::Text { text });
         let calls = self.calls.into_iter().map(|mut call| {
-            // A call without arguments is what some servers make of an empty object.
+            // Some servers omit the arguments instead of sending an empty object.
             if call.arguments.trim().is_empty() && stop != StopReason::MaxTokens {
                 call.arguments = "{}".to_owned();
             }
@@ -197,10 +197,10 @@ impl ChatAnswer {
     }
 }
 
-/// Returns true if a message holds more than the canonical view. Only then its own JSON is worth replaying.
+/// Returns true if a message has content beyond Drydock's own format. Only then its JSON is replayed.
 pub(super) fn says_more(others: &Map<String, Value>) -> bool {
     others.iter().any(|(field, value)| {
-        // What is left of the older way to call is answered in no way a request could say.
+        // A call in the older form cannot be answered in a request, so it is not replayed.
         let known = matches!(field.as_str(), "role" | "type" | "index" | "function_call");
         !known && !is_empty(value)
     })
@@ -216,12 +216,12 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// True if the arguments are an object, so that a replayed call is one the provider accepts.
+/// Returns true if the arguments are an object, so that the provider accepts a replayed call.
 pub(super) fn is_object(arguments: &str) -> bool {
     object_or_empty(arguments).get() == arguments.trim()
 }
 
-/// Arguments as text: as written, or the object some servers send instead.
+/// Returns the arguments as text: as written, or serialised if the server sent an object.
 pub(super) fn arguments_text(arguments: &Value) -> String {
     match arguments {
         Value::String(text) => text.clone(),
@@ -230,7 +230,7 @@ pub(super) fn arguments_text(arguments: &Value) -> String {
     }
 }
 
-/// Content as text: a string, or parts with a text each. Parts that only a request has are no answer.
+/// Returns the content as text: a string, or parts with a text each. Parts that occur only in requests are refused.
 pub(super) fn text_of(content: &Value) -> Result<String, DecodeError> {
     match content {
         Value::Null => Ok(String::new()),
@@ -250,7 +250,7 @@ fn part_text(part: &Value) -> Result<&str, DecodeError> {
     }
 }
 
-/// Fails for a message of anybody but the assistant. Servers leave the role out, or send it empty.
+/// Fails if the message has another role than the assistant. Some servers omit the role or send it empty.
 pub(super) fn check_fields(others: &Map<String, Value>) -> Result<(), DecodeError> {
     let is_own = others
         .get("role")

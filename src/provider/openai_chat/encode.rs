@@ -1,5 +1,5 @@
-//! A conversation as a chat completions request. The messages come last and nothing before the
-//! newest one ever changes, so each request begins with the bytes of the one before it.
+//! Encodes a conversation as a chat completions request. The messages come last and only new ones are added, so each
+//! request begins with the bytes of the previous one.
 
 use super::{AnswerBound, OpenaiChat};
 use crate::model::{Assistant, Step, ToolCall, ToolResult};
@@ -44,7 +44,7 @@ struct Function<'a> {
     parameters: &'a RawValue,
 }
 
-/// A message. Untagged with its role as a field: serde's own tags would re-encode raw JSON.
+/// A message. Untagged, with its role as a field: serde's own tags would re-encode raw JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Message<'a> {
@@ -197,7 +197,7 @@ fn tool_call(call: &ToolCall, id: String) -> Call<'_> {
 
 fn outcome(result: &ToolResult, tool_call_id: String) -> Message<'_> {
     let content = or_if_blank(&result.content, NO_OUTPUT);
-    // This wire has no field for failure, so the content says it.
+    // This wire format has no field for failures, so the content contains the failure.
     let content = match result.is_error {
         true => Cow::Owned(format!("error: {content}")),
         false => Cow::Borrowed(content),

@@ -1,4 +1,4 @@
-//! `openai-chat`: the wire of OpenAI's chat completions, as OpenAI and everybody after it speaks it.
+//! `openai-chat`: the wire format of OpenAI's chat completions, which many other providers support.
 
 mod decode;
 mod encode;
@@ -11,23 +11,23 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 
-/// Chat completions, for one of the providers that offer them.
+/// The chat completions of one provider.
 #[derive(Clone, Debug)]
 pub(super) struct OpenaiChat {
-    /// The provider's name, and that of the raw blocks that only it reads.
+    /// The provider's name, and the label of its raw blocks.
     pub(super) provider: Cow<'static, str>,
-    /// The field that tells the provider the bound of an answer.
+    /// The field for the limit of an answer.
     pub(super) bound: AnswerBound,
-    /// The header that tells the provider the key.
+    /// The header for the key.
     pub(super) key: KeyHeader,
 }
 
-/// The field that bounds an answer.
+/// The field that limits an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerBound {
-    /// `max_completion_tokens`: the newer models of OpenAI refuse the other one.
+    /// `max_completion_tokens`: the newer models of OpenAI refuse the other field.
     MaxCompletionTokens,
-    /// `max_tokens`: what everybody else understands.
+    /// `max_tokens`: all other providers use it.
     MaxTokens,
 }
 

@@ -1,5 +1,4 @@
-//! A chat completion, delivered as a stream. Nothing but the words for the person leaves it before
-//! `[DONE]`.
+//! Decodes a chat completion that is delivered as a stream. Before `[DONE]`, only text for the user is passed on.
 
 use super::decode::{
     ChatAnswer, FunctionPart, OpenaiError, OpenaiUsage, arguments_text, check_fields, check_kind, is_object,
@@ -51,7 +50,7 @@ struct CallDelta {
     others: Map<String, Value>,
 }
 
-/// A call while it is written.
+/// A call that is not complete yet.
 #[derive(Debug)]
 struct PartialCall {
     index: Option<u64>,
@@ -59,7 +58,7 @@ struct PartialCall {
     others: Map<String, Value>,
 }
 
-/// Reads one answer.
+/// A decoder for one answer.
 #[derive(Debug)]
 pub(super) struct OpenaiStreamDecoder {
     provider: Cow<'static, str>,
@@ -110,7 +109,7 @@ impl AnswerDecoder for OpenaiStreamDecoder {
 }
 
 impl OpenaiStreamDecoder {
-    /// Makes a decoder that has read nothing yet.
+    /// Creates a decoder without any input yet.
     pub(super) fn new(provider: Cow<'static, str>) -> Self {
         Self {
             provider,
@@ -183,8 +182,8 @@ impl OpenaiStreamDecoder {
         Some(StreamEvent::CallStarted { name })
     }
 
-    /// The call a delta continues. Servers leave the index out, or give every call index 0, so a new
-    /// id, or a name without an index, begins a call too.
+    /// Returns the call that a delta continues. Some servers omit the index or use 0 for every call, so a new id, or
+    /// a name without an index, also begins a call.
     fn continued(&mut self, delta: &CallDelta) -> Option<&mut PartialCall> {
         let growing = match delta.index {
             Some(_) => self
@@ -200,7 +199,7 @@ impl OpenaiStreamDecoder {
         (!is_other && !begins_unnumbered).then_some(growing)
     }
 
-    /// The message as it would have been delivered whole, if it says more than the canonical view.
+    /// Returns the message as in an answer delivered whole, if it has content beyond Drydock's own format.
     fn raw(&self) -> Result<Option<Box<RawValue>>, DecodeError> {
         let says_more =
             says_more(&self.others) || self.calls.iter().any(|growing| says_more(&growing.others));
@@ -239,8 +238,7 @@ impl PartialCall {
     }
 }
 
-/// Adds parts to fields that are not known here. They grow as their kind does: text and lists are continued, others
-/// replaced.
+/// Adds parts to unknown fields. Texts and lists are continued, other values are replaced.
 fn merge(whole: &mut Map<String, Value>, parts: Map<String, Value>) {
     for (field, part) in parts {
         match (whole.get_mut(&field), part) {

@@ -1,4 +1,4 @@
-//! The policy, and the loop under a paused clock.
+//! Tests of the policy, and of the loop with a paused clock.
 
 #![allow(clippy::expect_used)]
 
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Answers from a list and remembers when it was asked.
+/// A call with scripted answers that records the times of its attempts.
 struct Scripted {
     begun: Instant,
     asked: Mutex<Vec<Duration>>,
@@ -103,7 +103,7 @@ async fn a_limited_request_waits_as_long_as_it_was_told_and_says_so() {
     assert!(*wait >= Duration::from_secs(7) && *wait <= waited);
 }
 
-/// Limits everybody until a time.
+/// A provider that refuses all calls until a time.
 struct LimitedUntil {
     begun: Instant,
     until: Duration,
@@ -163,7 +163,7 @@ async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
         ProviderFailureKind::RateLimiting,
         Duration::from_secs(7),
     );
-    // An answer to a request from before the limit says nothing about it.
+    // An answer to a request from before the limit does not open the gate.
     gate.record_answer(before);
     for second in 7..10 {
         gate.acquire().await;
@@ -274,7 +274,7 @@ async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiti
     }
 }
 
-/// R8: who waits behind others is told why the provider makes them wait.
+/// R8: a caller that waits at the gate gets the reason for which the provider refused.
 #[tokio::test(start_paused = true)]
 async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
     for trouble in [ProviderFailureKind::Overloaded, ProviderFailureKind::RateLimiting] {
@@ -289,7 +289,7 @@ async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
     }
 }
 
-/// Limits one conversation for ever.
+/// A conversation whose calls are always refused.
 struct AlwaysLimited {
     asked: Mutex<u32>,
     retry_after: Option<u64>,
@@ -303,7 +303,7 @@ impl RetryableCall for AlwaysLimited {
     }
 }
 
-/// R8: the answers take a while, as those of models do.
+/// R8: the answers take some time, as those of models do.
 struct SlowAnswer;
 
 #[async_trait]
@@ -332,7 +332,7 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
             asked: Mutex::default(),
             retry_after,
         };
-        // One asks again and again for five minutes, each time with all of its attempts.
+        // One caller retries for five minutes, each time with all of its attempts.
         let angry = async {
             while begun.elapsed() < Duration::from_secs(300) {
                 assert!(call_with_retries(&angry, gate, 5, 0, &mut |_| ()).await.is_err());
@@ -355,7 +355,7 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
         };
         let four = futures_util::future::join_all((1..=4).map(calm));
         let ((), slowest) = tokio::join!(angry, four);
-        // What the provider asked for, a probe of the angry one, one's own turn to probe, and the answer.
+        // The bound is the sum of: the required wait, a probe of the refused caller, the own probe, and the answer.
         let asked = retry_after.filter(|asked| *asked <= 60).unwrap_or(1);
         let bound = Duration::from_secs(asked.max(1) + 1 + 4 + 3);
         assert!(

@@ -1,11 +1,12 @@
-//! Answers that hold what no assistant says: no answers, on both wires, however they are delivered.
+//! Tests of answers with content that no assistant sends: they are refused in both wire formats and both answer
+//! modes.
 
 use super::{Codec, DecodeError, OPENAI, streamed};
 use crate::provider::Completion;
 use crate::provider::anthropic::AnthropicMessages;
 use serde_json::{Value, json};
 
-/// A Messages answer of these blocks, whole and as events.
+/// Returns a Messages answer with these blocks, whole and as events.
 fn of_blocks(role: &str, blocks: &[Value]) -> [String; 2] {
     let whole = json!({
         "type": "message", "role": role, "model": "m", "content": blocks, "stop_reason": "tool_use",
@@ -21,7 +22,7 @@ fn of_blocks(role: &str, blocks: &[Value]) -> [String; 2] {
     [whole.to_string(), stream]
 }
 
-/// A chat completion with this message, whole and as events.
+/// Returns a chat completion with this message, whole and as events.
 fn of_message(message: &Value) -> [String; 2] {
     let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
     let whole = json!({"model": "m", "choices": [choice]});
@@ -95,7 +96,7 @@ fn what_no_assistant_says_is_no_answer_of_anthropic() {
             assert_eq!(answer.err(), Some(DecodeError::Malformed), "{role} {blocks:?}");
         }
     }
-    // A field twice is read differently by different readers.
+    // Different parsers read a duplicate field differently.
     let twice = of_blocks("assistant", &[text()])
         .map(|body| body.replace(r#""type":"text""#, r#""type":"text","type":"tool_result""#));
     for answer in both(&AnthropicMessages, &twice) {
@@ -198,7 +199,7 @@ fn what_a_provider_would_refuse_when_it_comes_back_is_not_replayed() {
             assert_eq!(raw, expected, "{blocks:?}");
         }
     }
-    // The older way to call goes back in neither form, nor does a message that does not say whose it is.
+    // The older form of a call is not sent back, and neither is a message without a role.
     for message in [
         json!({"role": "assistant", "content": "hi", "function_call": {"name": "t", "arguments": "{}"}}),
         json!({"role": "assistant", "content": "hi", "reasoning": "Hm.", "function_call": {"name": "t"}}),
