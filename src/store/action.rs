@@ -1,4 +1,4 @@
-//! Buttons: one-shot tokens bound to a person, a conversation and an expiry. Only their hash is kept.
+//! Buttons: one-shot tokens bound to a person, a conversation and an expiry time. Only the hash of a token is stored.
 
 use super::column::{json, millis};
 use super::{Store, StoreError};
@@ -6,51 +6,51 @@ use crate::model::{ConversationId, InboxId, Sender};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// A button before it is shown.
+/// A new button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAction {
-    /// SHA-256 of the token the button carries.
+    /// The SHA-256 of the button's token.
     pub token_hash: [u8; 32],
-    /// The verb of the action, such as `patch`.
+    /// The verb of the command, such as `patch`.
     pub verb: String,
-    /// The argument of the action, such as `42`.
+    /// The argument of the command, such as `42`.
     pub argument: String,
-    /// The person the button belongs to.
+    /// The owner of the button.
     pub user: Sender,
-    /// The conversation the action applies to.
+    /// The conversation of the button.
     pub conversation: ConversationId,
-    /// The time after which a press has no effect.
+    /// The expiry time. Later clicks have no effect.
     pub expires: Timestamp,
 }
 
-/// The outcome of a press on a button.
+/// The outcome of a click on a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PressOutcome {
-    /// The press counts, and the press of no other message will.
+    /// The click takes effect. A click in another message will not.
     Counted {
-        /// The verb of the action.
+        /// The verb of the command.
         verb: String,
-        /// The argument of the action.
+        /// The argument of the command.
         argument: String,
-        /// The conversation the action applies to.
+        /// The conversation of the button.
         conversation: ConversationId,
     },
-    /// The button belongs to another person and is still good for them.
+    /// The button belongs to another person and still works for them.
     OtherOwner {
-        /// The name of the person it belongs to.
+        /// The owner's name.
         owner: String,
     },
-    /// The button was pressed before.
+    /// The button was already used.
     Used,
     /// The button has expired.
     Expired,
-    /// The button was never made here, or is forgotten.
+    /// The button does not exist, or was pruned.
     Unknown,
 }
 
 impl Store {
-    /// Takes the action of a button that the message `inbox` pressed, if `by` is who it belongs to. One message
-    /// takes it, as often as it is carried out.
+    /// Uses the button that message `inbox` clicked, if it belongs to `by`. Only one message can use a button. When
+    /// that message is processed again, it gets the same result.
     pub async fn take_action(
         &self,
         token_hash: [u8; 32],
@@ -62,7 +62,7 @@ impl Store {
         self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
 
-    /// Returns the command that the button with this hash stands for, whoever presses it.
+    /// Returns the verb of the button with this hash, without a check of its owner.
     pub async fn action_verb(&self, token_hash: [u8; 32]) -> Result<Option<String>, StoreError> {
         self.read(move |tx| {
             let verb = tx
@@ -75,7 +75,7 @@ impl Store {
     }
 }
 
-/// Stores buttons; a token that is there already stays what it was.
+/// Inserts buttons. An existing token is left unchanged.
 pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), StoreError> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO action (token_hash, verb, argument, sender, conversation, expires_at)
@@ -192,7 +192,7 @@ mod tests {
         let by = person("U1");
         let press = |inbox, second| store.take_action([1; 32], &by, InboxId(inbox), at(second));
         assert_eq!(press(2, 2).await, Ok(yes.clone()));
-        // The message that took it takes it again when it is carried out again, however late that is.
+        // The message that used the button gets the same result again, even much later.
         assert_eq!(press(2, 200).await, Ok(yes));
         assert_eq!(press(3, 3).await, Ok(PressOutcome::Used));
         assert_eq!(

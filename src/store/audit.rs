@@ -1,5 +1,5 @@
-//! The audit log: one line of canonical JSON per event, each hashed together with the one before, so
-//! that a changed, missing or moved line shows.
+//! The audit log: one line of canonical JSON per event. Each line is hashed together with the previous hash, so a
+//! changed, missing or moved line is detected.
 
 mod list;
 
@@ -13,21 +13,21 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The event of a line that says that the log was cut.
+/// The event of the line that records a cut of the log.
 const CUT: &str = "audit.cut";
 
 /// The result of a check of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditState {
-    /// Every line is as it was written.
+    /// All lines are unchanged.
     Intact {
-        /// Number of lines that were ever written.
+        /// Total number of lines that were written.
         rows: i64,
-        /// Number of lines that were cut from the beginning, because they were older than the log is kept.
+        /// Number of lines that were cut from the start because their retention time had passed.
         cut: i64,
-        /// The time of the first line that is left, once some were cut.
+        /// The time of the first remaining line, if lines were cut.
         since: Option<Timestamp>,
-        /// The hash of the last line, in hex: to note elsewhere.
+        /// The hash of the last line, in hex. Operators can note it elsewhere.
         head: String,
     },
     /// A line is changed, missing, moved or added.
@@ -38,18 +38,18 @@ pub enum AuditState {
 }
 
 impl Store {
-    /// Adds a line.
+    /// Appends a line.
     pub async fn audit(&self, event: &str, data: Value, at: Timestamp) -> Result<(), StoreError> {
         let event = event.to_owned();
         self.write(move |tx| audit_in(tx, &event, data, at)).await
     }
 
-    /// Checks every line.
+    /// Verifies every line.
     pub async fn verify_audit(&self) -> Result<AuditState, StoreError> {
         self.read(verify).await
     }
 
-    /// The newest lines with their numbers, oldest first.
+    /// Returns the newest lines with their numbers, oldest first.
     pub async fn audit_lines(&self, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached("SELECT id, line FROM audit ORDER BY id DESC LIMIT ?1")?;
@@ -62,7 +62,7 @@ impl Store {
     }
 }
 
-/// Adds a line as part of another write: both happen or neither.
+/// Appends a line in the transaction of another write, so both are stored or neither.
 pub(crate) fn audit_in(
     tx: &Transaction<'_>,
     event: &str,
@@ -81,8 +81,8 @@ pub(crate) fn audit_in(
     Ok(())
 }
 
-/// Cuts the log after a row, from its beginning: what follows is still a chain, from the hash of that row on.
-/// The cut is a line of the log itself.
+/// Cuts the log from its start up to a row. The rest is still a chain, which begins with the hash of that row. The cut
+/// itself is recorded as a line.
 pub(super) fn cut(tx: &Transaction<'_>, last: i64, at: Timestamp) -> Result<(), StoreError> {
     if last <= start(tx)?.0 {
         return Ok(());
@@ -101,7 +101,7 @@ fn cut_record(rows: i64, hash: [u8; 32]) -> Value {
     serde_json::json!({ "hash": hex(hash), "rows": rows })
 }
 
-/// Returns the beginning of the log: the number of rows that were cut, and the hash of the last of them.
+/// Returns the start of the log: the number of rows that were cut, and the hash of the last of them.
 fn start(tx: &Transaction<'_>) -> Result<(i64, [u8; 32]), StoreError> {
     let start = tx
         .prepare_cached("SELECT rows, hash FROM audit_start WHERE id = 1")?
@@ -141,7 +141,7 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
     let mut last_cut = Value::Null;
     while let Some(line) = lines.next()? {
         let expected = rows + 1;
-        // A value of the wrong type or length is as broken as a wrong one.
+        // A value of the wrong type or length also breaks the chain.
         let text = line.get_ref(1)?.as_str().unwrap_or_default();
         let stored = line.get_ref(2)?.as_blob().unwrap_or_default();
         let next = chain(hash, text);
@@ -168,7 +168,7 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
     if head_rows < rows || head_hash != hash {
         return Ok(AuditState::Broken { row: rows });
     }
-    // Whoever removes the first rows by hand has not said so in the log.
+    // If the first rows were removed by hand, the log has no line about the cut.
     if cut > 0 && last_cut != cut_record(cut, first_hash) {
         return Ok(AuditState::Broken { row: cut });
     }
@@ -242,7 +242,7 @@ mod tests {
         let (_directory, store) = logged().await;
         let head_before = store.write(super::head).await.unwrap();
         cut(&store, 4).await;
-        // Again changes nothing.
+        // A repeated cut changes nothing.
         cut(&store, 4).await;
         let AuditState::Intact {
             rows,
@@ -257,13 +257,13 @@ mod tests {
         let lines = store.audit_lines(100).await.unwrap();
         let numbers: Vec<i64> = lines.iter().map(|(row, _)| *row).collect();
         assert_eq!(numbers, (5..=11).collect::<Vec<_>>());
-        // What was the head before is still the hash of its row.
+        // The earlier head is still the hash of its row.
         let hash: [u8; 32] = store
             .read(|tx| Ok(tx.query_row("SELECT hash FROM audit WHERE id = 10", [], |row| row.get(0))?))
             .await
             .unwrap();
         assert_eq!(head_before, (10, hash));
-        // Nothing but the line about it is left, and later lines follow.
+        // Only the line about the cut is left, and later lines follow.
         cut(&store, 11).await;
         store.audit("tested", json!({}), at(60)).await.unwrap();
         let state = store.verify_audit().await.unwrap();
@@ -284,7 +284,7 @@ mod tests {
     #[tokio::test]
     async fn rows_that_were_cut_by_hand_are_missed() {
         for (sql, row) in [
-            // Rows and start moved as a cut does, without a line about it.
+            // Rows and start were changed as by a cut, but without a line about it.
             (
                 "UPDATE audit_start SET rows = 6, hash = (SELECT hash FROM audit WHERE id = 6); DELETE FROM audit WHERE id <= 6",
                 6,

@@ -1,4 +1,4 @@
-//! The card of a message: posted once, with its buttons, and never after the message was answered.
+//! The status card of a message. It is posted once, with its buttons, and never after the message was answered.
 
 use super::outbox::{self, DueOperation};
 use super::turn::{Announcement, announce};
@@ -10,17 +10,17 @@ use rusqlite::Transaction;
 /// The outcome of showing a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardOutcome {
-    /// The card is in the outbox. Holds what is due of it, if the caller said that it delivers it at once.
+    /// The card is in the outbox. Holds the due operations if the caller delivers them at once.
     New(Option<Vec<DueOperation>>),
-    /// The message has a card already, which may show these buttons too.
+    /// The message already has a card, which may also show these buttons.
     AlreadyShown,
-    /// The card is out of date: its message was answered meanwhile, or does not wait any more. Nothing was stored.
+    /// The message was answered in the meantime or does not wait any more. Nothing was stored.
     OutOfDate,
 }
 
 impl Store {
-    /// Enqueues the card of a message, an operation with a name of the message's own, unless the message
-    /// was answered or has it.
+    /// Enqueues the status card of a message unless the message was answered or already has one. The operation id comes
+    /// from the message.
     pub async fn show_card(
         &self,
         inbox: InboxId,
@@ -30,7 +30,8 @@ impl Store {
         self.show_unless(inbox::is_finished, inbox, card, at).await
     }
 
-    /// Enqueues a card that says that the message waits, unless its turn runs or it was answered, or has a card.
+    /// Enqueues a card with the waiting position, unless the message's turn runs, the message was answered, or it has a
+    /// card.
     pub async fn show_waiting(
         &self,
         inbox: InboxId,
@@ -55,7 +56,7 @@ impl Store {
             }
             for op in &card.ops {
                 if outbox::is_known(tx, &op.id)? {
-                    // Nothing is taken: nobody would deliver it.
+                    // Nothing is leased, because the caller would not deliver it.
                     action::insert(tx, &card.actions)?;
                     return Ok(CardOutcome::AlreadyShown);
                 }
@@ -95,7 +96,7 @@ mod tests {
             store.show_card(inbox, card(true), at(2)).await,
             Ok(CardOutcome::AlreadyShown)
         );
-        // It waits for whoever delivers.
+        // The operation waits for the delivery loop.
         let due = store.lease_due("slack", at(2), 10).await.unwrap();
         assert_eq!(due[0].op, card(true).ops[0]);
         let begin = |card: &str| TurnStart {

@@ -1,4 +1,4 @@
-//! Prepared changes: `CHG-42`, revision by revision. A number is never used twice.
+//! Prepared changes: `CHG-42`, with numbered revisions. Numbers are never reused.
 
 use super::column::{json, millis, parse};
 use super::{Store, StoreError, edits};
@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 const COLUMNS: &str =
     "number, revision, repository, base, patch, stats, checks, effects, conversation, needs";
 
-/// A change before it has a number.
+/// A change without its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewChange {
     /// The configured repository name.
@@ -19,34 +19,34 @@ pub struct NewChange {
     pub base: String,
     /// The patch in git format, against the base. Secrets in it are masked.
     pub patch: Bytes,
-    /// The SHA-256 of the patch as it applies: a change of a secret is one, although its mask may not change.
+    /// The SHA-256 of the unmasked patch. A changed secret makes a new revision, even if its mask stays the same.
     pub content: [u8; 32],
-    /// The numbers of changed lines, counted from the files.
+    /// The numbers of changed lines per file.
     pub stats: Vec<Stats>,
-    /// The checks that were run, in order.
+    /// The completed checks, in order.
     pub checks: Vec<Check>,
-    /// The effects on environments, in words of ours; empty where there are none.
+    /// The effects on environments, as text of this program; empty if there are none.
     pub effects: String,
-    /// The grants it takes.
+    /// The grants that the change needs.
     pub needs: Vec<RequiredGrant>,
 }
 
-/// A change as it was numbered.
+/// A change with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedChange {
     /// The change.
     pub change: Change,
-    /// True if it says something that was not said before: it is another revision than before, or it was withheld.
+    /// True if there is something new to report: a new revision, or a change that was withheld before.
     pub is_new: bool,
 }
 
 impl Store {
-    /// The open change of a conversation, at its newest revision.
+    /// Returns the open change of a conversation, at its newest revision.
     pub async fn current_change(&self, id: ConversationId) -> Result<Option<Change>, StoreError> {
         self.read(move |tx| current(tx, id)).await
     }
 
-    /// Returns the reason for which the edits of a conversation are not prepared; `None` where nothing is withheld.
+    /// Returns why the edits of a conversation are withheld; `None` if they are not.
     pub async fn withheld(&self, id: ConversationId) -> Result<Option<String>, StoreError> {
         self.read(move |tx| {
             tx.prepare_cached("SELECT withheld FROM conversation WHERE id = ?1")?
@@ -57,14 +57,14 @@ impl Store {
         .await
     }
 
-    /// A change at its newest revision, and the conversation it was prepared in.
+    /// Returns a change at its newest revision, and its conversation.
     pub async fn change(&self, number: ChangeNumber) -> Result<Option<(Change, ConversationId)>, StoreError> {
         self.read(move |tx| newest(tx, number)).await
     }
 }
 
-/// Stores a change: the same content is the same revision, another one the next one while the
-/// conversation's change is open, and otherwise a new number.
+/// Stores a change. The same content keeps its revision. Other content becomes the next revision while the
+/// conversation's change is open, and otherwise gets a new number.
 pub(super) fn prepare(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -77,7 +77,7 @@ pub(super) fn prepare(
                 && open.base == change.base
                 && open.repository == change.repository =>
         {
-            // The checks may have been run again.
+            // The checks may have run again.
             tx.prepare_cached(
                 "UPDATE change SET checks = ?3, effects = ?4, needs = ?5 WHERE number = ?1 AND revision = ?2",
             )?
@@ -136,7 +136,7 @@ pub(super) fn prepare(
     Ok(NumberedChange { change, is_new: true })
 }
 
-/// Says why what is edited in a conversation is not prepared, or that nothing is withheld. False if that was so before.
+/// Stores why the edits of a conversation are withheld, or that they are not. Returns false if nothing changed.
 pub(super) fn withhold(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -148,8 +148,8 @@ pub(super) fn withhold(
     Ok(changed > 0)
 }
 
-/// Closes the open change: nothing differs from the base any more. It keeps its number and revisions. Returns its name, as
-/// `CHG-42 rev 2`; nothing if none was open.
+/// Closes the open change, because the workspace equals its base again. It keeps its number and revisions. Returns its
+/// name, such as `CHG-42 rev 2`, or `None` if no change was open.
 pub(super) fn close(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<String>, StoreError> {
     let name = current_name(tx, id)?;
     tx.prepare_cached(
@@ -160,7 +160,7 @@ pub(super) fn close(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<S
     Ok(name)
 }
 
-/// The hash of a revision as it applies.
+/// Returns the hash of a revision's unmasked patch.
 fn content(tx: &Transaction<'_>, change: &Change) -> Result<[u8; 32], StoreError> {
     let content = tx
         .prepare_cached("SELECT content FROM change WHERE number = ?1 AND revision = ?2")?
@@ -182,7 +182,7 @@ pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option
     }
 }
 
-/// The number of the open change.
+/// Returns the number of the open change.
 pub(super) fn current_number(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -195,7 +195,7 @@ pub(super) fn current_number(
     Ok(number.map(ChangeNumber))
 }
 
-/// The name of the open change, as `CHG-42 rev 2`, also of one that cannot be read.
+/// Returns the name of the open change, such as `CHG-42 rev 2`, even if the change cannot be read.
 pub(super) fn current_name(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<String>, StoreError> {
     let name = tx
         .prepare_cached(

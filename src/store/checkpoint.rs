@@ -1,5 +1,5 @@
-//! The write-ahead log: counts the pages that are committed and only there, and moves them into the database after
-//! the callers of a commit have their answers, so that none of them waits for it.
+//! Checkpoints of the write-ahead log. Committed pages are moved into the database after the callers of a commit have
+//! their answers, so no caller waits for it.
 
 use super::StoreError;
 use super::condition::is_fatal;
@@ -10,22 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tracing::warn;
 
-/// Pages in the log that are moved together: some 1 MiB, in 1 to 2 ms.
+/// Number of log pages that trigger a checkpoint: about 1 MiB, moved in 1 to 2 ms.
 const PAGES_MAX: i32 = 500;
 
-/// The log of a connection that writes.
+/// The write-ahead log of the writing connection.
 pub(super) struct WalCheckpointer {
     pages: Arc<AtomicI32>,
-    /// True if a commit wrote to the log since the flag was last read.
+    /// True if a commit has written to the log since the flag was last read.
     has_grown: Arc<AtomicBool>,
 }
 
 impl WalCheckpointer {
-    /// Takes over from SQLite, which would move pages at the end of a commit.
+    /// Replaces SQLite's automatic checkpoint, which would run at the end of a commit.
     pub(super) fn attach(connection: &mut Connection) -> rusqlite::Result<Self> {
         let (pages, has_grown) = (Arc::<AtomicI32>::default(), Arc::<AtomicBool>::default());
         let (told, grew) = (Arc::clone(&pages), Arc::clone(&has_grown));
-        // Called for a commit that wrote something, and for no other.
+        // Called only for commits that wrote something.
         connection.wal_hook(Some(move |_: &mut Wal, pages| {
             told.store(pages, Ordering::Relaxed);
             grew.store(true, Ordering::Relaxed);
@@ -34,14 +34,14 @@ impl WalCheckpointer {
         Ok(Self { pages, has_grown })
     }
 
-    /// True if a commit wrote to the log since the last call. One that changed nothing does not, and SQLite syncs
-    /// nothing for it.
+    /// True if a commit has written to the log since the last call. A commit without changes writes nothing, and SQLite
+    /// does not sync for it.
     pub(super) fn has_grown(&self) -> bool {
         self.has_grown.swap(false, Ordering::Relaxed)
     }
 
-    /// Moves what is in the log, if that is enough. What could not be moved stays in the log, where it is as
-    /// safe, and is moved another time; but a sync that failed on the way is told once, here, and never again.
+    /// Moves the log's pages into the database if there are enough. Pages that cannot be moved stay in the log, where
+    /// they are just as safe, until another call. A failed sync is reported only once, by this call.
     pub(super) fn checkpoint(&self, connection: &Connection) -> Result<(), StoreError> {
         if self.pages.load(Ordering::Relaxed) < PAGES_MAX {
             return Ok(());
@@ -52,7 +52,7 @@ impl WalCheckpointer {
             .and_then(|mut checkpoint| checkpoint.query_row([], |_| Ok(())));
         crash_point::after("B23");
         match moved {
-            // The next commit says what is in it then.
+            // The next commit updates the number of pages.
             Ok(()) => self.pages.store(0, Ordering::Relaxed),
             Err(error) if is_fatal(&error) => return Err(error.into()),
             Err(error) => warn!(%error, "the log could not be moved into the database; it is tried again"),
@@ -95,7 +95,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(0));
         let (there, told) = (file.clone(), Arc::clone(&seen));
         let big = |tx: &rusqlite::Transaction<'_>| Ok(tx.execute(INSERT, [4_000_000])?);
-        // Told by the thread that writes, with the answer.
+        // Called on the writer thread, before the answer.
         store
             .write_then(big, move |_| *told.lock().unwrap() = bytes_of(&there))
             .await
@@ -105,7 +105,7 @@ mod tests {
         assert!(bytes_of(&file) > before + 3_500_000);
     }
 
-    /// The thread that writes takes the next work when it is done with the last.
+    /// Waits for the checkpoint: the writer thread takes the next job only after the previous one is complete.
     async fn wait_checkpointed(store: &Store) {
         store.write(|_| Ok(())).await.unwrap();
     }

@@ -1,6 +1,6 @@
-//! Claims on conversations: one worker at a time has a conversation, until it gives the claim back or its process
-//! ends. A claim that is not the newest can write nothing. No clock decides: one process owns the database, and the
-//! next one voids the claims of the last ([`super::recovery`]).
+//! Claims on conversations. One worker at a time holds a conversation until it releases the claim or its process ends.
+//! Writes under an outdated claim fail. No clock is involved: one process owns the database, and the next process voids
+//! all earlier claims ([`super::recovery`]).
 
 use super::conversation::Conversation;
 use super::edits::FileEdits;
@@ -9,10 +9,11 @@ use super::{Store, StoreError, conversation, edits, inbox, key, usage};
 use crate::model::{ConversationId, History, Inbound, InboxId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// Bytes of a history that are read by the commit that takes a message; other messages wait for it.
+/// Maximum size of the history that the claiming commit reads. Other messages wait for that commit.
 const INLINE_HISTORY_BYTES_MAX: usize = 32 * 1_024;
 
-/// Counts what is in work of the person of a sender, under whichever account of theirs; without a person, of the sender.
+/// Counts the active conversations of a sender's person, over all their accounts. For a sender without a person, counts
+/// the sender's own.
 macro_rules! in_work {
     ($sender:literal) => {
         concat!(
@@ -26,8 +27,8 @@ macro_rules! in_work {
     };
 }
 
-/// True if the person of a sender has fewer than so many in work. Where that few are in work at all nobody's accounts
-/// are looked up, which would take longer than everything else that a message is asked.
+/// True if the sender's person has fewer active conversations than the limit. If the total is below the limit, accounts
+/// are not looked up, because that lookup costs more than all other checks of a message.
 macro_rules! may_have_more {
     ($sender:literal, $max:literal) => {
         concat!(
@@ -45,7 +46,7 @@ macro_rules! may_have_more {
     };
 }
 
-/// Takes the conversation that has waited longest, of whoever has the fewest in work.
+/// Claims the conversation that has waited longest, among the people with the fewest active conversations.
 const CLAIM: &str = concat!(
     "UPDATE conversation SET owner = ?1, fence = fence + 1
     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL
@@ -62,7 +63,7 @@ const CLAIM: &str = concat!(
     RETURNING id, fence, key BETWEEN ?3 AND ?4, (SELECT crashes FROM inbox
         WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6"
 );
-/// Takes a conversation whose only waiting message has just come in.
+/// Claims a conversation whose only waiting message has just arrived.
 const CLAIM_NEW: &str = concat!(
     "UPDATE conversation SET owner = ?2, fence = fence + 1
     WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
@@ -71,100 +72,99 @@ const CLAIM_NEW: &str = concat!(
     may_have_more!("conversation.sender", "?3"),
     " RETURNING fence"
 );
-/// The query that tells if the person of a sender may have one more in work.
+/// The query for whether a sender's person may have one more active conversation.
 const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
 
 /// A worker that claims conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnWorker {
-    /// The name that tells the worker apart from others.
+    /// The worker's unique name.
     pub name: String,
-    /// Turns of the earlier conversation that the worker asks for, at most.
+    /// Maximum number of earlier turns in the history.
     pub turns_max: usize,
-    /// Bytes of the earlier conversation that the worker asks for, at most.
+    /// Maximum size of the history, in bytes.
     pub bytes_max: usize,
-    /// Conversations of one person in work at a time, of all their accounts together.
+    /// Maximum number of active conversations of one person, over all their accounts.
     pub of_person_max: i64,
 }
 
-/// The waiting messages that a claim may take.
+/// Which waiting messages may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimable {
-    /// Events of hooks.
+    /// Whether hook events may be claimed.
     pub hooks: bool,
-    /// Messages that were in work when the process ended more than once.
+    /// Whether messages that were active in more than one crash may be claimed.
     pub suspects: bool,
 }
 
 impl Claimable {
-    /// Permission to take any message.
+    /// Allows all messages.
     pub const ALL: Self = Self {
         hooks: true,
         suspects: true,
     };
 }
 
-/// The right to work on a conversation until it is given back or a newer claim is made.
+/// The right to work on a conversation, until it is released or a newer claim is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The conversation.
     pub conversation: ConversationId,
-    /// Rises with every claim; writes under an older one fail.
+    /// The fencing number. It rises with every claim, and writes with an older number fail.
     pub fence: i64,
 }
 
-/// The data that the worker of a claimed conversation starts from, as of one moment.
+/// The data for the turn of a claimed conversation, from one snapshot.
 #[derive(Clone, Debug)]
 pub struct ClaimedWork {
     /// The oldest message that waits for a turn.
     pub inbox: InboxId,
     /// The content of that message.
     pub inbound: Inbound,
-    /// Turns that were begun for it and cut short: by a crash, or by a stop of the process.
+    /// Number of earlier turns of the message that a crash or a stop of the process cut short.
     pub begun: u32,
-    /// The steps of those turns.
+    /// Number of steps in those turns.
     pub steps_before: u32,
-    /// The cost of the model calls of those turns.
+    /// Token usage of those turns.
     pub usage_before: Usage,
-    /// The ends of the process in which it was in work.
+    /// The crashes during which the message was active.
     pub crashes: Crashes,
-    /// True if the person asked for the end of the message.
+    /// True if the person stopped the message.
     pub is_stopped: bool,
-    /// True if the turns that were cut short edited files.
+    /// True if the interrupted turns edited files.
     pub has_edited: bool,
     /// Number of messages that wait behind it.
     pub behind: u32,
-    /// The conversation the message belongs to.
+    /// The conversation of the message.
     pub conversation: Conversation,
-    /// The edits of its workspace.
+    /// The edits of the workspace.
     pub edits: FileEdits,
-    /// The earlier conversation, as far as it was asked for.
+    /// The history, within the worker's limits.
     pub history: History,
 }
 
-/// A conversation that was claimed as its message came in.
+/// A claim that was made together with the arrival of its message.
 #[derive(Clone, Debug)]
 pub struct DirectClaim {
     /// The claim.
     pub claim: Claim,
-    /// The answer of [`Store::work`], where that is small: the message is the first one, or not much was said before
-    /// it and nothing is edited.
+    /// The result of [`Store::work`], if it is small: a first message, or a short history without edits.
     pub work: Option<Box<ClaimedWork>>,
 }
 
-/// A conversation that waited and was claimed.
+/// A claim on a conversation that had waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimedConversation {
     /// The claim.
     pub claim: Claim,
-    /// True if its message is an event of a hook.
+    /// True if its message is a hook event.
     pub is_hook: bool,
     /// True if its message is a suspect: see [`Crashes::is_suspect`].
     pub is_suspect: bool,
 }
 
 impl Claim {
-    /// The claim a conversation is born with.
+    /// Returns the first claim of a new conversation.
     pub(super) fn first(conversation: ConversationId) -> Self {
         Self {
             conversation,
@@ -174,7 +174,7 @@ impl Claim {
 }
 
 impl ClaimedWork {
-    /// Returns the data of a conversation whose first message has just come in.
+    /// Returns the data of a conversation whose first message has just arrived.
     pub(super) fn first(inbox: InboxId, inbound: &Inbound, conversation: Conversation) -> Self {
         Self {
             inbox,
@@ -194,8 +194,8 @@ impl ClaimedWork {
 }
 
 impl Store {
-    /// Claims the conversation that has waited longest, among those with waiting messages that nobody works on
-    /// and that no unfinished command is about to change.
+    /// Claims the conversation that has waited longest. It must have a waiting message, no other worker, and no
+    /// unfinished command that may change it.
     pub async fn claim(
         &self,
         worker: &TurnWorker,
@@ -232,7 +232,7 @@ impl Store {
         .await
     }
 
-    /// Gives a claim back.
+    /// Releases a claim.
     pub async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = *claim;
         self.write_unsynced(move |tx| {
@@ -244,7 +244,7 @@ impl Store {
         .await
     }
 
-    /// The oldest waiting message of a claimed conversation.
+    /// Returns the oldest waiting message of a claimed conversation.
     pub async fn next_message(&self, claim: &Claim) -> Result<Option<InboxId>, StoreError> {
         let claim = *claim;
         self.read(move |tx| {
@@ -254,8 +254,8 @@ impl Store {
         .await
     }
 
-    /// The oldest waiting message of a claimed conversation, with everything its turn starts from: of what was
-    /// said, the newest turns that fit both bounds.
+    /// Returns the oldest waiting message of a claimed conversation with all data for its turn. The history holds the
+    /// newest turns that fit both limits.
     pub async fn work(
         &self,
         claim: &Claim,
@@ -278,7 +278,7 @@ impl Store {
     }
 }
 
-/// Reads the data that the turn of a claimed message starts from, beside the given history.
+/// Reads the data for the turn of a claimed message, except the given history.
 fn work(
     tx: &Transaction<'_>,
     claim: Claim,
@@ -314,7 +314,7 @@ fn work(
     })
 }
 
-/// The steps of the turns of a message, and what their model calls cost.
+/// Returns the number of steps of a message's turns, and their token usage.
 fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreError> {
     let steps = tx
         .prepare_cached("SELECT COUNT(*) FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)")?
@@ -322,7 +322,7 @@ fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreE
     Ok((steps, usage::message_usage(tx, inbox)?))
 }
 
-/// Returns true if the person of a sender may have one more conversation in work.
+/// True if a sender's person may have one more active conversation.
 pub(super) fn may_have_more(
     tx: &Transaction<'_>,
     sender: &str,
@@ -334,7 +334,7 @@ pub(super) fn may_have_more(
     Ok(may)
 }
 
-/// Claims a conversation whose only waiting message has just come in, unless somebody works on it still.
+/// Claims a conversation whose only waiting message has just arrived, unless another worker still holds it.
 pub(super) fn claim_new(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -364,15 +364,15 @@ pub(super) fn claim_new(
     };
     let work = match work {
         Ok(work) => work.map(Box::new),
-        // The message is taken all the same: whoever looks again tells what is wrong.
+        // The message is accepted anyway. The next read reports the problem.
         Err(StoreError::Unreadable { .. }) => None,
         Err(error) => return Err(error),
     };
     Ok(Some(DirectClaim { claim, work }))
 }
 
-/// True while a message of the conversation is answered, and while one whose turn was cut short waits to be: then
-/// nobody else may change its workspace or its history.
+/// True while a message of the conversation is being answered, or waits after its turn was cut short. Then no command
+/// may change the workspace or history.
 pub(super) fn is_busy(tx: &Transaction<'_>, id: ConversationId) -> Result<bool, StoreError> {
     let busy = tx
         .prepare_cached(
@@ -384,7 +384,7 @@ pub(super) fn is_busy(tx: &Transaction<'_>, id: ConversationId) -> Result<bool, 
     Ok(busy)
 }
 
-/// Fails unless the claim is the newest one.
+/// Returns an error unless the claim is the newest one.
 pub(super) fn check_fence(tx: &Transaction<'_>, claim: Claim) -> Result<(), StoreError> {
     let newest = tx
         .prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND fence = ?2")?

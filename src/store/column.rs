@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Milliseconds since 1970.
+/// Converts a time to milliseconds since 1970.
 pub(super) fn millis(at: Timestamp) -> i64 {
     at.as_millisecond()
 }
 
-/// The time of a column.
+/// Converts a column to a time.
 pub(super) fn time(millis: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(millis).map_err(|err| StoreError::Unreadable {
         what: "time",
@@ -21,17 +21,17 @@ pub(super) fn time(millis: i64) -> Result<Timestamp, StoreError> {
     })
 }
 
-/// The JSON text of a value; the same value always gives the same text.
+/// Converts a value to JSON. Equal values give equal text.
 pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|err| unreadable("value", &err))
 }
 
-/// The value of a JSON text.
+/// Parses a value from JSON.
 pub(super) fn parse<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|err| unreadable(what, &err))
 }
 
-/// The text of a column, whatever its row was made of.
+/// Reads a text column. A value of another type is an error about `what`.
 pub(super) fn text(what: &'static str, row: &Row<'_>, index: usize) -> Result<String, StoreError> {
     let unreadable = |why: &str| StoreError::Unreadable {
         what,
@@ -45,7 +45,7 @@ pub(super) fn text(what: &'static str, row: &Row<'_>, index: usize) -> Result<St
     }
 }
 
-/// The word of a plain enum.
+/// Converts a plain enum to its word.
 pub(super) fn word<T: Serialize>(value: &T) -> Result<String, StoreError> {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => Ok(word),
@@ -57,23 +57,23 @@ pub(super) fn word<T: Serialize>(value: &T) -> Result<String, StoreError> {
     }
 }
 
-/// The plain enum of a word.
+/// Parses a plain enum from its word.
 pub(super) fn parse_word<T: DeserializeOwned>(what: &'static str, word: String) -> Result<T, StoreError> {
     serde_json::from_value(Value::String(word)).map_err(|err| unreadable(what, &err))
 }
 
-/// A count or size from a column; never negative.
+/// Converts a column to a count or size, which is never negative.
 pub(super) fn count(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// A count as a column, as far as it can hold it.
+/// Converts a count to a column, capped at its maximum.
 pub(super) fn count_column(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 fn unreadable(what: &'static str, err: &serde_json::Error) -> StoreError {
-    // Position and kind only: the message of serde_json may quote the content.
+    // Only position and kind are reported, because serde_json's message may quote the content.
     StoreError::Unreadable {
         what,
         why: format!(

@@ -1,5 +1,5 @@
-//! Commands that change something. The effect of a command, the record of it and the check that no turn runs are
-//! one transaction, so a command that is carried out again after a crash finds what it did.
+//! Commands that change something. One transaction contains the effect of a command, its record, and the check that no
+//! turn runs. So a command that runs again after a crash finds its earlier effect.
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undone", rename_all = "snake_case")]
 pub enum UndoOutcome {
-    /// Nothing was undone: a turn of the conversation runs or is to be resumed.
+    /// Nothing was undone, because a turn of the conversation runs or will be resumed.
     Busy,
-    /// Nothing was undone: no message changed files.
+    /// Nothing was undone, because no message changed files.
     Nothing,
-    /// Everything was taken back: the workspace is as its base, and the open change is closed.
+    /// All edits were reverted. The workspace equals its base, and the open change is closed.
     Everything,
-    /// The newest message that changed files was taken back; the workspace holds this snapshot since.
+    /// The newest message that changed files was reverted. The workspace now holds this snapshot.
     Newest {
         /// The snapshot, for [`Store::finish_undo`].
         snapshot: String,
@@ -35,19 +35,18 @@ pub enum UndoOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "discarded", rename_all = "snake_case")]
 pub enum DiscardOutcome {
-    /// Nothing was discarded: a turn of the conversation runs or is to be resumed.
+    /// Nothing was discarded, because a turn of the conversation runs or will be resumed.
     Busy,
-    /// Nothing was discarded: no change was open and no file edited.
+    /// Nothing was discarded, because no change was open and no file was edited.
     Nothing,
-    /// Nothing was discarded: another change is open than the one that was meant, or the edits are not prepared as
-    /// one.
+    /// Nothing was discarded, because the open change is not the named one, or the edits have no prepared change.
     Another {
-        /// The open one, as `CHG-42 rev 2`.
+        /// The open change, such as `CHG-42 rev 2`.
         name: Option<String>,
     },
-    /// The workspace was emptied and this change, if one was prepared, closed.
+    /// The edits were removed, and the change was closed if one was prepared.
     Change {
-        /// The change, as `CHG-42 rev 2`.
+        /// The closed change, such as `CHG-42 rev 2`.
         name: Option<String>,
     },
 }
@@ -56,53 +55,53 @@ pub enum DiscardOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cleared", rename_all = "snake_case")]
 pub enum ClearOutcome {
-    /// Nothing was cleared: a turn of the conversation runs or is to be resumed.
+    /// Nothing was cleared, because a turn of the conversation runs or will be resumed.
     Busy,
-    /// The earlier conversation was forgotten.
+    /// The history was cleared.
     Yes,
 }
 
-/// Says whether somebody may have a change, given the grants they have at that moment, or that they are out.
+/// A function that decides whether a person may have a change. It gets their current grants, or `None` after
+/// revocation.
 pub type GrantDecision = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), String> + Send>;
 
-/// The edits that an undo left.
+/// The edits that remain after an undo.
 pub struct UndoRemainder {
     /// The snapshot of the edits.
     pub snapshot: String,
-    /// The change the edits amount to; `None` where they are the base.
+    /// The change with these edits; `None` if they equal the base.
     pub change: Option<NewChange>,
-    /// The person the edits belong to.
+    /// The person who made the edits.
     pub user: UserId,
-    /// The decision whether that person may have the change. Runs inside the transaction: it computes, and waits for
-    /// nothing.
+    /// The decision for that person. It runs inside the transaction, so it only computes and does not wait.
     pub decide: GrantDecision,
 }
 
-/// The outcome for the edits that an undo left.
+/// The outcome for the edits that remain after an undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemainderOutcome<'a> {
     /// The edits are a revision of the open change.
     Prepared(&'a Change),
     /// The person may not have the edits, for this reason.
     Withheld(&'a str),
-    /// The edits amount to the base, and the open change is closed.
+    /// The edits equal the base, and the open change is closed.
     AsBase,
-    /// The workspace was changed again since.
+    /// The workspace was changed again in the meantime.
     Overtaken,
 }
 
 /// The result of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopOutcome {
-    /// The message whose turn ends, if there is one.
+    /// The message whose turn ends, if any.
     pub message: Option<InboxId>,
-    /// Messages that wait behind it.
+    /// Number of messages that wait behind it.
     pub waiting: u32,
 }
 
 impl Store {
-    /// Takes back the edits of the newest message that changed files, with all its turns: the workspace is as it
-    /// was before that message. `inbox` is the command; when it is carried out again it answers what it did.
+    /// Reverts the edits of the newest message that changed files, in all its turns. The workspace returns to its state
+    /// before that message. `inbox` is the command; a repeated run returns the first result.
     pub async fn undo(
         &self,
         id: ConversationId,
@@ -113,8 +112,8 @@ impl Store {
             .await
     }
 
-    /// Empties the edits and closes the open change, which keeps its number and revisions; nothing of that if another one
-    /// was `meant`. `inbox` is the command; when it is carried out again it answers what it did.
+    /// Removes the edits and closes the open change, which keeps its number and revisions. Does nothing if the command
+    /// `meant` another change. `inbox` is the command; a repeated run returns the first result.
     pub async fn discard(
         &self,
         id: ConversationId,
@@ -126,8 +125,7 @@ impl Store {
             .await
     }
 
-    /// Forgets what was said; the workspace stays as it is. `inbox` is the command; when it is carried out again
-    /// it answers what it did.
+    /// Clears the history; the workspace stays. `inbox` is the command; a repeated run returns the first result.
     pub async fn clear(&self, id: ConversationId, inbox: InboxId) -> Result<ClearOutcome, StoreError> {
         self.effect(move |tx| {
             apply_once(tx, inbox, || {
@@ -141,9 +139,9 @@ impl Store {
         .await
     }
 
-    /// Asks for the end of the oldest unfinished message of the turn lane that was accepted before the command
-    /// `inbox`, or of `message` if it is given. That holds until the message is answered, also across
-    /// restarts. When the command is carried out again it answers what it did.
+    /// Stops the oldest unfinished turn message that arrived before the command `inbox`, or `message` if given. The
+    /// stop holds until the message is answered, also across restarts. A repeated run of the command returns the first
+    /// result.
     pub async fn stop(
         &self,
         id: ConversationId,
@@ -154,7 +152,7 @@ impl Store {
             .await
     }
 
-    /// True if a command was carried out, whether it is answered or not.
+    /// True if a command took effect, whether or not it is answered.
     pub async fn has_effect(&self, inbox: InboxId) -> Result<bool, StoreError> {
         self.read(move |tx| {
             let has_effect = "SELECT 1 FROM inbox WHERE id = ?1 AND effect IS NOT NULL";
@@ -173,15 +171,15 @@ impl Store {
         done
     }
 
-    /// The edits that a snapshot names.
+    /// Returns the edits in a snapshot.
     pub async fn edits_of_snapshot(&self, snapshot: &str) -> Result<FileEdits, StoreError> {
         let snapshot = snapshot.to_owned();
         self.read(move |tx| edits::load(tx, &snapshot)).await
     }
 
-    /// Ends an undo that left edits: makes what they come to the next revision of the open change, or closes it where that is
-    /// the base, and answers the command, in one transaction. If the workspace is not at that snapshot any more, a later message has
-    /// prepared something else, and no revision is made. Nor is one that is refused.
+    /// Finishes an undo with remaining edits, in one transaction. Stores them as the next revision of the open change,
+    /// or closes it if they equal the base, and answers the command. If the workspace has another snapshot by now, a
+    /// later message prepared something else, and no revision is made. A refused revision is not made either.
     pub async fn finish_undo(
         &self,
         inbox: InboxId,
@@ -224,7 +222,7 @@ impl Store {
         .await
     }
 
-    /// Marks a command as answered and enqueues its answers, both or neither. Doing it again changes nothing.
+    /// Marks a command as answered and enqueues its answers, in one transaction. A repeated call changes nothing.
     pub async fn finish_command(
         &self,
         inbox: InboxId,
@@ -234,7 +232,7 @@ impl Store {
         self.write(move |tx| match answer(tx, inbox, at)? {
             true => {
                 outbox::enqueue(tx, &ops, at)?;
-                // What is answered with nothing needs no address.
+                // A command without answers does not need its response URL.
                 outbox::response_url::drop_if_answered(tx, &format!("{}/", inbox.op_id_prefix()))
             }
             false => Ok(()),
@@ -243,7 +241,7 @@ impl Store {
     }
 }
 
-/// Carries out the effect of a command and records it; if it is recorded already, answers that.
+/// Runs the effect of a command and records it. If it is already recorded, returns the recorded result.
 pub(crate) fn apply_once<T: Serialize + DeserializeOwned>(
     tx: &Transaction<'_>,
     inbox: InboxId,
@@ -263,7 +261,7 @@ pub(crate) fn apply_once<T: Serialize + DeserializeOwned>(
     Ok(done)
 }
 
-/// Marks a command as answered; false if it was before.
+/// Marks a command as answered. Returns false if it already was.
 fn answer(tx: &Transaction<'_>, inbox: InboxId, at: Timestamp) -> Result<bool, StoreError> {
     let done = tx
         .prepare_cached("UPDATE inbox SET done_at = ?2 WHERE id = ?1 AND done_at IS NULL AND lane <> 'turn'")?
@@ -285,7 +283,7 @@ fn undo(
     };
     take_back(tx, message, at)?;
     edits::set(tx, id, &before)?;
-    // Why something was not prepared is said of what is gone now; what is left is looked at on its own.
+    // The reason for withholding concerned the reverted edits. The remaining edits are checked again.
     change::withhold(tx, id, None)?;
     let data = serde_json::json!({ "command": by, "conversation": id, "message": message });
     audit_in(tx, "change.undone", data, at)?;
@@ -296,8 +294,8 @@ fn undo(
     Ok(UndoOutcome::Newest { snapshot: before })
 }
 
-/// The newest message whose turns changed files and were not undone, with the snapshot from before its first
-/// turn. A message has several turns when the process ended while it was answered.
+/// Returns the newest message whose turns changed files and were not undone, with the snapshot from before its first
+/// turn. A message has several turns if the process ended while it was being answered.
 fn newest_edited(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<(InboxId, String)>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT inbox, edits_before, edits_after FROM turn

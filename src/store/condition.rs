@@ -1,5 +1,5 @@
-//! The condition of the store: reported by the threads that find out, watched by whoever asks. Only this file decides
-//! which errors the store does not survive.
+//! The condition of the store. Threads that detect a problem report it, and other parts watch it. This module alone
+//! decides which errors are fatal for the store.
 
 use super::StoreError;
 use rusqlite::{ErrorCode, ffi};
@@ -7,8 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::error;
 
-/// Failures of the system that leave the files as they are: no memory, no descriptor, no lock, no room for the index
-/// of the log.
+/// System errors that leave the files unchanged: no memory, descriptor or lock, or no space for the index of the log.
 const PASSING: [i32; 10] = [
     ffi::SQLITE_IOERR_NOMEM,
     ffi::SQLITE_IOERR_BLOCKED,
@@ -22,20 +21,20 @@ const PASSING: [i32; 10] = [
     ffi::SQLITE_IOERR_SHMMAP,
 ];
 
-/// The ability of the store to take writes.
+/// Whether the store accepts writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// The store takes writes.
+    /// The store accepts writes.
     #[default]
     Sound,
-    /// The store did not take the last write, for this reason. The next one may pass.
+    /// The last write failed for this reason. The next one may succeed.
     Unavailable(String),
-    /// The store takes no more writes, for this reason: only the next start can tell what the disk holds.
+    /// The store accepts no more writes, for this reason. Only the next start can find out what is on disk.
     Broken(String),
 }
 
-/// True for an error after which nobody knows what the disk holds, or the database is damaged: nothing more is
-/// stored by this process.
+/// True for an error after which the content of the disk is unknown or the database is damaged. This process then
+/// stores nothing more.
 pub(super) fn is_fatal(err: &rusqlite::Error) -> bool {
     let Some(error) = err.sqlite_error() else {
         return false;
@@ -47,19 +46,19 @@ pub(super) fn is_fatal(err: &rusqlite::Error) -> bool {
     }
 }
 
-/// Says how the store is. Clones share it.
+/// A reporter of the store's condition. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reporter(Arc<watch::Sender<Condition>>);
 
 impl Reporter {
-    /// Reports that the store does not survive an error. The first reason stays.
+    /// Reports a fatal error. The first reason is kept.
     pub(super) fn broken(&self, why: &str) {
         if self.set_condition(Condition::Broken(why.to_owned())) {
             error!("the store is broken: {why}");
         }
     }
 
-    /// Reports that a work of the store failed as a whole.
+    /// Reports that a whole write failed.
     pub(super) fn failed(&self, error: &StoreError) {
         match error {
             StoreError::Broken(why) => self.broken(why),
@@ -73,7 +72,7 @@ impl Reporter {
         }
     }
 
-    /// Reports that the store takes writes, whatever was before.
+    /// Reports that the store accepts writes again, unless it is broken.
     pub(super) fn recovered(&self) {
         self.set_condition(Condition::Sound);
     }
@@ -86,7 +85,7 @@ impl Reporter {
         matches!(*self.0.borrow(), Condition::Broken(_))
     }
 
-    /// Returns the error of a write that was dropped without an answer.
+    /// Returns the error for a write that was dropped without an answer.
     pub(super) fn why_dropped(&self) -> StoreError {
         match &*self.0.borrow() {
             Condition::Broken(why) => StoreError::Broken(why.clone()),
@@ -99,7 +98,7 @@ impl Reporter {
         self.0.subscribe()
     }
 
-    /// Sets the condition; returns true if it is news. Nothing follows the end.
+    /// Sets the condition. Returns true if it changed. A broken store stays broken.
     fn set_condition(&self, condition: Condition) -> bool {
         self.0.send_if_modified(|current| {
             let is_news = *current != condition && !matches!(current, Condition::Broken(_));
@@ -117,7 +116,7 @@ mod tests {
     use crate::store::StoreError;
     use rusqlite::ffi;
 
-    /// R14: a failed fsync is final wherever it comes from, a lack of room, memory or descriptors is not.
+    /// R14: a failed fsync is always fatal. A lack of space, memory or descriptors is not.
     #[test]
     fn fatal_storage_errors_are_distinguished_from_transient_ones() {
         let failure = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);

@@ -1,4 +1,4 @@
-//! Conversations: the history of one person in one place, with the repository and base it is bound to.
+//! Conversations: the history of one person in one place, bound to a repository and base.
 
 use super::claim::TurnWorker;
 use super::column::{json, millis, parse, text};
@@ -15,23 +15,23 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::Sha256;
 use std::fmt::Write;
 
-/// The answer given to a turn that a crash cut short.
+/// The answer stored for a turn that a crash cut short.
 const INTERRUPTED: &str = "(interrupted)";
 
-/// The newest turns that are looked at; the window a model sees is smaller.
+/// Maximum number of turns to read. The window for a model is smaller.
 const TURNS_MAX: u16 = 1_000;
-/// The newest turns since the last clearing, oldest first.
+/// The newest turns since the last clear, oldest first.
 const TURNS: &str = "SELECT id, user_text FROM
     (SELECT id, user_text FROM turn
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
 
-/// The newest turns since the last clearing, newest first.
+/// The newest turns since the last clear, newest first.
 const NEWEST: &str = "SELECT id, user_text FROM turn
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2";
 
-/// The newest turns with their steps, in the order of two indexes: nothing is sorted, however long a step is.
+/// The newest turns with their steps, in the order of two indexes. Nothing is sorted, however long a step is.
 const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
     FROM turn LEFT JOIN step ON step.turn = turn.id
     WHERE turn.conversation = ?1 AND turn.id >= (SELECT MIN(id) FROM
@@ -40,8 +40,8 @@ const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
          ORDER BY id DESC LIMIT ?2) AS newest)
     ORDER BY turn.id, step.id";
 
-/// The conversation that had the newest message for a turn before a command. Where all its messages are gone, the
-/// time of the last one decides.
+/// The conversation with the newest turn message before a command. If all messages of a conversation are gone, the time
+/// of its last one counts.
 const LATEST: &str = "SELECT id FROM (SELECT id, spoken_at, MAX(
         COALESCE((SELECT MAX(id) FROM inbox WHERE inbox.conversation = conversation.id
                   AND done_at IS NULL AND lane = 'turn' AND id < ?3), 0),
@@ -56,27 +56,27 @@ const LATEST: &str = "SELECT id FROM (SELECT id, spoken_at, MAX(
 pub struct Conversation {
     /// The row of the conversation.
     pub id: ConversationId,
-    /// The person and the place.
+    /// The person and the chat and thread.
     pub key: ConversationKey,
-    /// The configured name of the channel it came in by.
+    /// The configured name of its channel.
     pub channel: String,
-    /// 32 hex digits that cannot be guessed: the name of its recording.
+    /// The name of its recording: 32 hex digits that cannot be guessed.
     pub session: String,
-    /// The configured repository it works on, once it does.
+    /// The configured repository of its workspace, once bound.
     pub repository: Option<String>,
     /// The base commit of its workspace as 40 hex digits.
     pub base: Option<String>,
 }
 
 impl Store {
-    /// A conversation.
+    /// Returns a conversation.
     pub async fn conversation(&self, id: ConversationId) -> Result<Conversation, StoreError> {
         self.read(move |tx| load(tx, id)).await
     }
 
-    /// The conversation of this person in this chat that last had a message for a turn when `command` was
-    /// accepted, in any of its threads: what a command means that was not typed in a thread. What was said
-    /// later does not change that.
+    /// Returns the conversation of this person in this chat that had the newest turn message when `command` was
+    /// accepted. All threads of the chat count, and later messages do not. A command typed outside a thread means this
+    /// conversation.
     pub async fn latest_conversation(
         &self,
         sender: &Sender,
@@ -97,8 +97,8 @@ impl Store {
         .await
     }
 
-    /// The session of a conversation named by itself (32 hex digits), by the conversation's row id, or
-    /// by a change such as `CHG-42`.
+    /// Finds the session of a conversation: by its own name (32 hex digits), the conversation's row id, or a change
+    /// such as `CHG-42`.
     pub async fn find_session(&self, which: &str) -> Result<Option<String>, StoreError> {
         let which = which.to_owned();
         self.read(move |tx| {
@@ -119,27 +119,27 @@ impl Store {
         .await
     }
 
-    /// Binds the workspace to a repository at a base commit. Edits stay when only the base moves; for
-    /// another repository they make no sense, so they and the open change are let go.
+    /// Binds the workspace to a repository at a base commit. If only the base changes, edits stay. For another
+    /// repository, the edits and the open change are dropped, because they do not fit.
     pub async fn bind(&self, id: ConversationId, repository: &str, base: &str) -> Result<(), StoreError> {
         let (repository, base) = (repository.to_owned(), base.to_owned());
         self.write(move |tx| bind(tx, id, &repository, &base)).await
     }
 
-    /// The edits of the workspace.
+    /// Returns the edits of the workspace.
     pub async fn edits(&self, id: ConversationId) -> Result<FileEdits, StoreError> {
         self.read(move |tx| edits::load(tx, &edits::snapshot(tx, id)?))
             .await
     }
 
-    /// Returns the turns since the last clearing. A turn that was cut short is closed with `(interrupted)`, so the
+    /// Returns the turns since the last clear. A turn that was cut short is closed with `(interrupted)`, so that the
     /// next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
         self.read(move |tx| Ok(history(tx, id, usize::from(TURNS_MAX), usize::MAX)?.unwrap_or_default()))
             .await
     }
 
-    /// Returns the person's messages since the last clearing, oldest first.
+    /// Returns the person's messages since the last clear, oldest first.
     pub async fn user_messages(&self, id: ConversationId) -> Result<Vec<String>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(TURNS)?;
@@ -150,7 +150,7 @@ impl Store {
     }
 }
 
-/// Forgets what was said; the workspace stays as it is.
+/// Clears the history. The workspace stays.
 pub(super) fn clear_history(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     let cleared = tx
         .prepare_cached(
@@ -161,7 +161,7 @@ pub(super) fn clear_history(tx: &Transaction<'_>, id: ConversationId) -> Result<
     require_row(cleared, id)
 }
 
-/// Binds the workspace as [`Store::bind`] does, in another write.
+/// Binds the workspace like [`Store::bind`], within another write.
 pub(super) fn bind(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -177,7 +177,7 @@ pub(super) fn bind(
     Ok(())
 }
 
-/// The newest turns, at most `turns_max`; nothing if that is more than so many bytes.
+/// Returns the newest turns, at most `turns_max`. Returns `None` if they exceed `bytes_max`.
 pub(super) fn history(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -214,7 +214,7 @@ pub(super) fn history(
     Ok(Some(history))
 }
 
-/// The newest turns that fit both bounds, as a window on them would show them: no more is read.
+/// Returns the newest turns that fit both limits, as a window would show them. No others are read.
 pub(super) fn recent(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -274,7 +274,7 @@ fn not_found(id: ConversationId) -> StoreError {
     StoreError::NotFound(format!("conversation {id}"))
 }
 
-/// Turns "no row was changed" into an error.
+/// Returns an error if no row was changed.
 pub(super) fn require_row(rows: usize, id: ConversationId) -> Result<(), StoreError> {
     match rows {
         0 => Err(not_found(id)),
@@ -282,7 +282,7 @@ pub(super) fn require_row(rows: usize, id: ConversationId) -> Result<(), StoreEr
     }
 }
 
-/// The conversation with this key.
+/// Finds the conversation with this key.
 pub(super) fn find(
     tx: &Transaction<'_>,
     key: &ConversationKey,
@@ -294,7 +294,7 @@ pub(super) fn find(
     Ok(id)
 }
 
-/// Returns true if a conversation has a message that a turn answers, and not only commands and presses on buttons.
+/// True if a conversation has a turn message, not only commands and clicks.
 pub(super) fn has_turn_message(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -304,8 +304,8 @@ pub(super) fn has_turn_message(
     Ok(statement.exists([conversation.0])?)
 }
 
-/// The conversation of a message that is its first one and is stored next; it waits if it is for a turn, and belongs to
-/// `worker` at once, if there is one.
+/// Creates the conversation for its first message, which is stored next. If that is a turn message, the conversation
+/// waits, or is claimed by `worker` if given.
 pub(super) fn create(
     tx: &Transaction<'_>,
     inbound: &Inbound,
@@ -349,7 +349,7 @@ pub(super) fn create(
     })
 }
 
-// Hex from a keyed hash: nothing a person chose can reach a file name, and nobody can guess it.
+// Hex from a keyed hash. So a person's input cannot reach a file name, and the name cannot be guessed.
 fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&pepper).map_err(|err| StoreError::Unreadable {
         what: "pepper",
@@ -364,7 +364,7 @@ fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
     Ok(name)
 }
 
-/// Counts one more message that waits for a turn: the one that is stored next.
+/// Counts one more turn message, which is stored next.
 pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE conversation SET due = CASE WHEN pending = 0 THEN (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox) ELSE due END,
@@ -375,7 +375,7 @@ pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestam
     Ok(())
 }
 
-/// Counts one waiting message less; the next one decides how long the conversation has waited.
+/// Counts one waiting message less. The next one decides how long the conversation has waited.
 pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE conversation SET pending = pending - 1, due = COALESCE(
@@ -393,8 +393,7 @@ mod tests {
     use crate::store::fixture::{accept, answer, at, begin, cost, fresh, says};
     use std::collections::HashSet;
 
-    /// A long conversation costs the start of a turn what the model sees of it, and no more: what lies before is not
-    /// even parsed.
+    /// A turn reads only as much of a long conversation as the model sees. Earlier parts are not even parsed.
     #[tokio::test]
     async fn a_turn_starts_from_as_much_as_its_window_shows() {
         let (_directory, store) = fresh();

@@ -1,4 +1,4 @@
-//! The right to a data directory: a lock on a file in it, which names the process that has it.
+//! Ownership of a data directory: a lock on a file in it, which names the owning process.
 
 use super::open::{OpenError, directory_error};
 use rustix::io::Errno;
@@ -10,25 +10,25 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const LOCK: &str = "drydock.lock";
-/// The longest time a process that has ended may leave its lock to programs that it was about to start.
+/// How long an ended process may leave its lock to child processes that were just starting.
 const INHERITED_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The right to a data directory.
+/// The lock of a data directory.
 #[derive(Debug)]
 pub(super) struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // A program that is being started holds a copy of the file for a moment, and the lock with it:
-        // closing ours alone would leave the directory taken for as long.
+        // A starting child process briefly holds a copy of the file and its lock. Closing only this descriptor would
+        // leave the directory locked for that time.
         let _ = self.0.unlock();
     }
 }
 
 impl DirectoryLock {
-    /// Takes a directory that no living process has. One that was killed may have left its lock to a program that it
-    /// was about to start: that is waited for.
+    /// Locks a directory that no running process owns. If the owner was killed, a starting child process may still hold
+    /// the lock; this waits for it.
     pub(super) fn take(directory: &Path) -> Result<Self, OpenError> {
         Self::take_waiting(directory, || std::thread::sleep(RETRY_INTERVAL))
     }
@@ -62,7 +62,7 @@ impl DirectoryLock {
             }
             wait();
         }
-        // For whoever finds it taken; the lock itself does not depend on it.
+        // The process id is for a process that finds the directory in use. The lock does not depend on it.
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -71,7 +71,7 @@ impl DirectoryLock {
     }
 }
 
-/// The process that wrote its number last.
+/// Returns the process that last wrote its id.
 fn holder(file: &mut File) -> Option<Pid> {
     let mut text = String::new();
     file.rewind().ok()?;
@@ -105,7 +105,7 @@ mod tests {
         assert!(Store::open(directory.path()).is_ok());
     }
 
-    /// A process that is being started has copies of all files until its program begins.
+    /// A starting child process holds copies of all files until its program begins.
     #[test]
     fn a_directory_is_free_when_its_owner_lets_go_whatever_is_started_meanwhile() {
         let directory = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ mod tests {
 
     fn left_by_an_ended_process(directory: &Path) -> std::fs::File {
         let file = std::fs::File::create(directory.join(LOCK)).unwrap();
-        // More than Linux counts to.
+        // Larger than any process id on Linux.
         std::fs::write(directory.join(LOCK), format!("{}\n", 1 << 30)).unwrap();
         file.try_lock().unwrap();
         file

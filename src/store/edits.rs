@@ -1,5 +1,5 @@
-//! The edits that a workspace holds on top of its base. Contents are kept once, by their SHA-256; a snapshot is a
-//! small JSON text that names them.
+//! The edits of a workspace on top of its base. Each content is stored once, by its SHA-256. A snapshot is a small JSON
+//! text that refers to contents.
 
 use super::column::{json, parse};
 use super::{StoreError, conversation};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The files that differ from the base; `None` where one is deleted.
+/// The files that differ from the base; `None` for a deleted one.
 pub type FileEdits = BTreeMap<RepoPath, Option<FileVersion>>;
 
-/// The snapshot of no edits.
+/// The snapshot without edits.
 const NONE: &str = "{}";
 
 #[derive(Serialize, Deserialize)]
@@ -22,12 +22,12 @@ struct StoredFile {
     hash: [u8; 32],
 }
 
-/// True for the snapshot of no edits.
+/// True for the snapshot without edits.
 pub(super) fn is_empty_snapshot(snapshot: &str) -> bool {
     snapshot == NONE
 }
 
-/// Stores edits and says what names them.
+/// Stores edits and returns their snapshot.
 pub(super) fn store(tx: &Transaction<'_>, edits: &FileEdits) -> Result<String, StoreError> {
     let mut snapshot = BTreeMap::new();
     for (path, version) in edits {
@@ -43,7 +43,7 @@ pub(super) fn store(tx: &Transaction<'_>, edits: &FileEdits) -> Result<String, S
     json(&snapshot)
 }
 
-/// The edits a snapshot names.
+/// Loads the edits of a snapshot.
 pub(super) fn load(tx: &Transaction<'_>, snapshot: &str) -> Result<FileEdits, StoreError> {
     let snapshot: BTreeMap<RepoPath, Option<StoredFile>> = parse("snapshot", snapshot)?;
     let version = |stored: StoredFile| -> Result<FileVersion, StoreError> {
@@ -58,7 +58,7 @@ pub(super) fn load(tx: &Transaction<'_>, snapshot: &str) -> Result<FileEdits, St
         .collect()
 }
 
-/// The snapshot a conversation is at.
+/// Returns the current snapshot of a conversation.
 pub(super) fn snapshot(tx: &Transaction<'_>, id: ConversationId) -> Result<String, StoreError> {
     tx.prepare_cached("SELECT edits FROM conversation WHERE id = ?1")?
         .query_row([id.0], |row| row.get(0))
@@ -66,7 +66,7 @@ pub(super) fn snapshot(tx: &Transaction<'_>, id: ConversationId) -> Result<Strin
         .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))
 }
 
-/// Puts a conversation at a snapshot.
+/// Sets the snapshot of a conversation.
 pub(super) fn set(tx: &Transaction<'_>, id: ConversationId, snapshot: &str) -> Result<(), StoreError> {
     let changed = tx
         .prepare_cached("UPDATE conversation SET edits = ?2 WHERE id = ?1")?
@@ -74,8 +74,8 @@ pub(super) fn set(tx: &Transaction<'_>, id: ConversationId, snapshot: &str) -> R
     conversation::require_row(changed, id)
 }
 
-/// Empties the edits and closes the change. What was undone stays so: nothing from before can come
-/// back by an undo.
+/// Removes the edits and closes the change. Earlier turns count as undone, so an undo cannot restore anything from
+/// before.
 pub(super) fn forget(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     set(tx, id, NONE)?;
     tx.prepare_cached("UPDATE conversation SET change_number = NULL, withheld = NULL WHERE id = ?1")?
@@ -85,7 +85,7 @@ pub(super) fn forget(tx: &Transaction<'_>, id: ConversationId) -> Result<(), Sto
     Ok(())
 }
 
-/// Keeps a content once.
+/// Stores a content once, and returns its hash.
 pub(super) fn store_blob(tx: &Transaction<'_>, content: &[u8]) -> Result<[u8; 32], StoreError> {
     let hash: [u8; 32] = Sha256::digest(content).into();
     tx.prepare_cached("INSERT INTO blob (hash, content) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING")?
@@ -93,7 +93,7 @@ pub(super) fn store_blob(tx: &Transaction<'_>, content: &[u8]) -> Result<[u8; 32
     Ok(hash)
 }
 
-/// The content with this hash, checked against it.
+/// Loads the content with this hash and verifies it.
 pub(super) fn load_blob(tx: &Transaction<'_>, hash: [u8; 32]) -> Result<Bytes, StoreError> {
     let content: Vec<u8> = tx
         .prepare_cached("SELECT content FROM blob WHERE hash = ?1")?

@@ -1,4 +1,4 @@
-//! Fixtures of the store's tests: a store in a directory of its own, and messages to put in.
+//! Fixtures for tests of the store: a store in its own directory, and messages to store.
 
 use super::{
     AcceptOutcome, Announcement, Claim, Claimable, Cost, FileEdits, FinishedTurn, NewChange, QueueKind,
@@ -52,7 +52,7 @@ pub(super) fn place(thread: Option<&str>) -> ChatPlace {
     }
 }
 
-/// `name` says `text` in thread `1.0`; the message arrives as `names`.
+/// Returns a message of `name` with `text` in thread `1.0`. Its delivery names are `names`.
 pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
     Inbound {
         channel: "slack".into(),
@@ -84,7 +84,7 @@ pub(super) fn post(id: &str, thread: Option<&str>, text: &str) -> Op {
     }
 }
 
-/// A post that is filled later.
+/// Returns a placeholder post that is filled later.
 pub(super) fn placeholder(id: &str, thread: Option<&str>, text: &str) -> Op {
     let action = Action::Post {
         reply: Reply::text(text),
@@ -139,7 +139,7 @@ pub(super) fn cost(input: u64) -> Cost {
     }
 }
 
-/// Room for so many messages that wait in a conversation; further ones are to be delivered again.
+/// Returns limits with this number of waiting messages per conversation. Further ones must be delivered again.
 pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
     QueueLimits {
         of_conversation_max,
@@ -184,7 +184,7 @@ pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (In
     }
 }
 
-/// The conversation a message belongs to, if there is one.
+/// Finds the conversation of a message.
 pub(super) async fn find(store: &Store, inbound: &Inbound) -> Option<ConversationId> {
     let key = inbound.key();
     store
@@ -193,7 +193,7 @@ pub(super) async fn find(store: &Store, inbound: &Inbound) -> Option<Conversatio
         .unwrap()
 }
 
-/// Alice says something, and a turn of hers begins.
+/// Accepts a message of Alice and begins its turn.
 pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, InboxId, TurnId) {
     let delivery = format!("{name}:{second}");
     accept(store, &says(name, "please", &[&delivery]), second).await;
@@ -206,7 +206,7 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     (claim, inbox, begun.turn)
 }
 
-/// A change with this patch.
+/// Returns a change with this patch.
 pub(super) fn patch(text: &'static str) -> Option<NewChange> {
     Some(NewChange {
         repository: "infra".into(),
@@ -220,7 +220,7 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
     })
 }
 
-/// Describes in a few words what a turn leaves.
+/// Describes in a few words what a turn left prepared.
 pub(super) fn named(leaves: StoredChange<'_>) -> String {
     match leaves {
         StoredChange::Nothing => String::new(),
@@ -229,7 +229,7 @@ pub(super) fn named(leaves: StoredChange<'_>) -> String {
     }
 }
 
-/// The end of a turn that posts the name of its change.
+/// Returns the end of a turn that posts the name of its change.
 pub(super) fn ends(change: Option<NewChange>) -> TurnAnswer {
     TurnAnswer {
         verdict: Verdict::Pass,
@@ -248,7 +248,7 @@ pub(super) fn ends(change: Option<NewChange>) -> TurnAnswer {
     }
 }
 
-/// A whole turn that leaves these files and this patch.
+/// Runs a complete turn that leaves these files and this patch.
 pub(super) async fn turn(
     store: &Store,
     second: i64,

@@ -1,5 +1,5 @@
-//! The inbox: messages that were accepted and still have to be answered. A message is accepted once, under whatever
-//! name it arrives again.
+//! The inbox: accepted messages that still need an answer. Each message is accepted once, under any of its delivery
+//! names.
 
 use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
@@ -11,14 +11,14 @@ use crate::model::{ConversationId, Inbound, InboxId, Op};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// The queue that a message waits in.
+/// The queue of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// A turn of its conversation, one at a time and in order.
+    /// Messages for a turn. A conversation answers them one at a time and in order.
     Turn,
-    /// Answered at once, beside a running turn.
+    /// Commands that are answered at once, also during a turn.
     Command,
-    /// Answered at once, and may change what a turn starts from: no turn begins before it has.
+    /// Commands that are answered at once and may change the data of a turn. No turn begins before they take effect.
     Change,
 }
 
@@ -32,64 +32,65 @@ impl QueueKind {
     }
 }
 
-/// The outcome for a message that came in.
+/// The outcome for an incoming message.
 #[derive(Clone, Debug)]
 pub enum AcceptOutcome {
-    /// The message is durable and will be answered.
+    /// The message is stored and will be answered.
     Stored {
         /// The row of the message.
         inbox: InboxId,
         /// The conversation it belongs to.
         conversation: ConversationId,
-        /// Unfinished messages of the turn lane before it, the one being worked on included.
+        /// Number of unfinished turn messages before it, including the active one.
         queue_position: u32,
-        /// The claim of its conversation, where a worker was given and nobody else works on it.
+        /// The claim on its conversation, if a worker was given and no other worker holds the conversation.
         direct_claim: Option<DirectClaim>,
     },
-    /// The message was accepted before, under one of its names.
+    /// The message was already accepted under one of its names.
     Duplicate,
-    /// The message is not addressed to us, and its sender has no conversation there. Nothing was stored.
+    /// The message is not addressed to the bot, and its sender has no conversation there. Nothing was stored.
     NotAddressed,
-    /// The queue is full. The message is refused for good if there was a refusal to enqueue, and may be delivered
-    /// again if not.
+    /// The queue is full. With a refusal notice the message is refused permanently. Without one it may be delivered
+    /// again.
     Full,
 }
 
-/// Makes the notice to the sender of a message that is refused because too many wait: it is enqueued in the
-/// transaction that refuses, and the message counts as handled.
+/// A function that creates the notice for a refused message when too many wait. The notice is enqueued in the refusing
+/// transaction, and the message counts as handled.
 pub type RefusalNotice = Box<dyn FnOnce() -> Vec<Op> + Send>;
 
-/// The number of messages that may wait before one is refused.
+/// The limits for waiting messages.
 pub struct QueueLimits {
-    /// Messages of one conversation and lane that wait behind the one that is worked on.
+    /// Maximum number of messages of one conversation and queue that wait behind the active one.
     pub of_conversation_max: usize,
-    /// Messages of all conversations of a hook, unless `refusal` is given.
+    /// Maximum number of messages over all conversations of a hook. Applies only without `refusal`.
     pub of_hook_max: usize,
-    /// The notice a person is sent instead. Without it nothing is stored, and the sender is to deliver again.
+    /// The notice to a refused person. Without it nothing is stored, and the sender must deliver again.
     pub refusal: Option<RefusalNotice>,
 }
 
-/// A command that was accepted and not answered.
+/// An accepted command without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnansweredCommand {
     /// The row of the command.
     pub inbox: InboxId,
-    /// The conversation it belongs to.
+    /// The conversation of the command.
     pub conversation: ConversationId,
-    /// The time it was accepted.
+    /// The time of acceptance.
     pub accepted_at: Timestamp,
-    /// True if its effect is recorded: it only has to be answered.
+    /// True if its effect is stored, so only the answer is missing.
     pub has_effect: bool,
-    /// The ends of the process in which it was not answered.
+    /// Number of crashes during which it was unanswered.
     pub crashes: u32,
-    /// The content of the command, or the reason why it cannot be read.
+    /// The content of the command, or why it cannot be read.
     pub inbound: Result<Box<Inbound>, StoreError>,
 }
 
 impl Store {
-    /// Accepts a message, unless it was accepted before or there is no `room` for it. Creates its conversation if need be, and claims it for `worker` if this is the
-    /// only message that waits for a turn and nobody works on the conversation. That does not wait for the
-    /// disk, so that the turn begins meanwhile: nobody is told of the message before [`Store::durable`].
+    /// Accepts a message unless it was already accepted or there is no `room`. Creates its conversation if needed.
+    /// Claims the conversation for `worker` if this is its only waiting turn message and no other worker holds it. This
+    /// does not wait for the disk, so that the turn can begin at once. The message must not be acknowledged before
+    /// [`Store::wait_durable`].
     pub async fn accept(
         &self,
         inbound: &Inbound,
@@ -113,7 +114,7 @@ impl Store {
         self.inner.writer.write(promise, work, |_| ()).await
     }
 
-    /// An accepted message.
+    /// Returns an accepted message.
     pub async fn inbound(&self, inbox: InboxId) -> Result<Inbound, StoreError> {
         self.read(move |tx| {
             let text = tx
@@ -126,12 +127,12 @@ impl Store {
         .await
     }
 
-    /// Messages of the turn lane that are not finished, the one being worked on included.
+    /// Returns the number of unfinished turn messages, including the active one.
     pub async fn waiting(&self, conversation: ConversationId) -> Result<u32, StoreError> {
         self.read(move |tx| waiting(tx, conversation)).await
     }
 
-    /// Commands that were accepted and not answered, oldest first: what a crash left over.
+    /// Returns accepted commands without an answer, oldest first. A crash may leave them.
     pub async fn unanswered(&self) -> Result<Vec<UnansweredCommand>, StoreError> {
         self.read(|tx| {
             let mut statement = tx.prepare_cached(
@@ -158,7 +159,7 @@ impl Store {
     }
 }
 
-/// A message that comes in.
+/// An incoming message.
 struct Arrival {
     inbound: Inbound,
     queue_kind: QueueKind,
@@ -207,7 +208,7 @@ fn accept(
             direct_claim: taken_up,
         });
     };
-    // A command or a press on a button makes a conversation in which its sender has said nothing to us yet.
+    // A command or a click creates a conversation, but does not show that its sender is talking to the bot.
     if !inbound.is_addressed() && !conversation::has_turn_message(tx, conversation)? {
         return Ok(AcceptOutcome::NotAddressed);
     }
@@ -265,7 +266,7 @@ fn insert(
     Ok(inbox)
 }
 
-/// True if as many events of this hook as may be have no answer yet.
+/// True if the limit of unanswered events of this hook is reached.
 fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<bool, StoreError> {
     let (user, place) = (&inbound.sender, &inbound.place);
     let (after, before) = key::chat_key_range(user, &place.account, &place.chat)?;
@@ -277,7 +278,7 @@ fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<b
     Ok(usize::try_from(waiting).unwrap_or(usize::MAX) >= max)
 }
 
-/// Messages of a lane that are not finished.
+/// Returns the number of unfinished messages of a queue.
 fn unfinished(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -291,12 +292,12 @@ fn unfinished(
     Ok(count)
 }
 
-/// Counts the waiting messages as [`Store::waiting`] does, in another read or write.
+/// Counts the waiting messages like [`Store::waiting`], within another read or write.
 pub(super) fn waiting(tx: &Transaction<'_>, conversation: ConversationId) -> Result<u32, StoreError> {
     unfinished(tx, conversation, QueueKind::Turn)
 }
 
-/// True if a message was taken under one of these names.
+/// True if a message was accepted under one of these names.
 pub(super) fn was_delivered(tx: &Transaction<'_>, names: &[String]) -> Result<bool, StoreError> {
     let mut statement = tx.prepare_cached("SELECT 1 FROM delivery WHERE name = ?1")?;
     for name in names {
@@ -307,13 +308,13 @@ pub(super) fn was_delivered(tx: &Transaction<'_>, names: &[String]) -> Result<bo
     Ok(false)
 }
 
-/// Takes a message under all its names.
+/// Records all names of a message.
 pub(super) fn remember_delivery(
     tx: &Transaction<'_>,
     names: &[String],
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    // A message may carry the same name twice; a name taken by another one was checked before.
+    // A message may have the same name twice. Names of other messages were checked before.
     let mut statement =
         tx.prepare_cached("INSERT INTO delivery (name, at) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")?;
     for name in names {
@@ -322,10 +323,10 @@ pub(super) fn remember_delivery(
     Ok(())
 }
 
-/// A message that waits, and what it says if that can be read.
+/// A waiting message, with its content if that can be read.
 pub(super) type WaitingMessage = (InboxId, Result<Inbound, StoreError>);
 
-/// The oldest unfinished message of the turn lane.
+/// Returns the oldest unfinished turn message.
 pub(super) fn next(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -339,7 +340,7 @@ pub(super) fn next(
     Ok(Some((InboxId(row.get(0)?), inbound)))
 }
 
-/// True once a message was answered.
+/// True if a message was answered.
 pub(super) fn is_finished(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
     let finished = tx
         .prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND done_at IS NOT NULL")?
@@ -347,7 +348,7 @@ pub(super) fn is_finished(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, 
     Ok(finished)
 }
 
-/// True if its person asked for the end of a message.
+/// True if the person stopped the message.
 pub(super) fn is_stopped(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
     let stopped = tx
         .prepare_cached("SELECT 1 FROM inbox WHERE id = ?1 AND stopped_by IS NOT NULL")?
@@ -355,7 +356,7 @@ pub(super) fn is_stopped(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, S
     Ok(stopped)
 }
 
-/// Fails unless this is an unfinished message of the conversation.
+/// Returns an error unless this is an unfinished message of the conversation.
 pub(super) fn check_unfinished(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -370,8 +371,8 @@ pub(super) fn check_unfinished(
     }
 }
 
-/// Marks a message of the turn lane as answered, and forgets what it said: its turn has the words that count.
-/// False if it was answered before.
+/// Marks a turn message as answered and removes its content, because its turn holds the relevant text. Returns false if
+/// it was already answered.
 pub(super) fn finish(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -420,7 +421,7 @@ mod tests {
                 assert!(matches!(again, Ok(AcceptOutcome::Duplicate)), "{names:?}");
             }
         }
-        // A refused duplicate takes none of its other names.
+        // A refused duplicate does not record its other names.
         accept(&store, &says("U1", "other", &["event:2"]), 2).await;
     }
 
@@ -507,7 +508,7 @@ mod tests {
         let first = claim(&store, "w").await.unwrap();
         let message = store.next_message(&first).await.unwrap().unwrap();
         store.dismiss(&first, message, Vec::new(), at(6)).await.unwrap();
-        // What was refused may come again.
+        // A refused message may be delivered again.
         let again = store
             .accept(&event("a", 2), QueueKind::Turn, two(), None, at(7))
             .await;
@@ -541,7 +542,7 @@ mod tests {
         );
         let inbound = says("U1", "x", &["1"]);
         assert_eq!(find(&store, &inbound).await, Some(first));
-        // A slash command means the thread that spoke last, not the place it was typed in.
+        // A slash command means the thread with the newest message, not the place where it was typed.
         let latest = store
             .latest_conversation(&inbound.sender, &inbound.place.account, "C1", InboxId(1_000))
             .await;
@@ -561,7 +562,7 @@ mod tests {
         assert_eq!(find(&store, &chatter).await, None);
         accept(&store, &says("U2", "hello", &["2"]), 0).await;
         assert!(matches!(said().await, Ok(AcceptOutcome::NotAddressed)));
-        // A command asks for nothing else.
+        // A command alone does not make further messages count as addressed.
         let command = says("U1", "status", &["4"]);
         let stored = store
             .accept(&command, QueueKind::Command, room(20), None, at(0))
@@ -578,7 +579,7 @@ mod tests {
         ));
     }
 
-    /// R18: a row that cannot be read is told as such, beside the others.
+    /// R18: an unreadable row is reported as such, together with the others.
     #[tokio::test]
     async fn a_command_that_cannot_be_read_stops_no_other() {
         let (_directory, store) = fresh();
@@ -631,7 +632,7 @@ mod tests {
             .unwrap();
         assert_eq!(store.unanswered().await, Ok(Vec::new()));
         assert_eq!(store.unsent_count("slack").await, Ok(1));
-        // It never was something to take a turn for.
+        // The message was never meant for a turn.
         assert_eq!(claim(&store, "w").await, None);
     }
 }

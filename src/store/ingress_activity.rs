@@ -1,5 +1,5 @@
-//! A look from outside at what came to the doors: for `drydock check`, which may stand beside a server. It takes no
-//! lock but that of a reader, for which no writer waits, and writes neither to the database nor to its log or the index of that.
+//! Recent activity of the ingress, for `drydock check`, which may run beside a server. It takes only a reader lock, for
+//! which no writer waits. It writes neither to the database, nor to its log, nor to the index of the log.
 
 use super::OpenError;
 use super::column::{parse, time};
@@ -10,19 +10,19 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Lines of the audit log that are looked at, the newest.
+/// Maximum number of audit lines to read, newest first.
 const LINES_MAX: u32 = 50_000;
 
-/// The messages a gateway let in and the requests it turned away, as far as its store has them.
+/// Messages that a gateway accepted and requests that it rejected, as far as its store holds them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IngressActivity {
-    /// The time of the newest message that was let in, by the name of the channel or hook.
+    /// The time of the newest accepted message, by channel or hook name.
     pub accepted: BTreeMap<String, Timestamp>,
-    /// Requests that were not, the newest first.
+    /// Rejected requests, newest first.
     pub rejected: Vec<RejectedRequest>,
 }
 
-/// A request that was refused, or was for somebody else.
+/// A request that was rejected or was irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedRequest {
     /// The name of the channel or hook.
@@ -33,7 +33,7 @@ pub struct RejectedRequest {
     pub at: Timestamp,
 }
 
-/// Reads the messages and requests of the gateway whose data directory this is; none where there is no database yet.
+/// Reads the activity of the gateway with this data directory. Returns an empty result if there is no database yet.
 pub fn read_ingress_activity(directory: &Path) -> Result<IngressActivity, OpenError> {
     let Some(connection) = connect_without_trace(directory)? else {
         return Ok(IngressActivity::default());
@@ -101,7 +101,8 @@ mod tests {
             .collect()
     }
 
-    /// Beside a server, after one that was killed, and after one that stopped: the same is seen, and nothing is written.
+    /// Beside a running server, after a killed one and after a stopped one, the result is the same and nothing is
+    /// written.
     #[tokio::test]
     async fn reading_the_recorded_refusals_writes_nothing() {
         let room = tempfile::tempdir().unwrap();
@@ -139,7 +140,7 @@ mod tests {
             );
             assert!(after == before, "{}", directory.display());
         };
-        // Connections of one process share its index, and the server's may write to it.
+        // Connections of one process share the index of the log, and the server's connection may write to it.
         unchanged(&directory, "drydock.db-shm");
         let killed = room.path().join("killed");
         std::fs::create_dir(&killed).unwrap();

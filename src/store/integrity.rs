@@ -1,39 +1,39 @@
-//! An integrity check of a data directory: made before anything of it is touched, and changes nothing. The database
-//! says where its own pages do not fit together. The newest commits are in its log, and how many pages they take is
-//! in the index of the log, which the kernel keeps as the last process left it until the machine starts anew.
+//! The integrity check of a data directory. It runs before anything is changed, and changes nothing itself. SQLite
+//! reports pages that do not fit together. The newest commits are in the write-ahead log. The index of the log holds
+//! the number of their pages. The kernel keeps the index as the last process left it, until the machine restarts.
 
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
-/// Findings that are told of a database.
+/// Maximum number of findings reported for a database.
 const FINDINGS_MAX: u8 = 3;
-/// Steps of SQLite between two looks at the time.
+/// SQLite steps between two checks of the time.
 const STEPS: i32 = 10_000;
-/// Bytes of a log before its first frame, and of a frame before its page.
+/// Size of the log header, in bytes. The next constant is the size of a frame header.
 const LOG_HEAD: usize = 32;
 const FRAME_HEAD: usize = 24;
-/// Bytes of one copy of the head of the index. There are two, and they are equal while nobody writes.
+/// Bytes of one copy of the index header. There are two copies, which are equal while no write runs.
 const INDEX_HEAD: usize = 48;
-/// The version of the index that we read.
+/// The supported version of the index.
 const INDEX_VERSION: u32 = 3_007_000;
-/// The first bytes of a log whose sums are of little-endian words; of big-endian ones it is one more.
+/// The first bytes of a log with checksums over little-endian words. For big-endian words the value is one higher.
 const LOG_MAGIC: u32 = 0x377f_0682;
-/// Bytes of the largest page.
+/// Size of the largest page, in bytes.
 const PAGE_BYTES_MAX: usize = 65_536;
 
-/// The result of a check of the whole database.
+/// The result of an integrity check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IntegrityCheck {
     Intact,
-    /// The database was not read to its end.
+    /// The check ended before all pages were read.
     Incomplete,
     /// The database is damaged. Holds the finding, with table and page.
     Damaged(String),
 }
 
-/// Reads the whole database, for as long as `go_on` says.
+/// Reads the whole database for as long as `go_on` returns true.
 pub(super) fn check(
     connection: &mut Connection,
     mut go_on: impl FnMut() -> bool + Send + 'static,
@@ -58,12 +58,12 @@ fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(&format!("PRAGMA integrity_check({FINDINGS_MAX})"))?;
     let mut findings = Vec::new();
     for text in statement.query_map([], |row| row.get::<_, String>(0))? {
-        // The first one may begin with a line of its own that names the file.
+        // The first line may name only the file.
         let lines = text?;
         let lines = lines.lines().filter(|line| !line.starts_with("***"));
         findings.extend(lines.map(str::to_owned));
     }
-    // An interrupted look is a finding too, which says so.
+    // An interrupted check also gives a finding, which mentions the interruption.
     let was_cut = findings.iter().any(|finding| finding.contains("interrupted"));
     match was_cut {
         true => Err(rusqlite::Error::SqliteFailure(
@@ -74,7 +74,7 @@ fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     }
 }
 
-/// Returns a finding such as `Tree 7 page 12: ...` with the name of what has its root at page 7.
+/// Replaces the root page in a finding such as `Tree 7 page 12: ...` with the name of its table or index.
 fn with_name(connection: &Connection, finding: &str) -> String {
     let root = finding
         .strip_prefix("Tree ")
@@ -94,16 +94,16 @@ fn with_name(connection: &Connection, finding: &str) -> String {
     }
 }
 
-/// Pages that were committed and cannot be read.
+/// A log in which committed pages are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TornLog {
-    /// Pages that can be read of the log.
+    /// Number of readable pages.
     pub(super) found: u32,
-    /// Pages of whole transactions that the last process had put there.
+    /// Number of pages of complete transactions that the last process had written.
     pub(super) committed: u32,
 }
 
-/// Compares a log with what its index says of it; nothing if the index says nothing, or no more than there is.
+/// Compares a log with its index. Returns `None` if the index gives no number, or no higher one than the log has.
 pub(super) fn find_torn_pages(log: &Path, index: &Path) -> std::io::Result<Option<TornLog>> {
     let Some(committed) = committed(index)?.filter(|committed| *committed > 0) else {
         return Ok(None);
@@ -121,7 +121,7 @@ fn open(file: &Path) -> std::io::Result<Option<BufReader<File>>> {
     }
 }
 
-/// Fills the buffer; false at the end of the file.
+/// Fills the buffer. Returns false at the end of the file.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
     match file.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -130,7 +130,7 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
     }
 }
 
-/// The pages of whole transactions that an index knows of.
+/// Returns the number of pages of complete transactions according to the index.
 fn committed(index: &Path) -> std::io::Result<Option<u32>> {
     let mut head = [0; 2 * INDEX_HEAD];
     let Some(mut file) = open(index)? else {
@@ -140,14 +140,14 @@ fn committed(index: &Path) -> std::io::Result<Option<u32>> {
         return Ok(None);
     }
     let (one, other) = head.split_at(INDEX_HEAD);
-    // In the byte order of the machine, because it never leaves it.
+    // Fields have the byte order of the machine, because the index never leaves it.
     let word = |at: usize| Some(u32::from_ne_bytes(one.get(at..at + 4)?.try_into().ok()?));
     let is_valid = one == other && word(0) == Some(INDEX_VERSION) && one.get(12) == Some(&1);
     Ok(word(16).filter(|_| is_valid))
 }
 
-/// Counts the pages of whole transactions that can be read of a log: those before the first frame that is not as it
-/// was written. Looks at no more than `frames_max`.
+/// Counts the readable pages of complete transactions, up to the first damaged frame. Reads at most `frames_max`
+/// frames.
 fn readable(log: &Path, frames_max: u32) -> std::io::Result<u32> {
     let mut head = [0; LOG_HEAD];
     let Some(mut file) = open(log)? else { return Ok(0) };
@@ -169,7 +169,7 @@ fn readable(log: &Path, frames_max: u32) -> std::io::Result<u32> {
         if !sums.matches(frame.get(16..24)) {
             break;
         }
-        // The last page of a transaction says how large the database is then.
+        // The last page of a transaction holds the size of the database.
         if word(&frame, 4) != Some(0) {
             whole = number;
         }
@@ -189,7 +189,7 @@ struct LogChecksums {
 }
 
 impl LogChecksums {
-    /// Returns the checksums after the head of a log; `None` if the bytes are no head of a log.
+    /// Returns the checksums after the header of a log; `None` if the bytes are not a valid header.
     fn from_head(head: &[u8; LOG_HEAD]) -> Option<Self> {
         let is_big_endian = match word(head, 0)?.checked_sub(LOG_MAGIC)? {
             0 => false,

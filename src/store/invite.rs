@@ -1,4 +1,4 @@
-//! Invites: hashes of tokens, each good once and until it expires.
+//! Invites: hashes of tokens. Each can be used once until it expires.
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
@@ -7,7 +7,7 @@ use crate::model::{Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// The most the clock may be behind the one an invite was made by, in milliseconds.
+/// How far the clock may be behind the creation time of an invite, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: i64 = 5 * 60 * 1_000;
 
 /// An invite as stored.
@@ -25,13 +25,13 @@ pub(crate) struct InviteRow {
 /// The outcome of an attempt to use an invite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redemption {
-    /// The message was handled before.
+    /// The message was already handled.
     Duplicate,
-    /// The account is admitted already; the invite is still good.
+    /// The account is already admitted. The invite stays valid.
     AlreadyAdmitted,
-    /// No such invite is still good for this account.
+    /// There is no valid invite with this token for this account.
     Invalid,
-    /// Admitted, as this user.
+    /// The account is admitted as this user.
     Admitted(UserId),
 }
 
@@ -70,19 +70,18 @@ pub(crate) fn insert(
     audit_in(tx, "invite.issued", data, at)
 }
 
-/// The outcome that an attempt to use an invite would have.
+/// The expected outcome of an attempt to use an invite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedemptionPreview {
-    /// The message was handled before.
+    /// The message was already handled.
     Duplicate,
-    /// The attempt would fail: no such invite is good for this account. No row is stored of such an attempt, however
-    /// many there are.
+    /// The attempt would fail, because no valid invite has this token for this account. Failed attempts store no rows.
     Invalid,
     /// The attempt would have a result to store.
     HasResult,
 }
 
-/// Looks what an attempt would come to, and changes nothing.
+/// Previews an attempt to use an invite, without any change.
 pub(crate) fn preview_redemption(
     tx: &Transaction<'_>,
     hash: [u8; 32],
@@ -114,7 +113,7 @@ pub(crate) fn preview_redemption(
     })
 }
 
-/// Returns true if there is an invite that [`revoke`] would make worthless.
+/// True if there is an invite that [`revoke`] would revoke.
 pub(crate) fn is_live(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT 1 FROM invite WHERE hash = ?1 AND used_at IS NULL AND burned_at IS NULL AND expires_at > ?2",
@@ -122,8 +121,8 @@ pub(crate) fn is_live(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Re
     Ok(statement.exists(params![hash, millis(at)])?)
 }
 
-/// Uses an invite: it is spent, the person exists and the message counts as handled, or none of it.
-/// Unknown, expired, used and bound to somebody else are the same statement and the same answer.
+/// Redeems an invite. The used invite, the new person and the handled message are stored together or not at all.
+/// Unknown, expired, used and foreign tokens take the same statement and give the same answer.
 pub(crate) fn redeem(
     tx: &Transaction<'_>,
     hash: [u8; 32],
@@ -171,7 +170,7 @@ pub(crate) fn redeem(
     Ok(Redemption::Admitted(user))
 }
 
-/// Marks what has expired by now. It stays so if the clock is set back.
+/// Marks invites that have expired. They stay expired if the clock is set back.
 pub(crate) fn expire(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE invite SET burned_at = ?1 WHERE used_at IS NULL AND burned_at IS NULL AND expires_at <= ?1",
@@ -180,7 +179,7 @@ pub(crate) fn expire(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Makes an invite worthless; false if it was already, or never existed.
+/// Revokes an invite. Returns false if it was not valid or never existed.
 pub(crate) fn revoke(tx: &Transaction<'_>, hash: [u8; 32], at: Timestamp) -> Result<bool, StoreError> {
     let name: Option<String> = tx
         .prepare_cached(

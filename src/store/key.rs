@@ -1,14 +1,14 @@
-//! The text of a conversation's key. It begins with whose the conversation is and in which chat, so that all
-//! of one person in one chat are neighbours in the index of the key, and no other index is needed for them.
+//! The text of a conversation's key. It begins with the person and the chat. So all conversations of one person in one
+//! chat are adjacent in the key's index, and no other index is needed.
 
 use super::StoreError;
 use super::column::{self, json};
 use crate::model::{Account, ChatPlace, ConversationKey, Platform, Sender};
 
-/// The two texts between which the keys of all hooks are, and no others.
+/// The range of texts that contains exactly the keys of all hooks.
 pub(super) const HOOKS: (&str, &str) = ("[\"hook\",", "[\"hook\"-");
 
-/// The key as a column: a JSON array, in which no part can pass for two.
+/// Converts a key to a column: a JSON array, so that parts cannot be confused.
 pub(super) fn text(key: &ConversationKey) -> Result<String, StoreError> {
     let ConversationKey { user, place } = key;
     json(&(
@@ -22,7 +22,7 @@ pub(super) fn text(key: &ConversationKey) -> Result<String, StoreError> {
     ))
 }
 
-/// The key of a column.
+/// Converts a column to a key.
 pub(super) fn from_text(text: &str) -> Result<ConversationKey, StoreError> {
     type Parts = (Platform, String, String, Platform, String, String, Option<String>);
     let (platform, account, id, at, installation, chat, thread): Parts = column::parse("conversation", text)?;
@@ -43,7 +43,7 @@ pub(super) fn from_text(text: &str) -> Result<ConversationKey, StoreError> {
     })
 }
 
-/// Returns the two texts between which all keys of this person in this chat are, and no others.
+/// Returns the range of texts that contains exactly the keys of this person in this chat.
 pub(super) fn chat_key_range(
     user: &Sender,
     account: &Account,
@@ -58,8 +58,8 @@ pub(super) fn chat_key_range(
         chat,
     ))?;
     let parts = parts.trim_end_matches(']');
-    // What follows is a comma, and `-` is the character after it. Texts are compared by their bytes, as SQLite does
-    // unless it is told otherwise.
+    // A comma follows the parts, and `-` is the next character after it. SQLite compares texts by their bytes by
+    // default.
     Ok((format!("{parts},"), format!("{parts}-")))
 }
 

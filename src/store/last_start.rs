@@ -1,6 +1,6 @@
-//! The record of the last start of a data directory, beside its database: the number of that start, which the
-//! database holds as well, and the run of the machine it was made in. A database that has a lower number is an older
-//! one that was put in the place of the one that was used here.
+//! The record of the last start of a data directory, stored beside its database. It holds the number of the start,
+//! which the database holds too, and the boot of the machine. If the database has a lower number, an older database has
+//! replaced the newer one.
 
 use crate::system::boot;
 use std::fs::OpenOptions;
@@ -10,36 +10,36 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "last-start";
 
-/// A start of a data directory.
+/// A start in a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LastStart {
     /// The number of the start.
     pub(super) number: i64,
-    /// The run of the machine, if the machine tells them apart.
+    /// The boot id of the machine, if it has one.
     boot: Option<String>,
 }
 
 impl LastStart {
-    /// The start of this number, now.
+    /// Returns a start with this number during the current boot.
     pub(super) fn now(number: i64) -> Self {
         Self { number, boot: boot() }
     }
 
-    /// The last one, if it is on record.
+    /// Reads the record of the last start, if there is one.
     pub(super) fn read(directory: &Path) -> std::io::Result<Option<Self>> {
         let text = match read(&path(directory)) {
             Ok(text) => text,
             Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
             Err(err) => return Err(err),
         };
-        // A power failure may leave any of it: then it says nothing.
+        // A power failure may leave a partial file, which counts as no record.
         let mut lines = text.lines();
         let number = lines.next().and_then(|line| line.parse().ok());
         let boot = lines.next().filter(|line| !line.is_empty()).map(str::to_owned);
         Ok(number.map(|number| Self { number, boot }))
     }
 
-    /// Puts it on record. Nothing is synced: what is lost by a power failure is not missed.
+    /// Writes the record. It is not synced, because it is not needed after a power failure.
     pub(super) fn write(&self, directory: &Path) -> std::io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -51,7 +51,7 @@ impl LastStart {
         writeln!(file, "{}\n{boot}", self.number)
     }
 
-    /// Forgets which run of the machine the last start was in: nobody knows any more what the disk holds of it.
+    /// Removes the boot from the record, because the content of the disk has become unknown.
     pub(super) fn distrust(directory: &Path) -> std::io::Result<()> {
         match Self::read(directory)? {
             Some(last) => Self { boot: None, ..last }.write(directory),
@@ -59,13 +59,13 @@ impl LastStart {
         }
     }
 
-    /// True if the machine has not started anew since: all that was written is there.
+    /// True if the machine has not restarted since. Then all written data is available.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot.is_some() && self.boot == boot()
     }
 }
 
-/// Returns the path of the file that holds the record.
+/// Returns the path of the record.
 pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(FILE)
 }

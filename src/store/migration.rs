@@ -1,4 +1,4 @@
-//! The schema's versions, in order. A migration that was released never changes.
+//! The versions of the schema, in order. A released migration never changes.
 
 use refinery::{Migration, Runner};
 
@@ -8,12 +8,12 @@ const MIGRATIONS: &[(&str, &str)] = &[(
     include_str!("../../migrations/sqlite/V1__initial.sql"),
 )];
 
-/// The newest schema this build knows.
+/// Returns the newest schema version of this build.
 pub(super) fn newest() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-/// Brings the schema up to date; each version in a transaction of its own.
+/// Migrates the schema to the newest version, with one transaction per version.
 pub(super) fn migrate(connection: &mut rusqlite::Connection) -> Result<(), refinery::Error> {
     let migrations = MIGRATIONS
         .iter()

@@ -1,6 +1,6 @@
-//! Durable storage: one database, owned by one process. Every write goes through one thread that commits in groups,
-//! and answers its caller only after the commit. All SQL is here. `access` writes its rows inside a transaction it is
-//! lent, with the functions of this module; nothing here decides who may do what.
+//! Durable storage: one database, owned by one process. One thread does all writes. It commits in groups and answers a
+//! caller only after the commit. All SQL is in this module. `access` stores its rows with functions of this module
+//! inside a given transaction. This module makes no decisions about permissions.
 
 mod action;
 mod audit;
@@ -79,29 +79,29 @@ use writer::{Durability, WriteQueue};
 /// An error of the store, by what the caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The write was not stored; the disk is full, or another program holds a lock. Ingress answers 503 and the
+    /// The write was not stored, because the disk is full or another program holds a lock. Ingress answers 503, and the
     /// platform delivers again.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The write was not stored, and none will be before the next start: nobody knows what the disk holds, or the
+    /// The write was not stored, and no write will be before the next start. The content of the disk is unknown, or the
     /// database is damaged.
     #[error("the store is broken: {0}")]
     Broken(String),
-    /// A statement failed for what it says or what the database holds: trying again changes nothing.
+    /// A statement failed because of its content or the stored data. A retry does not help.
     #[error("the store failed: {0}")]
     Failed(String),
-    /// Another worker has claimed the conversation since: stop, and throw the work away.
+    /// Another worker has claimed the conversation in the meantime. The caller must stop and discard its work.
     #[error("another worker has taken over this conversation")]
     Fenced,
     /// The row does not exist.
     #[error("no {0}")]
     NotFound(String),
-    /// A row does not say what this build can read.
+    /// This build cannot read the row.
     #[error("a stored {what} cannot be read: {why}")]
     Unreadable {
         /// The kind of the row.
         what: &'static str,
-        /// The reason, without the row's content.
+        /// The reason, without content of the row.
         why: String,
     },
 }
@@ -115,7 +115,7 @@ impl StoreError {
         matches!(self, Self::Broken(_))
     }
 
-    /// True if the same may succeed later, here or after a restart.
+    /// True if the same call may succeed later, here or after a restart.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Broken(_))
     }
@@ -124,7 +124,7 @@ impl StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(err: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
-        // The message of SQLite names tables and conditions, never the values of a row.
+        // SQLite's message names tables and conditions, but never values of a row.
         if condition::is_fatal(&err) {
             return Self::Broken(err.to_string());
         }
@@ -146,24 +146,25 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// A handle on the store; clones share it. Dropping the last one finishes what was queued, writes a
-/// checkpoint and lets go of the directory.
+/// A handle to the store. Clones share it. Dropping the last one completes queued writes, writes a checkpoint and
+/// unlocks the directory.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    // Declared in the order they must go: readers, then the writer whose close is the checkpoint,
-    // then the lock.
+    // The order of declaration is the order of dropping: readers, then the writer, which writes the checkpoint, then
+    // the lock.
     reader: ReadPool,
     writer: WriteQueue,
     reporter: Reporter,
     pepper: [u8; 32],
     directory: PathBuf,
-    /// True if the whole database was read at the start.
+    /// True if the whole database was checked at the start.
     is_checked: bool,
-    /// Ops handed out by `due` and not reported on yet. A restart forgets them, on purpose.
+    /// Ids of operations that [`Store::lease_due`] returned and that have no outcome yet. A restart forgets them on
+    /// purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
     _lock: Option<DirectoryLock>,
 }
@@ -175,8 +176,8 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store in `directory`, creating both when they are not there. One process at a time:
-    /// a second one is told who has it.
+    /// Opens the store in `directory`, and creates both if they are missing. Only one process can open it; a second one
+    /// gets an error that names the owner.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         Self::start(open::open(directory)?)
     }
@@ -197,15 +198,14 @@ impl Store {
         })
     }
 
-    /// 32 random bytes that were made with the store and never leave its directory: what token hashes
-    /// are keyed with.
+    /// Returns the key for token hashes: 32 random bytes that were created with the store and never leave its
+    /// directory.
     pub fn pepper(&self) -> [u8; 32] {
         self.inner.pepper
     }
 
-    /// Runs `work` in a transaction and answers after its commit. A failing `work` leaves nothing
-    /// behind and does not disturb the others of its group. Once queued it runs even if the caller
-    /// stops waiting.
+    /// Runs `work` in a transaction and returns after its commit. A failed `work` is rolled back and does not affect
+    /// other jobs of its group. Once queued, it runs even if the caller stops waiting.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -213,8 +213,8 @@ impl Store {
         self.inner.writer.write(Durability::Synced, work, |_| ()).await
     }
 
-    /// Like [`Store::write`], and does not wait for the disk: a power failure may undo it, the end of the
-    /// process does not, and nothing written later survives without it.
+    /// Runs a write like [`Store::write`] without waiting for the disk. A power failure may undo it; the end of the
+    /// process does not. Later writes never survive without it.
     pub(crate) async fn write_unsynced<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -222,7 +222,7 @@ impl Store {
         self.inner.writer.write(Durability::Unsynced, work, |_| ()).await
     }
 
-    /// Like [`Store::write_unsynced`], and it is made durable a moment later, whatever else is written.
+    /// Runs a write like [`Store::write_unsynced`]. It becomes durable a moment later, even without other writes.
     pub(crate) async fn write_deferred<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -230,13 +230,13 @@ impl Store {
         self.inner.writer.write(Durability::Deferred, work, |_| ()).await
     }
 
-    /// Waits until what is promised to be durable soon, and was written before, is.
+    /// Waits until all earlier deferred writes are durable.
     pub async fn wait_durable(&self) -> Result<(), StoreError> {
         self.inner.writer.wait_durable().await
     }
 
-    /// Like [`Store::write`], and runs `after` between the commit and the answer, in commit order:
-    /// for caches that must not see two writes the wrong way round.
+    /// Runs a write like [`Store::write`], and calls `after` between the commit and the answer, in commit order. This
+    /// keeps caches consistent with the order of writes.
     pub(crate) async fn write_then<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -245,7 +245,7 @@ impl Store {
         self.inner.writer.write(Durability::Synced, work, after).await
     }
 
-    /// Runs `work` on a connection that cannot write, over one snapshot.
+    /// Runs `work` on a read-only connection, in one snapshot.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, StoreError> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Taking possession of a data directory: lock, file, settings, schema. Never replaces a database
-//! that is damaged or missing by an empty one, and looks at what is there before it touches it.
+//! Opening of a data directory: lock, file, settings and schema. A damaged or missing database is never replaced with
+//! an empty one, and existing files are checked before any change.
 
 use super::directory_lock::DirectoryLock;
 use super::integrity::{IntegrityCheck, TornLog, check, find_torn_pages};
@@ -15,23 +15,23 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Connections for reading.
+/// Number of connections for reading.
 const READERS: usize = 2;
 /// Longest wait of a statement for another program's lock.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(2);
-/// Longest wait of a start for a check of the whole database: enough for some hundred megabytes. A larger one is
-/// checked again beside the work.
+/// Longest check of the whole database at a start, enough for some hundred megabytes. A larger database is checked
+/// again in the background.
 const CHECK_MAX: Duration = Duration::from_millis(200);
-/// A page of the database: half of what SQLite chooses.
+/// Page size of the database: half of SQLite's default.
 const PAGE_BYTES: i64 = 2_048;
-/// `Dryd`: tells our databases from others.
+/// `Dryd`: marks databases of this program.
 const APPLICATION_ID: i64 = 0x4472_7964;
 const DATABASE: &str = "drydock.db";
 const LOG: &str = "drydock.db-wal";
 const INDEX: &str = "drydock.db-shm";
 const PEPPER: &str = "pepper";
 
-/// An error that keeps a store from opening. Each message says what to do.
+/// An error on opening a store. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process owns the directory.
@@ -41,7 +41,7 @@ pub enum OpenError {
     Busy {
         /// The directory.
         directory: PathBuf,
-        /// `process 4242`, or `another process`.
+        /// The owner: `process 4242`, or `another process`.
         holder: String,
     },
     /// The directory is read-only for this user.
@@ -49,30 +49,30 @@ pub enum OpenError {
         "`{}` is read-only for this user; make it writable, or set `data.directory` to a directory that is", .0.display()
     )]
     ReadOnly(PathBuf),
-    /// The path is no directory, or cannot be made one.
+    /// The path is not a directory and cannot become one.
     #[error("`{}` cannot be used as data directory: {why}; set `data.directory` to another path", .directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// The reason the system gives.
+        /// The system's reason.
         why: String,
     },
-    /// The directory can be read by others, and with it every private repository that is mirrored there.
+    /// Other users can read the directory, including mirrors of private repositories.
     #[error("others can read `{}` (mode {mode:04o}); {advice}", .directory.display())]
     Exposed {
         /// The directory.
         directory: PathBuf,
         /// The permissions of the directory.
         mode: u32,
-        /// The advice on how to close it.
+        /// Advice on how to restrict it.
         advice: String,
     },
-    /// The database is not there although the directory was used before.
+    /// The database is missing, although the directory was used before.
     #[error(
         "`{}` is missing or empty, but this directory was used before; restore it from a backup, or move the directory away to start afresh", .0.display()
     )]
     Missing(PathBuf),
-    /// The file is no database of ours, or broken.
+    /// The file is not a database of this program, or it is damaged.
     #[error("`{}` is damaged ({why}); restore it from a backup, or move the directory away to start afresh", .file.display())]
     Damaged {
         /// The file.
@@ -80,76 +80,76 @@ pub enum OpenError {
         /// The damage that was found.
         why: String,
     },
-    /// The newest commits are not in the log any more.
+    /// The newest commits are missing from the log.
     #[error(
         "`{}` was cut or changed: {} of {} pages that were committed can be read; restore the directory from a backup, or remove `{}` to go on without the rest", .log.display(), .found, .committed, .index.display()
     )]
     Torn {
         /// The log.
         log: PathBuf,
-        /// The index of the log, which says what should be there.
+        /// The index of the log, which counts the committed pages.
         index: PathBuf,
-        /// Pages that can be read of the log.
+        /// Number of readable pages in the log.
         found: u32,
-        /// Pages of whole transactions that the last process had put there.
+        /// Number of pages of complete transactions that the last process had written.
         committed: u32,
     },
-    /// An older database was put in the place of the one that was used here.
+    /// An older database has replaced the one that was used here.
     #[error(
         "`{}` is older than what was used here: it knows of {found} starts, and {last} were made; put the newer one back, or remove `{}` to go on with this one, as after restoring a backup", .file.display(), .word.display()
     )]
     Older {
         /// The database.
         file: PathBuf,
-        /// The file that holds the number of the last start.
+        /// The file with the number of the last start.
         word: PathBuf,
-        /// The starts it knows of.
+        /// The number of starts in the database.
         found: i64,
         /// The number of the last start.
         last: i64,
     },
-    /// The key of the invites and recordings is gone.
+    /// The key for invites and recordings is missing.
     #[error(
         "`{}` is missing, and without it no invite is good and no recording is found; restore it from a backup, or move the directory away to start afresh", .0.display()
     )]
     Pepper(PathBuf),
-    /// The database was migrated by a newer build.
+    /// A newer build has migrated the database.
     #[error(
         "database is schema {found}, this build knows up to {known}; use a newer drydock, or restore a backup from before the upgrade"
     )]
     Newer {
-        /// The schema of the file.
+        /// The schema version of the file.
         found: i64,
-        /// The newest one this build knows.
+        /// The newest version that this build supports.
         known: i64,
     },
-    /// The schema could not be brought up to date; it is as it was.
+    /// The migration of the schema failed; the schema is unchanged.
     #[error("the database could not be migrated: {0}; it was left as it was, see the release notes")]
     Migration(String),
-    /// A resource is missing: room, memory, threads, random bytes or file handles; another start may find them.
+    /// A resource is missing: space, memory, threads, random bytes or file handles. Another start may succeed.
     #[error("the store could not start: {0}; see the room on its disk and the limits of this process")]
     Resources(String),
 }
 
-/// The parts a store is made of.
+/// The parts of an open store.
 pub(super) struct OpenedStore {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
     pub(super) lock: Option<DirectoryLock>,
-    /// The path of the file to which SQLite writes what it commits.
+    /// The path of the write-ahead log.
     pub(super) log: PathBuf,
     pub(super) directory: PathBuf,
-    /// True if the whole database was read, and found whole.
+    /// True if the whole database was checked and is intact.
     pub(super) is_checked: bool,
 }
 
-/// Takes possession of `directory`.
+/// Opens a store in `directory`.
 pub(super) fn open(directory: &Path) -> Result<OpenedStore, OpenError> {
     open_within(directory, CHECK_MAX)
 }
 
-/// Takes possession of `directory`, with so much time for a look at the whole database.
+/// Opens a store in `directory`, with a time limit for the check of the whole database.
 pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<OpenedStore, OpenError> {
     DirBuilder::new()
         .recursive(true)
@@ -163,7 +163,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     let last = LastStart::read(directory).map_err(|err| directory_error(directory, &err))?;
     check_log(directory, last.as_ref())?;
     let mut writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Until all is well: a connection that closes would move its log into the database.
+    // Until all checks pass: a closing connection would otherwise move its log into the database.
     let untouched = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     let of_file = |err| database_error(&file, err);
     writer.set_db_config(untouched, true).map_err(of_file)?;
@@ -189,7 +189,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
         None => create_pepper(directory)?,
     };
     if let Err(error) = LastStart::now(number).write(directory) {
-        // A lower number there, or none, is as good: it tells less.
+        // A lower number, or none, is safe here: it only detects less.
         tracing::warn!(%error, "this start could not be noted; an older database would not be told from this one");
     }
     Ok(OpenedStore {
@@ -203,25 +203,25 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     })
 }
 
-/// A connection of its own to the database of an open store, that cannot write.
+/// Opens a separate read-only connection to the database of an open store.
 pub(super) fn connect_to_read(directory: &Path) -> Result<Connection, OpenError> {
     connect(&directory.join(DATABASE), OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// The file of the database.
+/// Returns the path of the database file.
 pub(super) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
-/// A connection that leaves no trace, whoever works on the database meanwhile; nothing where there is none to look at.
-/// A reader that finds a log usually makes an index of it, which the next start would take for the word of a process.
+/// Opens a connection that leaves no trace, even while another process uses the database. Returns `None` if there is no
+/// database. A normal reader of an existing log would create its index, which the next start would trust.
 pub(super) fn connect_without_trace(directory: &Path) -> Result<Option<Connection>, OpenError> {
     let file = directory.join(DATABASE);
     let is_there = |name: &str| directory.join(name).exists();
     let how = match (is_there(DATABASE), is_there(LOG), is_there(INDEX)) {
         (true, true, true) => "readonly_shm=1",
         (true, false, _) => "immutable=1",
-        // Without an index nobody knows what of the log was committed.
+        // Without an index, the committed part of the log is unknown.
         (false, _, _) | (true, true, false) => return Ok(None),
     };
     let uri = format!("file:{}?{how}", escaped(&file));
@@ -235,7 +235,7 @@ pub(super) fn connect_without_trace(directory: &Path) -> Result<Option<Connectio
     Ok((schema > 0).then_some(connection))
 }
 
-/// A path as it stands in an address.
+/// Escapes a path for use in a URI.
 fn escaped(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     let escaped = bytes.map(|byte| match byte {
@@ -270,7 +270,7 @@ pub(super) fn directory_error(directory: &Path, err: &std::io::Error) -> OpenErr
     }
 }
 
-/// True for a lack that another start may not meet: of room, memory or descriptors, or a disk that failed once.
+/// True for an error that the next start may not have: no space, memory or descriptors, or a single disk error.
 fn is_passing(err: &std::io::Error) -> bool {
     let lacks = [Errno::MFILE, Errno::NFILE, Errno::IO];
     matches!(
@@ -294,7 +294,7 @@ fn read_pepper(directory: &Path) -> Result<Option<[u8; 32]>, OpenError> {
     }
 }
 
-// Written last when a store is made: where it is, there was a complete database once.
+// The pepper is written last when a store is created. If it exists, there was a complete database.
 #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
 fn create_pepper(directory: &Path) -> Result<[u8; 32], OpenError> {
     let mut pepper = [0; 32];
@@ -354,8 +354,8 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         connection.set_prepared_statement_cache_capacity(128);
-        // A plan must not depend on the values bound to it: without this SQLite plans a cached statement
-        // anew whenever a value changes that it once looked at.
+        // Plans must not depend on bound values. Otherwise SQLite plans a cached statement again when a value changes
+        // that it had used for a plan.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
@@ -363,20 +363,21 @@ fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    // Of a new file only. A commit writes every page it touches: a dozen for a message, whatever their size.
+    // Applies only to a new file. A commit writes every page it touches: about twelve for a message, whatever their
+    // size.
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // A Mac keeps what was synced in the disk's own memory unless it is asked for more; elsewhere these change nothing.
+    // On macOS, a normal sync leaves data in the disk's cache. On other systems these settings change nothing.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    // What a savepoint keeps of each page it may have to bring back: a work's, and gone with it.
+    // Savepoints keep copies of changed pages in temporary storage. They are dropped with the job.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |row| row.get::<_, i64>(0))?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)
 }
 
-/// Checks that the commits of the last process are in the log, if the machine has run since.
+/// Checks that the last process's commits are in the log, if the machine has not restarted.
 fn check_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenError> {
     if !last.is_some_and(LastStart::is_of_this_boot) {
         return Ok(());
@@ -393,7 +394,7 @@ fn check_log(directory: &Path, last: Option<&LastStart>) -> Result<(), OpenError
     }
 }
 
-/// Checks that the pages of the database fit together, as far as there is time to look. True if all were looked at.
+/// Checks the pages of the database within a time limit. Returns true if all were checked.
 fn check_pages(file: &Path, connection: &mut Connection, time_max: Duration) -> Result<bool, OpenError> {
     let began = Instant::now();
     let checked = check(connection, move || began.elapsed() < time_max);
@@ -426,13 +427,13 @@ fn check_age(
     }
 }
 
-/// True if anything that is stored was made with the pepper.
+/// True if any stored data depends on the pepper.
 fn is_keyed(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM invite) OR EXISTS (SELECT 1 FROM conversation)";
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-// Reads before anything is written: a file we should not touch stays as it is. Says which schema it is.
+// Checks the schema before anything is written, so that a foreign file stays unchanged. Returns the schema version.
 fn check_schema(file: &Path, connection: &Connection) -> Result<i64, OpenError> {
     let read = |sql: &str| {
         connection

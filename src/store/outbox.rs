@@ -1,5 +1,5 @@
-//! The outbox: operations that go out, in order per chat and thread. An operation is enqueued once under its id,
-//! handed out until its outcome is reported, and never handed out twice at a time.
+//! The outbox: outgoing operations, in order per chat and thread. An operation is enqueued once under its id. It is
+//! leased until its outcome is reported, and never leased twice at a time.
 
 mod dead_letters;
 pub(super) mod response_url;
@@ -21,49 +21,49 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
-/// State of an operation that is not handed out yet. One that must not show twice is marked before it is.
+/// State of an operation that is not leased yet. One that must not show twice is marked before it is leased.
 const WAITING: &str = "waiting";
-/// State of an operation that is not handed out yet, and marked already: it may be sent.
+/// State of an operation that is not leased yet but is already marked, so it may be sent at once.
 const READY: &str = "ready";
-/// State of an operation that is not handed out now, and perhaps sent before: it is looked for first.
+/// State of an operation that is not leased and may have been sent. It is looked up first.
 const AMBIGUOUS: &str = "doubtful";
-/// State of a doubtful operation that an operator asked for: it is sent where nobody can tell whether it was.
+/// State of an ambiguous operation that an operator has forced. It is sent if a lookup gives no answer.
 const FORCED: &str = "again";
-/// State of an operation that was handed out after it was waiting or ready.
+/// State of an operation that was leased while waiting or ready.
 const SENDING: &str = "sending";
-/// State of an operation that was handed out after it was doubtful.
+/// State of an operation that was leased while ambiguous.
 const LOOKING_UP: &str = "looking";
-/// State of an operation that was handed out after an operator asked for it.
+/// State of an operation that was leased while forced.
 const REPEATING: &str = "repeating";
 
-/// Operations of one chat and thread that are handed out at once.
+/// Maximum number of operations of one chat and thread in one lease.
 const LEASED_MAX: u32 = 8;
 
 /// An operation to deliver now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueOperation {
-    /// The operation to carry out. Never an [`Action::Fill`].
+    /// The operation. It is never an [`Action::Fill`].
     pub op: Op,
     /// Number of earlier attempts.
     pub attempts: u32,
-    /// The time it was enqueued.
+    /// The time of enqueueing.
     pub enqueued: Timestamp,
-    /// The time since which the operation may have been sent, where it must not show twice.
+    /// The time since which the operation may have been sent, if it must not show twice.
     pub ambiguous_since: Option<Timestamp>,
-    /// True if an operator asked for it: it is sent where nobody can tell whether it was.
+    /// True if an operator forced it. Then it is sent if a lookup gives no answer.
     pub is_forced: bool,
 }
 
-/// Chooses among what is due, as a platform's limits allow.
+/// A filter for due operations, based on a platform's limits.
 pub trait Admission: Clone + Send + 'static {
     /// True if a new message may be sent to this chat.
     fn admits_chat(&mut self, chat: &str) -> bool;
 
-    /// True if this may be sent, or looked for if it is doubtful; it is counted then.
+    /// True if the operation may be sent, or looked up if it is ambiguous. It is then counted.
     fn admits(&mut self, op: &Op, is_doubtful: bool) -> bool;
 }
 
-/// Admits everything.
+/// An admission without limits.
 #[derive(Clone, Copy, Debug)]
 struct Unlimited;
 
@@ -77,52 +77,52 @@ impl Admission for Unlimited {
     }
 }
 
-/// The way in which an operation is tried again.
+/// How an operation is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryMode {
-    /// The operation was not delivered: it is sent.
+    /// The operation was not delivered. It is sent.
     Send,
-    /// The operation may have been delivered: it is looked for.
+    /// The operation may have been delivered. It is looked up.
     LookUp,
-    /// The operation may have been delivered, and an operator asked for it.
+    /// The operation may have been delivered, and an operator forced it.
     Forced,
 }
 
-/// The weight of a try towards the limit after which an operation is given up.
+/// Whether an attempt counts towards the limit of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptWeight {
-    /// The try counts.
+    /// The attempt counts.
     Counted,
-    /// The try says nothing about the operation, and does not count.
+    /// The attempt does not count, because its failure has another cause than the operation.
     NotCounted,
 }
 
-/// An operation that is not settled, and what comes next.
+/// The retry of an operation without a final outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postponement {
-    /// The way in which it is tried again.
+    /// How it is retried.
     pub retry_mode: RetryMode,
-    /// The time it is due.
+    /// When it is due.
     pub due_at: Timestamp,
-    /// The reason why it was not delivered.
+    /// Why it was not delivered.
     pub why: String,
-    /// The weight of the last try.
+    /// Whether the last attempt counts.
     pub attempt: AttemptWeight,
 }
 
 impl Store {
-    /// Enqueues operations. One whose id was enqueued before is ignored, and so is the fill of a post that was
-    /// not.
+    /// Enqueues operations. An id that was enqueued before is ignored, and so is the fill of an unknown post.
     pub async fn enqueue(&self, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| enqueue(tx, &ops, at)).await
     }
 
-    /// Takes what is due: at most one operation per chat and thread, the oldest, and only if nothing
-    /// of that chat and thread is being sent. Each must be reported on with [`Store::delivered`],
-    /// [`Store::postpone`], [`Store::record_failed`], [`Store::record_ambiguous`], [`Store::record_replaced`] or [`Store::release_operation`],
-    /// again if that fails; until it is stored it is not handed out again. If the process ends before, all of it
-    /// is, and what may show twice (posts, notices, files) as doubtful.
-    /// Wait for the answer: operations handed out to a caller that is gone stay taken.
+    /// Leases due operations: at most the oldest one per chat and thread, and only if that thread has none in flight.
+    ///
+    /// Report each outcome with [`Store::record_delivered`], [`Store::postpone`], [`Store::record_failed`],
+    /// [`Store::record_ambiguous`], [`Store::record_replaced`] or [`Store::release_operation`], and retry a failed
+    /// report. Until the outcome is stored, the operation is not leased again. If the process ends first, all of them
+    /// become due again. Posts, notices and files, which may show twice, then become ambiguous. Wait for the result of
+    /// this call: operations leased for a caller that is gone stay leased.
     pub async fn lease_due(
         &self,
         channel: &str,
@@ -133,7 +133,7 @@ impl Store {
         Ok(due)
     }
 
-    /// Like [`Store::lease_due`], of what is admitted; answers with the admission as it is then.
+    /// Leases operations like [`Store::lease_due`], if they are admitted. Also returns the updated admission.
     pub async fn lease_due_admitted<A: Admission>(
         &self,
         channel: &str,
@@ -153,8 +153,7 @@ impl Store {
         .await
     }
 
-    /// Runs a write that takes operations, which are in flight from then on; if nothing comes of it,
-    /// they are not.
+    /// Runs a write that leases operations. They are in flight from then on, unless the write fails.
     pub(super) async fn write_leasing<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -172,7 +171,7 @@ impl Store {
         let taken = Arc::new(Mutex::new(LeasedOperations::default()));
         let taking = Arc::clone(&taken);
         let work = move |tx: &Transaction<'_>| {
-            // Marked while the write runs, so that the next one sees it even in the same commit.
+            // The mark is set while the write runs, so that the next write sees it even in the same commit.
             let mut busy = InFlightLock {
                 in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
                 leased: taking.lock().unwrap_or_else(PoisonError::into_inner),
@@ -187,8 +186,8 @@ impl Store {
         Ok((result?, taken.is_marked))
     }
 
-    /// Takes what is due if none of it has to be marked as being sent: then nothing is written, and
-    /// nobody waits for a disk.
+    /// Leases due operations if none of them must be marked as being sent. Then nothing is written, and the caller does
+    /// not wait for the disk.
     async fn lease_unmarked<A: Admission>(
         &self,
         channel: &str,
@@ -200,10 +199,11 @@ impl Store {
         let in_flight = Arc::clone(&self.inner.in_flight);
         self.read(move |tx| {
             let mut admission = admission;
-            // Locked before the snapshot is taken: whatever is not in flight any more is settled in it.
+            // The lock is taken before the snapshot. So an operation that is no longer in flight has its outcome in the
+            // snapshot.
             let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
             let heads = match heads_due(tx, &channel, at, limit, |op| busy.contains(op), &mut admission) {
-                // To be set aside, which is a write.
+                // An unreadable operation must be given up, which needs a write.
                 Err(StoreError::Unreadable { .. }) => return Ok(None),
                 heads => heads?,
             };
@@ -217,8 +217,8 @@ impl Store {
         .await
     }
 
-    /// Records that an operation was delivered, and became `message` if it is a post. When the power fails within a
-    /// moment, a post is doubtful.
+    /// Records that an operation was delivered, and the `message` of a post. If the power fails within a moment, a post
+    /// becomes ambiguous.
     pub async fn record_delivered(
         &self,
         op: &str,
@@ -233,10 +233,9 @@ impl Store {
         result
     }
 
-    /// Like [`Store::delivered`] for operations of one chat and thread, and takes what is due next there, as
-    /// [`Store::lease_due`] would, in the same commit: one operation, or some that may be repeated, to be delivered
-    /// one after another. What must not show twice comes alone, and when it is durable that it is being
-    /// sent.
+    /// Records deliveries like [`Store::record_delivered`] for one chat and thread, and leases what is due next there in the
+    /// same commit. The lease is one operation, or several repeatable ones for delivery in order. An operation that
+    /// must not show twice is leased alone, and only once it is durable that it is being sent.
     pub async fn record_delivered_and_lease(
         &self,
         sent: Vec<(Op, Option<MessageRef>)>,
@@ -259,7 +258,7 @@ impl Store {
         let (due, is_marked) = next?;
         ids.iter().for_each(|id| self.end_lease(id));
         if is_marked && let Err(error) = self.wait_durable().await {
-            // They stay as they are marked: nobody knows whether that is on disk.
+            // They keep their marks, because it is unknown whether those are on disk.
             due.iter().for_each(|due| self.end_lease(&due.op.id));
             warn!(%error, "what is due next is not sent before it is durable that it may be");
             return Ok(Vec::new());
@@ -267,7 +266,7 @@ impl Store {
         Ok(due)
     }
 
-    /// Returns an operation that was taken and not tried: it is due as it was.
+    /// Releases a leased operation that was not tried. It is due as before.
     pub async fn release_operation(&self, due: &DueOperation) -> Result<(), StoreError> {
         let id = due.op.id.clone();
         if !due.op.action.may_show_twice() {
@@ -290,14 +289,13 @@ impl Store {
         result
     }
 
-    /// Removes operations from those in flight whose holder has ended without a report: they are due again, and what
-    /// may show twice is looked for first.
+    /// Ends the leases of operations whose delivery ended without an outcome. They are due again, and those that may
+    /// show twice are looked up first.
     pub fn abandon_leases(&self, ops: &[String]) {
         ops.iter().for_each(|op| self.end_lease(op));
     }
 
-    /// Sets operations that were ready and not handed out back to waiting: whoever delivered in this channel has
-    /// ended in order.
+    /// Resets ready operations that are not leased to waiting, after the channel's delivery ended in order.
     pub async fn reset_ready(&self, channel: &str) -> Result<(), StoreError> {
         let channel = channel.to_owned();
         self.write(move |tx| {
@@ -308,8 +306,8 @@ impl Store {
         .await
     }
 
-    /// Postpones an operation that is not settled; its lane waits until it is due again. A file has left its thread,
-    /// so nothing waits for it.
+    /// Postpones an operation without a final outcome. Its thread waits until it is due again. A file has left its
+    /// thread, so nothing waits for it.
     pub async fn postpone(&self, op: &str, postponed: Postponement) -> Result<(), StoreError> {
         let id = op.to_owned();
         let Postponement {
@@ -344,8 +342,8 @@ impl Store {
         result
     }
 
-    /// Gives up an operation that was not delivered and never will be. Its lane goes on; the notice that people get
-    /// instead is enqueued.
+    /// Gives up an operation that was not delivered and never will be. Its thread continues, and the fallback `instead`
+    /// is enqueued.
     pub async fn record_failed(
         &self,
         op: &str,
@@ -357,8 +355,8 @@ impl Store {
         self.finish_operation(op, "failed", why, instead, at).await
     }
 
-    /// Gives up an operation that may or may not have been delivered, must not show twice, and of which nobody can
-    /// tell: it is not sent again. Its lane goes on; the notice that people get about it is enqueued.
+    /// Gives up an operation that may have been delivered and must not show twice, if the outcome cannot be found out.
+    /// It is not sent again. Its thread continues, and the notice about it is enqueued.
     pub async fn record_ambiguous(
         &self,
         op: &str,
@@ -370,23 +368,23 @@ impl Store {
         self.finish_operation(op, "ambiguous", why, instead, at).await
     }
 
-    /// Settles a line that is filled later and may show already: its fill is posted instead.
+    /// Replaces a placeholder line that may already show: its fill becomes a new post.
     pub async fn record_replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
         self.finish_operation(op, "replaced", why, Vec::new(), at).await
     }
 
-    /// The message that a post became.
+    /// Returns the message of a delivered post.
     pub async fn message_of(&self, op: &str) -> Result<Option<MessageRef>, StoreError> {
         let op = op.to_owned();
         self.read(move |tx| message_of(tx, &op)).await
     }
 
-    /// Returns the time at which [`Store::lease_due`] has something for this channel next, as far as is known now.
+    /// Returns the next time at which [`Store::lease_due`] has an operation for this channel, as currently known.
     pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
         self.next_due_unless(channel, |_, _| false).await
     }
 
-    /// Returns the time as [`Store::next_due`] does, of what is not due yet at `after`.
+    /// Returns the time like [`Store::next_due`], but only of operations that are not due at `after`.
     pub async fn next_due_after(
         &self,
         channel: &str,
@@ -419,7 +417,7 @@ impl Store {
         .await
     }
 
-    /// Operations of a channel that are not settled yet.
+    /// Returns the number of a channel's operations without a final outcome.
     pub async fn unsent_count(&self, channel: &str) -> Result<u64, StoreError> {
         let channel = channel.to_owned();
         self.read(move |tx| {
@@ -431,7 +429,7 @@ impl Store {
         .await
     }
 
-    /// Operations of a channel that were given up: refused by the platform, tried too often, or of unknown outcome.
+    /// Returns the number of a channel's dead letters: refused, tried too often, or of unknown outcome.
     pub async fn given_up_count(&self, channel: &str) -> Result<u64, StoreError> {
         let channel = channel.to_owned();
         self.read(move |tx| {
@@ -479,7 +477,7 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes an operation from those in flight, once its outcome is on record.
+    /// Ends the lease of an operation if its outcome is stored.
     fn end_lease_if(&self, stored: &Result<(), StoreError>, op: &str) {
         if stored.is_ok() {
             self.end_lease(op);
@@ -491,14 +489,14 @@ impl Store {
     }
 }
 
-/// Enqueues operations in another write; an id that is known is ignored, and so is the fill of a post that
-/// is not.
+/// Enqueues operations within another write. A known id is ignored, and so is the fill of an unknown post.
 pub(crate) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
     ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
 }
 
-/// Like [`enqueue`], in a write that waits for the disk and whose caller delivers: a placeholder may be sent
-/// without another commit, however long its lane is busy. If the process ends before, it is doubtful.
+/// Enqueues operations like [`enqueue`], in a synced write whose caller delivers them. A placeholder may then be sent
+/// without another commit, however long its thread is busy. If the process ends first, the placeholder becomes
+/// ambiguous.
 pub(super) fn enqueue_ready(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
     ops.iter().try_for_each(|op| {
         let is_ready = op.action.is_placeholder();
@@ -506,7 +504,7 @@ pub(super) fn enqueue_ready(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> 
     })
 }
 
-/// True if an operation of this id was enqueued, whatever became of it.
+/// True if an operation with this id was enqueued, whatever its outcome.
 pub(super) fn is_known(tx: &Transaction<'_>, op: &str) -> Result<bool, StoreError> {
     let known = tx
         .prepare_cached("SELECT 1 FROM outbox WHERE op = ?1")?
@@ -538,7 +536,7 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
     Ok(())
 }
 
-/// The chat and thread whose operations go out one after another.
+/// Returns the chat and thread of an operation, whose operations are delivered in order.
 fn thread_key(op: &Op) -> Result<String, StoreError> {
     json(&(&op.place.chat, &op.place.thread))
 }
@@ -583,9 +581,9 @@ fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, Stor
     message.map(|text| parse("message", &text)).transpose()
 }
 
-// A fill whose post failed was posted itself: later fills of the same post edit that message.
+// If a fill's post had failed, the fill was posted itself. Later fills of the same post edit that message.
 fn replace(tx: &Transaction<'_>, post: &str, message: &str, at: Timestamp) -> Result<(), StoreError> {
-    // Nothing is missing any more, so there is nothing to send again, also if an operator has just asked for that.
+    // Nothing is missing any more, so the dead letter is removed, even if an operator has just requested a retry.
     tx.prepare_cached(
         "UPDATE outbox SET message = ?2,
            done_at = CASE WHEN state IN ('waiting', 'again') THEN ?3 ELSE done_at END,

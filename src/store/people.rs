@@ -1,4 +1,4 @@
-//! The people who were admitted, with their grants. Rows only: what they mean is decided in `access`.
+//! Admitted people and their grants, as rows. `access` decides what they mean.
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
@@ -23,7 +23,7 @@ pub(crate) struct PersonRow {
     pub(crate) grants: Vec<GrantRow>,
 }
 
-/// A person who is to be admitted by their account.
+/// A person to admit by their account.
 pub(crate) struct Newcomer {
     pub(crate) name: String,
     pub(crate) sender: Sender,
@@ -39,30 +39,30 @@ pub(crate) enum AdmittedBy<'a> {
     Administrator { user: UserId, name: &'a str },
 }
 
-/// The outcome for a newcomer. It is kept with the message that asked for it.
+/// The outcome of an admission. It is stored with the message that requested it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AdmissionOutcome {
-    /// The person is admitted, as this user.
+    /// The person is admitted as this user.
     Admitted(UserId),
-    /// The person was admitted already.
+    /// The person was already admitted.
     Before { name: String },
-    /// The person's access was revoked by an operator: an operator alone gives it back.
+    /// The person's access was revoked. Only an operator can restore it.
     Revoked { name: String },
     /// The person's workspace or bot is not known here.
     Nowhere,
-    /// The administrator who asked may not admit the person.
+    /// The requesting administrator may not admit the person.
     NotGranted,
 }
 
 impl Store {
-    /// Returns every person that was ever admitted, oldest first.
+    /// Returns all people that were ever admitted, oldest first.
     pub(crate) async fn people(&self) -> Result<Vec<PersonRow>, StoreError> {
         self.read(people).await
     }
 }
 
-/// Reads every person that was ever admitted, oldest first.
+/// Reads all people that were ever admitted, oldest first.
 pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError> {
     let mut statement = tx.prepare_cached("SELECT id FROM users ORDER BY id")?;
     let ids = statement.query_map([], |row| row.get(0).map(UserId))?;
@@ -95,7 +95,7 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
     })
 }
 
-/// Returns the grants of a person; `None` once they were revoked.
+/// Returns the current grants of a person; `None` after revocation.
 pub(crate) fn current_grants(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT role, repositories, environments FROM users LEFT JOIN user_grant ON user_grant.user_id = users.id
@@ -105,7 +105,7 @@ pub(crate) fn current_grants(tx: &Transaction<'_>, id: UserId) -> Result<Option<
     let mut standing = None;
     while let Some(row) = rows.next()? {
         let grants = standing.get_or_insert_with(Vec::new);
-        // Somebody without a grant is a row without one.
+        // A person without grants gives one row with empty columns.
         if row.get::<_, Option<String>>(0)?.is_some() {
             grants.push(grant(row)?);
         }
@@ -133,7 +133,7 @@ fn grants(tx: &Transaction<'_>, id: UserId) -> Result<Vec<GrantRow>, StoreError>
     Ok(grants)
 }
 
-/// The user an account stands for, and whether it was revoked.
+/// Returns the user of an account, and whether it was revoked.
 pub(crate) fn user_of(tx: &Transaction<'_>, sender: &Sender) -> Result<Option<(UserId, bool)>, StoreError> {
     let user = tx
         .prepare_cached(
@@ -145,8 +145,8 @@ pub(crate) fn user_of(tx: &Transaction<'_>, sender: &Sender) -> Result<Option<(U
     Ok(user)
 }
 
-/// Adds a person with one account and one grant. An account of somebody who was revoked moves to the
-/// new person; the old row keeps its past.
+/// Adds a person with one account and one grant. The account of a revoked person moves to the new one; the old row
+/// keeps its history.
 pub(crate) fn add_person(
     tx: &Transaction<'_>,
     name: &str,
@@ -167,7 +167,7 @@ pub(crate) fn add_person(
     Ok(user)
 }
 
-/// Admits somebody by their account. One of a workspace or bot that is not connected has to have been seen here.
+/// Admits a person by their account. If its workspace or bot is not connected, it must be known from earlier.
 pub(crate) fn admit(
     tx: &Transaction<'_>,
     new: &Newcomer,
@@ -203,7 +203,7 @@ pub(crate) fn admit(
     Ok(AdmissionOutcome::Admitted(user))
 }
 
-/// True if an account was turned away here, or others of its workspace or bot were admitted.
+/// True if the account was refused here before, or if other accounts of its workspace or bot were admitted.
 fn was_seen(tx: &Transaction<'_>, sender: &Sender) -> Result<bool, StoreError> {
     let was_seen = tx
         .prepare_cached(
@@ -216,7 +216,7 @@ fn was_seen(tx: &Transaction<'_>, sender: &Sender) -> Result<bool, StoreError> {
     Ok(was_seen)
 }
 
-/// Gives a person this grant and no other.
+/// Replaces all grants of a person with this one.
 pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) -> Result<(), StoreError> {
     let (role, repositories, environments) = grant;
     tx.prepare_cached("DELETE FROM user_grant WHERE user_id = ?1")?
@@ -228,7 +228,7 @@ pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) ->
     Ok(())
 }
 
-/// Marks a person as revoked; false if they were already.
+/// Marks a person as revoked. Returns false if they already were.
 pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<bool, StoreError> {
     let revoked = tx
         .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?

@@ -1,4 +1,4 @@
-//! The privacy of the data directory: only its owner can read it, unless an operator says that its group may.
+//! Access permissions of the data directory. Only its owner may read it, unless an operator allows its group.
 
 use super::OpenError;
 use super::open::directory_error;
@@ -7,23 +7,22 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-/// The bits of everybody.
+/// Permission bits of other users.
 const EVERYBODY: u32 = 0o007;
-/// The bits of the group.
+/// Permission bits of the group.
 const GROUP: u32 = 0o070;
 
-/// The access that the group of the data directory may have to it.
+/// Whether the group may access the data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupAccess {
-    /// The owner alone has access.
+    /// Only the owner has access.
     Refused,
-    /// The group has access as well: an orchestrator has prepared the directory, and gives the group to this process
-    /// alone.
+    /// The group has access too. An orchestrator prepared the directory and gives the group only to this process.
     Accepted,
 }
 
 impl GroupAccess {
-    /// Returns what `data.group_access` says.
+    /// Converts the setting `data.group_access`.
     pub fn from_setting(is_accepted: bool) -> Self {
         match is_accepted {
             true => Self::Accepted,
@@ -32,8 +31,8 @@ impl GroupAccess {
     }
 }
 
-/// Makes the data directory, or looks whether others can read the one that is there. It changes no mode: what is open
-/// at one start would be opened again before the next by whoever prepares it.
+/// Creates the data directory, or checks that other users cannot read an existing one. It changes no mode: the tool
+/// that prepares the directory would only open it again before the next start.
 pub fn prepare_directory(directory: &Path, group: GroupAccess) -> Result<(), OpenError> {
     let failed = |err: std::io::Error| directory_error(directory, &err);
     let mut builder = DirBuilder::new();
@@ -42,7 +41,7 @@ pub fn prepare_directory(directory: &Path, group: GroupAccess) -> Result<(), Ope
     checked(directory, mode_of(directory).map_err(failed)?, group).map(|_| ())
 }
 
-/// Returns the mode of a data directory that nobody else can read; `None` where there is none yet. Changes nothing.
+/// Returns the mode of a data directory that other users cannot read; `None` if there is none yet. Changes nothing.
 pub fn check_directory(directory: &Path, group: GroupAccess) -> Result<Option<u32>, OpenError> {
     match mode_of(directory) {
         Ok(mode) => checked(directory, mode, group).map(Some),
@@ -75,7 +74,7 @@ fn exposed(directory: &Path, mode: u32) -> OpenError {
     }
 }
 
-/// The bits that let others in and must not be there.
+/// Returns the permission bits that must not be set.
 fn others(mode: u32, group: GroupAccess) -> u32 {
     mode & match group {
         GroupAccess::Refused => EVERYBODY | GROUP,
@@ -83,7 +82,7 @@ fn others(mode: u32, group: GroupAccess) -> u32 {
     }
 }
 
-/// Returns advice about a directory that is open to others.
+/// Returns advice for a directory that other users can read.
 fn advice(directory: &Path, mode: u32) -> String {
     let close = format!("run `chmod 700 {}`", directory.display());
     match mode & EVERYBODY {
@@ -147,7 +146,7 @@ mod tests {
         }
     }
 
-    /// T96: what prepares a directory for a service opens it again at each start.
+    /// T96: a tool that prepares a directory for a service sets the mode again at each start.
     #[test]
     fn an_empty_directory_is_judged_like_any_other() {
         let room = tempfile::tempdir().unwrap();

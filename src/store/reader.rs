@@ -1,4 +1,4 @@
-//! A few threads that read. Their connections cannot write.
+//! A small pool of threads for reads. Their connections cannot write.
 
 use super::condition::Reporter;
 use super::{OpenError, StoreError};
@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
-/// Reads that wait before callers do.
+/// Maximum number of queued reads. Further callers wait.
 const WAITING_MAX: usize = 1_024;
 
 type ReadJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The queue in front of the threads.
+/// The queue of the reading threads.
 pub(super) struct ReadPool {
     queue: Option<mpsc::Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
@@ -78,7 +78,7 @@ impl Drop for ReadPool {
 
 fn run(mut connection: Connection, works: &Mutex<mpsc::Receiver<ReadJob>>) {
     loop {
-        // One thread waits for work at a time; the lock is free again before the work runs.
+        // One thread at a time waits for a job. It releases the lock before the job runs.
         let work = works
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

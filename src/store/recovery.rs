@@ -1,47 +1,46 @@
-//! Recovery after the end of a process, and what that end means for the messages that were in work then: which of
-//! them may have caused it, and when one is given up.
+//! Recovery after a crash, and its effect on the messages that were active then: which may have caused it, and when one
+//! is given up.
 //!
-//! Nothing tells from inside whether a process was killed or ended by what it worked on. So a message is blamed
-//! only where it was alone: it was all that was in work, or it ran as the one *suspect*. A message becomes a suspect
-//! when it was in work at two ends of the process, and suspects run one at a time. A message that ends the
-//! process is found that way, and those that ran beside it are not given up with it.
+//! A process cannot know whether it was killed or a message made it crash. So a crash counts against a message only if
+//! it was alone: the only active message, or the one running *suspect*. A message becomes a suspect after two crashes
+//! while it was active, and suspects run one at a time. This finds the message that causes crashes, and the others are
+//! not given up with it.
 
 use super::claim::{Claim, check_fence};
 use super::{Store, StoreError, inbox};
 use crate::crash_point;
 use rusqlite::{Connection, Transaction, params};
 
-/// Ends of the process after which a message is a suspect.
+/// Number of crashes after which a message is a suspect.
 pub(super) const SUSPECT_CRASHES_MIN: u32 = 2;
-/// Ends of the process that a message may be blamed for before it is given up.
+/// Number of crashes counted against a message before it is given up.
 const OWN_CRASHES_MAX: u32 = 3;
-/// Ends of the process a message may see, whoever is to blame, before it is given up.
+/// Number of crashes during a message, whatever their cause, before it is given up.
 const CRASHES_MAX: u32 = 12;
 
-/// The ends of the process in which a message was in work.
+/// The crashes while a message was active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crashes {
-    /// All ends.
+    /// All crashes.
     pub all: u32,
-    /// Ends that only this message can have caused.
+    /// Crashes that only this message can have caused.
     pub own: u32,
 }
 
 impl Crashes {
-    /// True for a message that is not to be tried again.
+    /// True if the message must not be tried again.
     pub fn are_too_many(self) -> bool {
         self.own >= OWN_CRASHES_MAX || self.all >= CRASHES_MAX
     }
 
-    /// True for a message that runs only while no other suspect does.
+    /// True if the message may run only while no other suspect does.
     pub fn is_suspect(self) -> bool {
         self.all >= SUSPECT_CRASHES_MIN
     }
 }
 
 impl Store {
-    /// Counts a failure that only this message can have caused, such as a panic of its turn. It counts like an end of
-    /// the process.
+    /// Counts a failure that only this message can have caused, such as a panic of its turn. It counts like a crash.
     pub async fn blame(&self, claim: &Claim) -> Result<(), StoreError> {
         let claim = *claim;
         self.write(move |tx| {
@@ -57,13 +56,12 @@ impl Store {
         .await
     }
 
-    /// Says that this process works on the messages from now on: should it end otherwise than by
-    /// [`Store::end_work`], what was in work then is blamed.
+    /// Records that this process works on messages. If it ends without [`Store::end_work`], that counts as a crash.
     pub async fn begin_work(&self) -> Result<(), StoreError> {
         self.write_unsynced(|tx| Ok(set_working(tx, true)?)).await
     }
 
-    /// Says that this process works on nothing any more, and gives back every claim.
+    /// Records that this process has stopped working, and releases all claims.
     pub async fn end_work(&self) -> Result<(), StoreError> {
         self.write(|tx| {
             set_working(tx, false)?;
@@ -73,9 +71,9 @@ impl Store {
     }
 }
 
-/// Voids what belongs to a process that is gone, and blames what was in work if that ended without notice. The
-/// caller owns the database. What was being sent, or was ready to be, has an unknown outcome and is asked for
-/// before it is sent again. Answers the number of this start.
+/// Voids the claims and leases of an ended process, and counts a crash if it ended without notice. The caller owns the
+/// database. Operations that were in flight or ready become ambiguous, and are looked up before they are sent again.
+/// Returns the number of this start.
 pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
     crash_point::before("recovery");
     let tx = connection.transaction()?;
@@ -97,7 +95,7 @@ pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
     Ok(number)
 }
 
-/// Returns the number of times this database was opened.
+/// Returns how many times this database was opened.
 pub(super) fn starts(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT starts FROM process", [], |row| row.get(0))
 }
@@ -107,14 +105,14 @@ fn set_working(tx: &Transaction<'_>, works: bool) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A row of the inbox that was in work.
+/// An inbox row that was active.
 struct InWork {
     inbox: i64,
     is_turn: bool,
     crashes: u32,
 }
 
-/// The messages whose conversations were claimed, and the commands that were not answered.
+/// Returns the messages of claimed conversations, and the unanswered commands.
 fn in_work(tx: &Transaction<'_>) -> rusqlite::Result<Vec<InWork>> {
     let mut statement = tx.prepare(
         "SELECT inbox.id, inbox.lane = 'turn', inbox.crashes FROM conversation JOIN inbox ON inbox.id =

@@ -1,4 +1,4 @@
-//! A look at the store itself, every few seconds: whether it takes writes, and whether it is whole.
+//! Regular self-checks of the store: whether it accepts writes, and whether the database is intact.
 
 use super::condition::Condition;
 use super::integrity::{IntegrityCheck, check};
@@ -9,21 +9,21 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// Bytes that a message may need, with all it brings: so many are written as a trial before a full disk counts as one
-/// with room.
+/// Space that a message may need in total, in bytes. A trial write of this size shows whether a full disk has space
+/// again.
 const ROOM_BYTES: i64 = 64 * 1_024;
-/// Free bytes below which it is tried out whether a message would still find room.
+/// Free bytes below which a trial write checks whether a message still fits.
 const SPARE_BYTES_MIN: u64 = 1_024 * 1_024;
 
 impl Store {
-    /// Returns a watch of the condition of the store, as last reported.
+    /// Returns a watch of the store's condition.
     pub fn condition(&self) -> watch::Receiver<Condition> {
         self.inner.reporter.watch()
     }
 
-    /// Finds out whether the store takes writes: that nobody holds a lock, and, where the last write failed or the
-    /// disk is nearly full, that there is room for a message. Marks the invites that have expired, so that a clock
-    /// that is set back brings none of them to life.
+    /// Checks whether the store accepts writes. No other program may hold a lock. If the last write failed or the disk
+    /// is nearly full, a trial write checks for enough space. Also marks expired invites, so that a clock that is set
+    /// back cannot revive them.
     pub async fn probe_writes(&self, at: Timestamp) -> Result<(), StoreError> {
         if !self.inner.reporter.is_sound() || !self.has_spare_room() {
             self.write_unsynced(|tx| {
@@ -39,19 +39,19 @@ impl Store {
         Ok(())
     }
 
-    /// Returns true if the file system reports plenty of room, or reports nothing.
+    /// True if the file system reports plenty of space, or reports nothing.
     fn has_spare_room(&self) -> bool {
         let spare = rustix::fs::statvfs(&self.inner.directory)
             .map(|system| system.f_bavail.saturating_mul(system.f_frsize));
         spare.map_or(true, |bytes| bytes >= SPARE_BYTES_MIN)
     }
 
-    /// True if all of the database was read when it was opened, and found whole.
+    /// True if the whole database was checked at opening and is intact.
     pub fn is_checked(&self) -> bool {
         self.inner.is_checked
     }
 
-    /// Reads the whole database beside everything else, until `cancel`. Damage breaks the store.
+    /// Checks the whole database in the background until `cancel`. Damage breaks the store.
     pub async fn check(&self, cancel: &CancellationToken) -> Result<(), StoreError> {
         let (directory, cancel) = (self.inner.directory.clone(), cancel.clone());
         let checking = tokio::task::spawn_blocking(move || {

@@ -1,5 +1,5 @@
-//! Makes durable what was committed without waiting for the disk: at once where somebody waits for it, else
-//! a moment later, on a thread of its own, unless a commit that waited has taken it along.
+//! The syncer. It makes commits durable that did not wait for the disk: at once if a caller waits for that, otherwise
+//! after a short delay. It has its own thread. A later synced commit also covers the earlier ones.
 
 use super::condition::Reporter;
 use super::{OpenError, StoreError};
@@ -12,14 +12,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Delay between a commit and its sync: so much may be lost when the power fails.
+/// Delay between a commit and its sync. A power failure may lose the commits of this time.
 const DELAY: Duration = Duration::from_millis(20);
 /// Pause between two attempts to open the log.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// Longest time the log may be impossible to open before those who wait are told that nothing is durable yet.
+/// How long the log may be impossible to open before waiting callers get an error.
 const OPEN_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// The thread that syncs. It ends when this is dropped.
+/// The syncing thread. It ends when this is dropped.
 pub(super) struct Syncer {
     shared: Arc<SyncShared>,
     reporter: Reporter,
@@ -33,23 +33,23 @@ struct SyncShared {
 
 #[derive(Default)]
 struct SyncState {
-    /// Commits that did not wait for the disk, and how many of them are durable by now.
+    /// Number of commits that did not wait for the disk. `durable` is how many of them are durable by now.
     committed: u64,
     durable: u64,
-    /// Callers that wait until so many commits are durable. Each is sent false when that is not known.
+    /// Callers that wait until this number of commits is durable. They receive false if that is unknown.
     waiting: Vec<(u64, oneshot::Sender<bool>)>,
-    /// The disk failed, so that nobody knows what it holds.
+    /// True if the disk failed, so that its content is unknown.
     failed: bool,
     closed: bool,
 }
 
 impl Syncer {
-    /// Syncs this file, the log of the database, which is there.
+    /// Starts the syncer for an existing log file of the database.
     pub(super) fn start(log: &Path, reporter: Reporter) -> Result<Self, OpenError> {
         let resources = |err: std::io::Error| OpenError::Resources(err.to_string());
         let shared = Arc::<SyncShared>::default();
         let mut log = LogFile::at(log);
-        // Now, while there are descriptors: it is not opened again.
+        // The file is opened now, while descriptors are available, and stays open.
         log.current().map_err(resources)?;
         let (there, told) = (Arc::clone(&shared), reporter.clone());
         std::thread::Builder::new()
@@ -70,14 +70,14 @@ impl Syncer {
         self.shared.changed.notify_one();
     }
 
-    /// Notes that a commit waited for the disk, and took along all before it.
+    /// Records a synced commit, which makes all earlier ones durable.
     pub(super) fn note_synced_commit(&self) {
         let mut state = self.shared.state();
         state.durable = state.committed;
         state.notify_waiting();
     }
 
-    /// Waits until all that was committed before is durable.
+    /// Waits until all earlier commits are durable.
     pub(super) async fn wait_durable(&self) -> Result<(), StoreError> {
         let durable = {
             let mut state = self.shared.state();
@@ -102,12 +102,12 @@ impl Syncer {
         }
     }
 
-    /// Calls nothing durable any more, because the store is broken.
+    /// Reports no commit as durable any more, because the store is broken.
     pub(super) fn fail(&self) {
         self.shared.fail();
     }
 
-    /// Makes a syncer without its thread, which makes nothing durable by itself.
+    /// Creates a syncer without its thread. It makes nothing durable on its own.
     #[cfg(test)]
     pub(super) fn without_thread() -> Self {
         Self {
@@ -140,8 +140,8 @@ impl SyncShared {
         state.notify_waiting();
     }
 
-    /// Waits until there is something to sync, and either somebody waits for it or the moment is over. False at
-    /// the end.
+    /// Waits until there is something to sync, and a caller waits for it or the delay has passed. Returns false at the
+    /// end.
     fn wait_for_work(&self) -> bool {
         let idle = |state: &mut SyncState| !state.is_pending() && !state.closed;
         let patient = |state: &mut SyncState| state.is_pending() && state.waiting.is_empty() && !state.closed;
@@ -170,14 +170,14 @@ impl SyncState {
             .waiting
             .extract_if(.., |(wanted, _)| failed || *wanted <= durable)
         {
-            // They may have stopped waiting.
+            // The callers may have stopped waiting.
             let _gone = waiting.send(!failed);
         }
     }
 }
 
-/// The log, opened once and kept: a file that is opened anew may be one descriptor too many, and does not hear of a
-/// sync that failed before.
+/// The log file, opened once and kept open. Opening it again could fail for lack of descriptors, and a newly opened
+/// file would not report an earlier failed sync.
 struct LogFile {
     path: PathBuf,
     file: Option<(File, Metadata)>,
@@ -186,9 +186,9 @@ struct LogFile {
 /// The result of a sync.
 enum SyncResult {
     Done,
-    /// The sync was not tried. The files are as they were.
+    /// The sync was not tried. The files are unchanged.
     NotYet(std::io::Error),
-    /// The sync failed: nobody knows what the disk holds.
+    /// The sync failed, so the content of the disk is unknown.
     Failed(std::io::Error),
 }
 
@@ -203,7 +203,7 @@ impl LogFile {
     fn sync(&mut self) -> SyncResult {
         match self.current() {
             Err(error) => SyncResult::NotYet(error),
-            // The database was closed, with everything in it.
+            // The database was closed, and everything is in it.
             Ok(None) => SyncResult::Done,
             Ok(Some(file)) => match file.sync_data() {
                 Ok(()) => SyncResult::Done,
@@ -212,7 +212,7 @@ impl LogFile {
         }
     }
 
-    /// The file that is kept, unless there is another one in its place.
+    /// Returns the open file, or opens the path again if another file has replaced it.
     #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
     fn current(&mut self) -> std::io::Result<Option<&File>> {
         match std::fs::metadata(&self.path) {
@@ -236,7 +236,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
 fn run(shared: &SyncShared, log: &mut LogFile, reporter: &Reporter) {
     let mut not_since: Option<Instant> = None;
     while shared.wait_for_work() {
-        // What is committed from here on is for the next time.
+        // Later commits belong to the next sync.
         let committed = shared.state().committed;
         match log.sync() {
             SyncResult::Done if !reporter.is_broken() => {
@@ -257,7 +257,7 @@ fn run(shared: &SyncShared, log: &mut LogFile, reporter: &Reporter) {
                 let mut state = shared.state();
                 let waited = not_since.get_or_insert_with(Instant::now).elapsed();
                 if waited >= OPEN_WAIT_MAX || state.closed {
-                    // It is durable for nobody yet. Whoever asks again waits again.
+                    // Nothing is durable yet. A caller that asks again waits again.
                     state.waiting.clear();
                 }
                 if state.closed {
@@ -278,10 +278,10 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A file the system opens and does not sync.
+    /// A file that the system can open but not sync.
     const UNSYNCED: &str = "/proc/self/stat";
 
-    /// Runs the thread at the end of its store, with one commit that did not wait if `pending`.
+    /// Runs the thread once, at the end of its store. If `pending`, one commit is not synced yet.
     fn synced(pending: bool, log: &Path) -> (SyncShared, Reporter) {
         let (shared, reporter) = (SyncShared::default(), Reporter::default());
         shared.state().committed = u64::from(pending);
@@ -306,7 +306,7 @@ mod tests {
         assert!(!synced(false, Path::new(UNSYNCED)).1.is_broken());
     }
 
-    /// A missing log, and one that nobody could open, say nothing about the disk.
+    /// A log that is missing or could not be opened gives no information about the disk.
     #[test]
     fn a_log_that_cannot_be_opened_does_not_break_the_store() {
         let directory = tempfile::tempdir().unwrap();
@@ -329,7 +329,7 @@ mod tests {
         std::fs::write(&other, "another").unwrap();
         std::fs::rename(&other, &path).unwrap();
         assert_eq!(length(&mut log), 7);
-        // What is kept is still there when its name is gone.
+        // The open file stays available after its name is removed.
         std::fs::remove_file(&path).unwrap();
         assert_eq!(length(&mut log), 7);
     }
@@ -352,12 +352,12 @@ mod tests {
         let told = syncer.wait_durable().await.unwrap_err();
         assert!(matches!(told, StoreError::Broken(_)), "{told}");
         assert!(reporter.is_broken());
-        // Nothing after it is called durable either.
+        // No later commit is reported as durable either.
         syncer.note_commit();
         assert_eq!(syncer.wait_durable().await, Err(told));
     }
 
-    /// R14: a sync of somebody else that failed is no better than one of its own.
+    /// R14: a failed sync elsewhere counts like a failed sync of this thread.
     #[tokio::test]
     async fn nothing_is_called_durable_once_the_store_is_broken() {
         let directory = tempfile::tempdir().unwrap();
@@ -372,7 +372,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_commit_that_waited_for_the_disk_makes_those_before_it_durable() {
-        // Without its thread nothing else could tell.
+        // Without its thread, nothing else could report it.
         let syncer = Syncer {
             shared: Arc::default(),
             reporter: Reporter::default(),

@@ -1,5 +1,4 @@
-//! Turns: from one message to its reply. Every write names the claim it is made under, and fails once a newer claim
-//! exists.
+//! Turns, each from one message to its reply. Every write names its claim, and fails once there is a newer claim.
 
 use super::audit::audit_in;
 use super::claim::{Claim, check_fence};
@@ -22,13 +21,13 @@ use serde_json::Value;
 
 /// The beginning of a turn, stored in one transaction.
 pub struct TurnStart {
-    /// The text that the model reads as the person's words.
+    /// The person's message, as the model reads it.
     pub user_text: String,
-    /// The repository and base commit the workspace is bound to, where they are not what they were.
+    /// The repository and base commit to bind the workspace to, if they changed.
     pub bind: Option<(String, String)>,
-    /// The operation that posts the card of the message, if it may have one.
+    /// The id of the operation that posts the message's card, if it may have one.
     pub card: Option<String>,
-    /// True if the earlier conversation is forgotten: events of a hook have nothing to do with each other.
+    /// True if the history is dropped, because events of a hook are independent.
     pub forgets: bool,
 }
 
@@ -37,15 +36,15 @@ pub struct TurnStart {
 pub struct StartedTurn {
     /// The row of the turn.
     pub turn: TurnId,
-    /// True if its message has a card: it had to wait, or was taken up before.
+    /// True if the message has a card, because it had to wait or was claimed before.
     pub has_card: bool,
-    /// True if the person asked for the end of the message meanwhile.
+    /// True if the person stopped the message in the meantime.
     pub is_stopped: bool,
 }
 
 #[cfg(test)]
 impl TurnStart {
-    /// A turn that shows nothing while it runs, in the workspace as it is bound.
+    /// Returns the start of a turn without a card, with the workspace as bound.
     pub fn quiet(user_text: impl Into<String>) -> Self {
         Self {
             user_text: user_text.into(),
@@ -56,106 +55,106 @@ impl TurnStart {
     }
 }
 
-/// The end of a turn, decided in the transaction that ends it, by what its person may do at that moment.
+/// The end of a turn. The transaction that ends it decides by the person's current grants.
 pub enum TurnEnd {
     /// The turn is answered.
     Answered(Box<TurnAnswer>),
-    /// The person is out: only the cost of the turn is kept, and only these operations are sent.
+    /// The person has no access. Only the cost is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
 }
 
-/// The end of a turn, as it is in the store.
+/// The stored end of a turn.
 #[derive(Debug, PartialEq)]
 pub struct FinishedTurn {
     /// The verdict on the turn.
     pub verdict: Verdict,
     /// The source of the verdict.
     pub source: VerdictSource,
-    /// True if its answer was kept: the person was not out.
+    /// True if the answer was kept, because the person had access.
     pub is_answered: bool,
-    /// The change it prepared.
+    /// The prepared change.
     pub change: Option<Change>,
-    /// Operations that are due at once, if the caller said that it delivers them.
+    /// Operations that are due at once, if the caller delivers them.
     pub due: Option<Vec<DueOperation>>,
 }
 
-/// An answer, with all that becomes durable with it.
+/// An answer, with everything that becomes durable with it.
 pub struct TurnAnswer {
     /// The verdict on the turn.
     pub verdict: Verdict,
     /// The source of the verdict.
     pub source: VerdictSource,
-    /// The final answer: the model's, or one of ours after a stop, a limit, an error. Ignored when the
-    /// last recorded step is one.
+    /// The final answer: the model's, or the program's after a stop, a limit or an error. Ignored if the last recorded
+    /// step is a final answer.
     pub answer: Option<Step>,
-    /// The cost of the model call of that answer.
+    /// The cost of the model call for that answer.
     pub cost: Option<Cost>,
-    /// The change that was prepared; `None` where the workspace is as its base, and where it is withheld.
+    /// The prepared change; `None` if the workspace equals its base or the change is withheld.
     pub change: Option<NewChange>,
-    /// The reason why the edits are not prepared, where the person may not have them.
+    /// Why the edits are withheld, if the person may not have them.
     pub withheld: Option<String>,
-    /// True for an event, whose edits begin at the base: one that prepares nothing has edited nothing, and leaves what
-    /// an earlier event prepared as it is.
+    /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
+    /// the change of an earlier event as it is.
     pub edits_anew: bool,
-    /// The facts of the turn, for `/status` and the record.
+    /// The facts about the turn, for `/status` and the recording.
     pub summary: Value,
-    /// Makes the announcement of what the turn leaves. Runs inside the transaction: it computes, and waits for
-    /// nothing.
+    /// Builds the announcement of the prepared change. It runs inside the transaction, so it only computes and does not
+    /// wait.
     pub announce: AnnouncementBuilder,
 }
 
-/// The part of a change that a turn leaves in the store.
+/// The stored change at the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredChange<'a> {
-    /// The turn leaves no change, or one that is withheld.
+    /// There is no change, or it is withheld.
     Nothing,
-    /// The workspace is as its base again: the change of this name, `CHG-42 rev 2`, was open and is closed.
+    /// The workspace equals its base again. The change with this name, such as `CHG-42 rev 2`, was open and is closed.
     Closed(&'a str),
-    /// A change.
+    /// There is a change.
     Change(&'a NumberedChange),
 }
 
-/// Says what goes out, given what a turn leaves.
+/// A function that builds the announcement from the stored change.
 pub type AnnouncementBuilder = Box<dyn FnOnce(StoredChange<'_>) -> Announcement + Send>;
 
-/// The operations and buttons that go out together: with the end of a turn, or while it runs.
+/// The operations and buttons that are stored together, at the end of a turn or during it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Operations for the outbox, in order.
     pub ops: Vec<Op>,
-    /// The buttons they carry.
+    /// The buttons in the operations.
     pub actions: Vec<NewAction>,
-    /// True if the caller delivers at once what it is answered; see [`Store::due`].
+    /// True if the caller delivers the returned operations at once; see [`Store::lease_due`].
     pub deliver_now: bool,
 }
 
-/// A turn as `/status` and `session show` tell it.
+/// A turn in `/status` and `session show`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnSummary {
     /// The row of the turn.
     pub id: TurnId,
-    /// The words of the person.
+    /// The person's message.
     pub user_text: String,
-    /// The time it began.
+    /// The start time.
     pub began_at: Timestamp,
-    /// The time it ended; `None` while it runs, or if a crash cut it short.
+    /// The end time; `None` while the turn runs, or if a crash cut it short.
     pub finished_at: Option<Timestamp>,
     /// The verdict on it.
     pub verdict: Option<Verdict>,
     /// The source of the verdict.
     pub source: Option<VerdictSource>,
-    /// The facts given with its end.
+    /// The facts stored at its end.
     pub summary: Value,
-    /// Model calls with their results.
+    /// Number of steps: model calls with their results.
     pub steps: u64,
-    /// Tokens of all its model calls.
+    /// Token usage of all its model calls.
     pub usage: Usage,
 }
 
 impl Store {
-    /// Begins a turn for a message: workspace and turn. A turn of the same conversation that a crash cut
-    /// short ends here, as an error of ours; its steps and edits stay. Does not wait for the disk: when the
-    /// power fails within a moment, the message waits as if its turn had never begun.
+    /// Begins a turn for a message, with its workspace. An earlier turn of the conversation that a crash cut short ends
+    /// here with an internal error; its steps and edits stay. This does not wait for the disk. If the power fails
+    /// within a moment, the message waits as if its turn had never begun.
     pub async fn begin_turn(
         &self,
         claim: &Claim,
@@ -209,8 +208,7 @@ impl Store {
         .await
     }
 
-    /// Records a model call with the results of its tools, what it cost, and the edits as they are
-    /// now, where they changed: all or nothing.
+    /// Records a model call, its tool results, its cost and changed edits, in one transaction.
     pub async fn record_step(
         &self,
         claim: &Claim,
@@ -243,8 +241,8 @@ impl Store {
         .await
     }
 
-    /// Ends a turn that a stop of the process cut short. Its message waits on and begins anew. `cost` is that of an
-    /// answer that is not kept.
+    /// Ends a turn that a stop of the process interrupted. Its message keeps waiting and starts again. `cost` is that
+    /// of a dropped answer.
     pub async fn interrupt_turn(
         &self,
         claim: &Claim,
@@ -270,9 +268,9 @@ impl Store {
         .await
     }
 
-    /// Ends a turn: verdict, final answer, change, replies, buttons, audit line and the message's
-    /// "done", in one transaction. `decide` is told the grants that `user` has in that transaction, or that they are
-    /// out; it computes, and waits for nothing.
+    /// Ends a turn. One transaction stores the verdict, the final answer, the change, replies, buttons, an audit line
+    /// and that the message is done. `decide` gets the current grants of `user` in that transaction, or `None` after
+    /// revocation. It only computes and does not wait.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
@@ -305,8 +303,8 @@ impl Store {
         .await
     }
 
-    /// Answers a message of the turn lane without a turn: its sender is not allowed any more, or it is
-    /// nothing we read. What turns of it that were cut short edited is taken back.
+    /// Answers a turn message without a turn, because its sender lost access or its content is unsupported. Edits of
+    /// its interrupted turns are reverted.
     pub async fn dismiss(
         &self,
         claim: &Claim,
@@ -322,7 +320,7 @@ impl Store {
         .await
     }
 
-    /// The newest turns of a conversation, newest first.
+    /// Returns the newest turns of a conversation, newest first.
     pub async fn turns(&self, id: ConversationId, limit: u32) -> Result<Vec<TurnSummary>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(
@@ -355,7 +353,7 @@ fn dismiss(
     Ok(())
 }
 
-/// Takes back what the turns of a message edited that were cut short, and closes them.
+/// Reverts the edits of a message's interrupted turns, and closes those turns.
 fn take_back_cut(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -491,7 +489,7 @@ pub(super) fn is_running(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, S
     Ok(running)
 }
 
-/// Enqueues an announcement in a write that waits for the disk, and answers what is due of it if it is taken.
+/// Enqueues an announcement in a synced write, and returns its due operations if they are leased.
 pub(super) fn announce(
     tx: &Transaction<'_>,
     announcement: &Announcement,
@@ -519,7 +517,7 @@ fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -
     Ok(())
 }
 
-/// True once a final step was recorded: nothing may follow it in a history.
+/// True if a final step was recorded. Nothing may follow it in a history.
 fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
     let answered = tx
         .prepare_cached("SELECT 1 FROM step WHERE turn = ?1 AND is_final = 1")?
@@ -527,8 +525,8 @@ fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
     Ok(answered)
 }
 
-/// Fails unless the claim is the newest and the turn is an unfinished one of its conversation. Says
-/// which message the turn answers.
+/// Returns an error unless the claim is the newest and the turn is an unfinished one of its conversation. Returns the
+/// message of the turn.
 fn check_open(tx: &Transaction<'_>, claim: Claim, turn: TurnId) -> Result<InboxId, StoreError> {
     check_fence(tx, claim)?;
     tx.prepare_cached("SELECT inbox FROM turn WHERE id = ?1 AND conversation = ?2 AND finished_at IS NULL")?

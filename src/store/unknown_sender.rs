@@ -1,5 +1,5 @@
-//! Senders without an identity that were sent a notice, in a bounded table: one notice a day each, and no more
-//! notices a day than the table has rows.
+//! Notices to unknown senders, in a bounded table. Each sender gets one notice a day, and the number of notices a day
+//! is at most the number of rows.
 
 use super::audit::audit_in;
 use super::column::{json, millis};
@@ -8,23 +8,23 @@ use crate::model::Sender;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
-/// Milliseconds for which a notice counts.
+/// How long a notice counts, in milliseconds.
 pub(crate) const NOTICE_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The decision whether a sender without an identity may be sent a notice now.
+/// Whether an unknown sender may get a notice now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoticeDecision {
-    /// The notice may be sent, and is noted.
+    /// The notice may be sent, and is recorded.
     Now,
-    /// The sender was sent a notice less than a day ago.
+    /// The sender got a notice less than a day ago.
     Before,
-    /// The limit is reached: as many senders as are remembered got a notice within a day, and this one does not.
+    /// The limit is reached: as many senders as are remembered got a notice within a day. This sender gets none.
     Full,
 }
 
 impl Store {
-    /// Notes that a stranger is told, and audits it, unless they were told within a day or
-    /// `remembered_max` others were. Older rows make room.
+    /// Records and audits a notice to an unknown sender, unless this sender or `remembered_max` others got one within a
+    /// day. Older rows are replaced.
     pub(crate) async fn notice(
         &self,
         sender: &Sender,

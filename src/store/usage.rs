@@ -1,4 +1,4 @@
-//! The usage of models, by person.
+//! Model usage per person.
 
 use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
@@ -10,22 +10,22 @@ use rusqlite::{Row, Transaction, params};
 /// The cost of one model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// The provider that was asked.
+    /// The provider of the model.
     pub provider: String,
-    /// The model that answered, as the provider names it.
+    /// The model, by its provider's name for it.
     pub model: String,
-    /// The tokens of the call.
+    /// The token usage of the call.
     pub usage: Usage,
 }
 
 /// The usage of a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageReport {
-    /// Tokens of all calls.
+    /// Token usage of all calls.
     pub usage: Usage,
-    /// Model calls.
+    /// Number of model calls.
     pub calls: u64,
-    /// Turns that made at least one.
+    /// Number of turns with at least one call.
     pub turns: u64,
 }
 
@@ -68,7 +68,7 @@ impl Store {
     }
 }
 
-/// Notes a call; the person is the one the conversation belongs to.
+/// Records a call for the person of the conversation.
 pub(super) fn record(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -96,7 +96,7 @@ pub(super) fn record(
     Ok(())
 }
 
-/// The tokens of a turn.
+/// Returns the token usage of a turn.
 pub(super) fn turn_usage(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
     let usage = tx
         .prepare_cached(
@@ -107,7 +107,7 @@ pub(super) fn turn_usage(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, St
     Ok(usage)
 }
 
-/// The tokens of all turns of a message.
+/// Returns the token usage of all turns of a message.
 pub(super) fn message_usage(tx: &Transaction<'_>, inbox: InboxId) -> Result<Usage, StoreError> {
     let usage = tx
         .prepare_cached(

@@ -1,5 +1,4 @@
-//! The one thread that writes. What waits is committed together, and nobody is answered before the
-//! commit that holds their work.
+//! The writer thread. Waiting jobs are committed together, and no caller gets an answer before the commit of its job.
 
 use super::checkpoint::WalCheckpointer;
 use super::condition::Reporter;
@@ -17,23 +16,23 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
-/// Works that wait before callers do.
+/// Maximum number of queued jobs. Further callers wait.
 const WAITING_MAX: usize = 1_024;
-/// Works of one commit.
+/// Maximum number of jobs in one commit.
 const GROUP_MAX: usize = 256;
-/// Longest wait for another program's lock of a work that waited for [`BUSY_MAX`] in the queue.
+/// Longest wait for another program's lock if the job already waited for [`BUSY_MAX`] in the queue.
 const BUSY_MIN: Duration = Duration::from_millis(10);
 
-/// The durability that a caller is promised with its answer.
+/// The durability that the answer guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
     /// The write survives a power failure.
     Synced,
-    /// The write survives the end of the process, and a power failure from a moment later on: for the outcome of
-    /// something that was done already, where nothing waits for it that must not be done twice.
+    /// The write survives the end of the process, and after a moment also a power failure. Used for outcomes of
+    /// completed actions, if nothing that must happen only once waits for them.
     Deferred,
-    /// The write survives the end of the process, and a power failure once anything durable came after it: for what
-    /// can be found out again, such as who works on a conversation.
+    /// The write survives the end of the process, and a power failure once a later write is durable. Used for data that
+    /// can be determined again, such as the worker of a conversation.
     Unsynced,
 }
 
@@ -43,15 +42,15 @@ struct WriteJob {
     queued: Instant,
 }
 
-/// A work that ran and whose caller waits for the commit.
+/// A job that ran and whose caller waits for the commit.
 struct PendingReply {
     failed: bool,
-    /// The error, if the work found out that the store is broken.
+    /// The error, if the job found the store broken.
     broken: Option<StoreError>,
     answer: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
 
-/// The queue in front of the thread.
+/// The queue of the writer thread.
 pub(super) struct WriteQueue {
     queue: Option<mpsc::Sender<WriteJob>>,
     thread: Option<JoinHandle<()>>,
@@ -94,12 +93,12 @@ impl WriteQueue {
         })
     }
 
-    /// Waits until everything that was to be durable soon, and was answered before, is.
+    /// Waits until all earlier deferred writes are durable.
     pub(super) async fn wait_durable(&self) -> Result<(), StoreError> {
         self.syncer.wait_durable().await
     }
 
-    /// True if nothing waits for the disk.
+    /// True if no commit waits for the disk.
     #[cfg(test)]
     pub(super) fn is_durable(&self) -> bool {
         self.syncer.is_durable()
@@ -122,10 +121,10 @@ impl WriteQueue {
                     if let Ok(value) = &result
                         && catch_unwind(AssertUnwindSafe(|| after(value))).is_err()
                     {
-                        // What was committed stands, and its caller is told so.
+                        // The commit is valid, and its caller gets the result.
                         error!("what follows a commit panicked");
                     }
-                    // The caller may have stopped waiting; the work stands.
+                    // The caller may have stopped waiting; the job's result stays committed.
                     let _ = reply.send(result);
                 }),
             }
@@ -160,7 +159,7 @@ impl Drop for WriteQueue {
     }
 }
 
-/// The state of the thread that writes.
+/// The state of the writer thread.
 struct Committer {
     connection: Connection,
     checkpointer: WalCheckpointer,
@@ -180,9 +179,9 @@ impl Committer {
             {
                 group.push(work);
             }
-            // After a failed fsync nobody knows what the disk holds: the kernel may report it once and drop
-            // the pages. Nothing is stored any more until a restart has read the file again. A work that is
-            // dropped tells its caller so.
+            // After a failed fsync the content of the disk is unknown: the kernel may report the error once and drop
+            // the pages. Nothing is stored until a restart has read the file again. The caller of a dropped job gets an
+            // error.
             if !self.reporter.is_broken() {
                 self.commit(group);
             }
@@ -197,7 +196,7 @@ impl Committer {
         }
     }
 
-    /// Runs a group and answers it.
+    /// Runs a group of jobs and answers their callers.
     fn commit(&mut self, group: Vec<WriteJob>) {
         let soon = group.iter().any(|work| work.durability == Durability::Deferred);
         let mut done = Vec::with_capacity(group.len());
@@ -206,8 +205,8 @@ impl Committer {
             .and_then(|()| attempt(&self.connection, group, &mut done));
         let has_written = self.checkpointer.has_grown();
         match &outcome {
-            // Told before anybody is answered: who is told of a commit may ask whether it is durable. One that
-            // changed nothing has synced nothing, not even what was committed before it.
+            // The syncer is updated before the callers get their answers, because they may ask whether their commit is
+            // durable. A commit without changes has synced nothing, not even earlier commits.
             Ok(()) => match (self.synced, soon) {
                 _ if !has_written => {}
                 (true, _) => self.syncer.note_synced_commit(),
@@ -223,8 +222,8 @@ impl Committer {
         }
     }
 
-    /// Makes the next commit wait for the disk, or not: one that syncs takes along all before it. Whoever waited in
-    /// the queue waits for the lock of another program so much less.
+    /// Sets whether the next commit waits for the disk. A synced commit also covers all earlier ones. The wait for
+    /// another program's lock is reduced by the time that a job has waited in the queue.
     fn set_sync_level(&mut self, group: &[WriteJob]) -> Result<(), StoreError> {
         let wanted = group.iter().any(|work| work.durability == Durability::Synced);
         if self.synced != wanted {
@@ -243,13 +242,13 @@ impl Committer {
 
     fn close(self) {
         if self.reporter.is_broken() {
-            // What is in the log stays there, for whoever can read it: a checkpoint would trust this process's view
-            // of a disk that failed.
+            // The log stays as it is for a later reader. A checkpoint would trust this process's view of a failed disk.
             let kept = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             if let Err(error) = self.connection.set_db_config(kept, true) {
                 error!("the log could not be kept as it is: {error}");
             }
-            // The index of the log may count what the disk dropped: the next start goes by the disk alone.
+            // The index of the log may count pages that the disk dropped, so the next start must rely on the disk
+            // alone.
             if let Err(error) = LastStart::distrust(&self.directory) {
                 error!("the next start may take the log for cut: {error}");
             }
@@ -265,16 +264,16 @@ fn attempt(
     group: Vec<WriteJob>,
     done: &mut Vec<PendingReply>,
 ) -> Result<(), StoreError> {
-    // By reference, so that one can be begun anew after another.
+    // Takes a reference, so that another transaction can begin later.
     let begin = || Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
     let mut transaction = begin()?;
-    // A work alone in a transaction needs no savepoint: what it did is all there is.
+    // A single job in a transaction needs no savepoint, because it is the whole transaction.
     let mut is_alone = true;
     for work in group {
         if !is_alone {
             transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
         }
-        // A work that panics is a defect of its own; the others of the group are not.
+        // A panic affects only its own job, not the others of the group.
         let pending = catch_unwind(AssertUnwindSafe(|| (work.run)(&transaction))).ok();
         let failed = pending.as_ref().is_none_or(|pending| pending.failed);
         let broken = pending.as_ref().and_then(|pending| pending.broken.clone());
@@ -283,7 +282,7 @@ fn attempt(
             return Err(broken);
         }
         if transaction.is_autocommit() {
-            // A full disk rolls the whole transaction back under us.
+            // A full disk makes SQLite roll back the whole transaction.
             return Err(StoreError::full());
         }
         match (failed, is_alone) {
@@ -321,7 +320,7 @@ mod tests {
 
     const INSERT: &str = "INSERT INTO delivery (name, at) VALUES (?1, 0)";
 
-    /// Keeps the writer at one work until the gate is opened: whatever is queued meanwhile is one group.
+    /// Keeps the writer busy with one job until the gate is opened. All jobs queued in the meantime form one group.
     async fn hold(store: &Store) -> (JoinHandle<Result<(), StoreError>>, Sender<()>) {
         let (open, gate) = channel();
         let (started, begun) = oneshot::channel();
@@ -345,7 +344,7 @@ mod tests {
         let mut committing = Committer {
             connection,
             checkpointer: log,
-            // Without its thread nothing else makes anything durable.
+            // Without its thread, nothing else makes commits durable.
             syncer: Arc::new(Syncer::without_thread()),
             reporter: Reporter::default(),
             directory: directory.path().to_owned(),
@@ -368,7 +367,7 @@ mod tests {
             Durability::Deferred,
             "INSERT INTO delivery (name, at) VALUES ('a', 0)"
         ));
-        // A message that came before, one that is not meant for us, one that fails.
+        // A duplicate message, one that is not for the bot, and one that fails.
         assert!(!commit(Durability::Synced, "SELECT 1"));
         assert!(!commit(
             Durability::Synced,
@@ -379,7 +378,7 @@ mod tests {
             Durability::Synced,
             "INSERT INTO delivery (name, at) VALUES ('b', 0)"
         ));
-        // Nor is there anything to wait for where nothing was changed.
+        // Without a change there is nothing to wait for either.
         assert!(commit(Durability::Deferred, "SELECT 1"));
     }
 
@@ -399,7 +398,7 @@ mod tests {
         }
         for (number, task) in tasks.into_iter().enumerate() {
             assert_eq!(task.await.unwrap(), Ok(1));
-            // Another connection sees committed rows only.
+            // Another connection sees only committed rows.
             let seen: bool = other
                 .query_row(
                     "SELECT COUNT(*) FROM delivery WHERE name = ?1",
@@ -417,7 +416,7 @@ mod tests {
         let (held, open) = hold(&store).await;
         let row = |name: &'static str| store.write(move |tx| Ok(tx.execute(INSERT, [name])?));
         let file = directory.path().join("drydock.db");
-        // The second row is written while the first is not committed: they are one group.
+        // The second row is written before the first is committed, so they are one group.
         let second = store.write(move |tx| {
             let count = "SELECT COUNT(*) FROM delivery";
             let outside = Connection::open(file)?.query_row(count, [], |row| row.get(0))?;
@@ -431,7 +430,7 @@ mod tests {
         });
         let breaks = store.write(|_| -> Result<(), StoreError> { panic!("a defect") });
         let opener = async {
-            // Polled last: everything above is queued by now.
+            // This is polled last, when everything above is queued.
             open.send(()).unwrap();
         };
         let ((), first, failed, broken, second) = {
@@ -508,7 +507,7 @@ mod tests {
         assert_eq!(store.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await, Ok(1));
     }
 
-    /// R14: a work that finds the database damaged ends the store, and nothing of its group is committed.
+    /// R14: a job that finds the database damaged breaks the store, and nothing of its group is committed.
     #[tokio::test]
     async fn a_broken_store_says_so_and_stores_nothing_more() {
         let (directory, store) = fresh();
@@ -528,7 +527,7 @@ mod tests {
         assert_eq!(store.wait_durable().await, Err(expected));
         assert!(matches!(*store.condition().borrow(), Condition::Broken(_)));
         drop(store);
-        // The log is left as it is.
+        // The log is unchanged.
         assert!(directory.path().join("drydock.db-wal").exists());
         let (again, names) = (
             Store::open(directory.path()).unwrap(),
@@ -540,7 +539,7 @@ mod tests {
         assert_eq!(rows, Ok(0));
     }
 
-    /// A commit stays one when the code behind it panics: its caller hears so, and the thread goes on.
+    /// A commit stays valid if the code after it panics. Its caller gets an error, and the thread continues.
     #[tokio::test]
     async fn a_panic_behind_a_commit_is_not_the_end_of_the_thread() {
         let (_directory, store) = fresh();
@@ -550,7 +549,7 @@ mod tests {
         assert_eq!(*store.condition().borrow(), Condition::Sound);
     }
 
-    /// R14, R36: said as soon as a write fails, and taken back once there is room for a message again.
+    /// R14, R36: a failed write is reported at once, and the report is cleared once a message fits again.
     #[tokio::test]
     async fn a_full_disk_is_reported_until_there_is_space_again() {
         let (_directory, store) = fresh();
@@ -566,7 +565,7 @@ mod tests {
         let full = "the disk is full";
         assert_eq!(refused, Err(StoreError::Unavailable(full.into())));
         assert_eq!(*seen.borrow(), Condition::Unavailable(full.into()));
-        // A write that needs no room passes, and does not mean that there is some.
+        // A write without data succeeds, but does not show that there is space.
         assert_eq!(store.write(|_| Ok(())).await, Ok(()));
         assert_eq!(
             store.probe_writes(at(1)).await,
@@ -578,7 +577,7 @@ mod tests {
         assert_eq!(*seen.borrow(), Condition::Sound);
     }
 
-    /// R15: whoever waited in the queue behind another does not wait for the lock as long again.
+    /// R15: a job that waited in the queue does not wait for the full lock timeout again.
     #[tokio::test]
     async fn a_lock_of_another_program_delays_no_write_by_more_than_two_seconds() {
         let (directory, store) = fresh();
@@ -632,7 +631,7 @@ mod tests {
         assert_eq!(store.write_unsynced(level).await, Ok(normal));
         assert_eq!(store.write_deferred(level).await, Ok(normal));
         assert_eq!(store.write(level).await, Ok(full));
-        // In one group the strictest promise counts.
+        // In one group, the strictest durability applies.
         let (held, open) = hold(&store).await;
         let opener = async { open.send(()).unwrap() };
         let (ordered, durable, ()) = tokio::join!(store.write_unsynced(level), store.write(level), opener);
@@ -647,7 +646,7 @@ mod tests {
         let write = tokio::spawn(async move { clone.write(|tx| Ok(tx.execute(INSERT, ["x"])?)).await });
         assert_eq!(write.await.unwrap(), Ok(1));
         drop(store);
-        // The checkpoint is written: the database is whole without its log.
+        // The checkpoint is written, so the database is complete without its log.
         assert!(!directory.path().join("drydock.db-wal").exists());
         let other = Connection::open(directory.path().join("drydock.db")).unwrap();
         let rows: i64 = other

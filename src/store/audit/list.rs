@@ -1,4 +1,4 @@
-//! Lines of the audit log for an operator who looks for something: the newest first, by kind, person and time.
+//! Search in the audit log for operators: newest lines first, filtered by kind, person and time.
 
 use super::super::column::{parse, time};
 use super::super::{Store, StoreError};
@@ -8,10 +8,10 @@ use rusqlite::{OptionalExtension, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Lines that are looked at for one question.
+/// Maximum number of lines read in one search.
 const LINES_READ_MAX: usize = 500_000;
 
-/// Every kind of line.
+/// All kinds of lines.
 pub const AUDIT_KINDS: [&str; 19] = [
     "audit.cut",
     "auth.denied",
@@ -34,23 +34,23 @@ pub const AUDIT_KINDS: [&str; 19] = [
     "user.revoked",
 ];
 
-/// A question of an operator. Everything that is given has to fit.
+/// A search by an operator. Lines must match all given filters.
 #[derive(Clone, Debug, Default)]
 pub struct AuditSearch {
-    /// A kind, or the part of several before the dot.
+    /// A kind, or the part before the dot that several kinds share.
     pub kind: Option<String>,
-    /// The person it is about, or who did it.
+    /// The person whom the line is about, or who caused it.
     pub person: Option<AuditPerson>,
-    /// The first moment that counts.
+    /// The earliest time to include.
     pub since: Option<Timestamp>,
-    /// Lines at most.
+    /// Maximum number of lines.
     pub limit: usize,
 }
 
-/// A person as lines of the log name them.
+/// A person, by all the identifiers in audit lines.
 #[derive(Clone, Debug, Default)]
 pub struct AuditPerson {
-    /// The number of an admitted person.
+    /// The user id, if the person was admitted.
     pub user: Option<i64>,
     /// The name of the person.
     pub name: Option<String>,
@@ -67,23 +67,23 @@ pub struct AuditLine {
     pub at: Timestamp,
     /// The kind of the line.
     pub kind: String,
-    /// The account it is about, where one is known.
+    /// The account that the line is about, if known.
     pub sender: Option<String>,
-    /// The line.
+    /// The data of the line.
     pub data: Value,
 }
 
-/// The lines that were found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditPage {
-    /// The newest first.
+    /// The lines, newest first.
     pub lines: Vec<AuditLine>,
-    /// True if there may be older ones that fit.
+    /// True if there may be older matching lines.
     pub has_more: bool,
 }
 
 impl Store {
-    /// The newest lines that fit.
+    /// Searches for the newest matching lines.
     pub async fn search_audit(&self, search: AuditSearch) -> Result<AuditPage, StoreError> {
         self.read(move |tx| found(tx, &search)).await
     }
@@ -105,7 +105,7 @@ fn found(tx: &Transaction<'_>, search: &AuditSearch) -> Result<AuditPage, StoreE
         let text = row.get_ref(1)?.as_str().unwrap_or_default();
         let line = line(tx, row.get(0)?, text)?;
         if search.since.is_some_and(|since| line.at < since) {
-            // Lines are in the order of their commits, which is not that of their times.
+            // Lines are in commit order, which can differ from the order of their times.
             continue;
         }
         if search.fits(&line) {
@@ -135,7 +135,7 @@ fn line(tx: &Transaction<'_>, row: i64, text: &str) -> Result<AuditLine, StoreEr
     })
 }
 
-/// Returns the sender of a conversation, as long as it is kept.
+/// Returns the sender of a conversation, if the conversation still exists.
 fn sender_of(tx: &Transaction<'_>, conversation: i64) -> Result<Option<String>, StoreError> {
     let sender: Option<String> = tx
         .prepare_cached("SELECT sender FROM conversation WHERE id = ?1")?
@@ -164,7 +164,7 @@ impl AuditPerson {
         let is_account =
             |text: Option<&str>| text.is_some_and(|text| self.senders.iter().any(|own| own == text));
         let is_about = line.kind.starts_with("user.") || line.kind.starts_with("invite.");
-        // A line about somebody else of the same name has another number.
+        // A line about another person with the same name has another user id.
         let is_named = || match data["user"].as_i64() {
             Some(user) => Some(user) == self.user,
             None => self.name.is_some() && data["name"].as_str() == self.name.as_deref(),
@@ -238,7 +238,7 @@ mod tests {
             found(AuditSearch { since, ..all() }).await,
             (vec![6, 5, 4], false)
         );
-        // A hook or an earlier person of the same name is not her.
+        // A hook or an earlier person with the same name is not this person.
         let person = AuditPerson {
             user: Some(7),
             name: Some("alice".to_owned()),
@@ -250,7 +250,7 @@ mod tests {
             ..all()
         };
         assert_eq!(found(hers()).await.0, [5, 3, 1]);
-        // Whom she let in is hers by her number, whoever has her name.
+        // Whom this person admitted is decided by user id, not by name.
         for (second, by) in [(7, 7), (8, 3)] {
             let let_in = json!({ "by": "alice", "by_user": by, "name": "eve", "user": 9 });
             store.audit("user.created", let_in, at(second)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tests of claims: the worker that has a conversation, and the data it is given with it.
+//! Tests of claims: which worker holds a conversation, and which data it gets.
 
 use crate::model::{Inbound, Platform, UserId};
 use crate::store::fixture::{
@@ -10,7 +10,7 @@ use crate::store::{
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
-/// R20: no clock decides who works, so none that jumps gives the same message to two.
+/// R20: claims use no clock, so a jumping clock cannot give one message to two workers.
 #[tokio::test]
 async fn a_conversation_is_claimed_by_one_worker_until_it_is_released() {
     let (_directory, store) = fresh();
@@ -19,7 +19,7 @@ async fn a_conversation_is_claimed_by_one_worker_until_it_is_released() {
     for worker in ["w1", "w2"] {
         assert_eq!(claim(&store, worker).await, None);
     }
-    // Long after, and long before: somebody works on it still.
+    // Whether much later or earlier: the worker still holds the claim.
     for second in [1_000_000, -1_000_000] {
         let next = says("U1", "y", &[&second.to_string()]);
         assert!(taken_up(&store, &next, QueueKind::Turn, second).await.is_none());
@@ -45,7 +45,7 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
     let (_directory, store) = fresh();
     for number in 0..20 {
         let (name, delivery) = (format!("U{number}"), format!("m{number}"));
-        // Whatever the clock said.
+        // Timestamps run backwards; arrival order counts.
         accept(&store, &says(&name, "x", &[&delivery]), 100 - number).await;
     }
     let oldest = claim(&store, "w").await.unwrap();
@@ -65,7 +65,7 @@ async fn many_workers_never_share_a_claim_and_the_oldest_goes_first() {
     assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
 }
 
-/// The person with the fewest conversations in work comes first, and nobody has more than their part.
+/// The person with the fewest active conversations comes first, and no person exceeds their limit.
 #[tokio::test]
 async fn people_with_the_fewest_running_turns_go_first_and_nobody_exceeds_their_share() {
     let (_directory, store) = fresh();
@@ -98,7 +98,7 @@ async fn people_with_the_fewest_running_turns_go_first_and_nobody_exceeds_their_
     );
 }
 
-/// A person with two accounts has the part of one person.
+/// A person with two accounts has the limit of one person.
 #[tokio::test]
 async fn a_person_with_two_accounts_has_one_share() {
     let (_directory, store) = fresh();
@@ -135,7 +135,7 @@ async fn a_person_with_two_accounts_has_one_share() {
         let conversation = store.conversation(claim.conversation).await.unwrap();
         order.push(conversation.key.user.id);
     }
-    // Eight of one person at most, whoever of the others has waited longer.
+    // At most eight of one person, even if the others have waited less.
     assert_eq!(order.len(), 9, "{order:?}");
     assert_eq!((order[0].as_str(), order[1].as_str()), ("U1", "U3"));
     for more in [said("U1", 10), said("U2", 10)] {
@@ -148,7 +148,7 @@ async fn a_person_with_two_accounts_has_one_share() {
     );
 }
 
-/// A command that changes the workspace was said before the message, and is carried out before it.
+/// A command that changes the workspace came before the message and takes effect first.
 #[tokio::test]
 async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_from() {
     let (_directory, store) = fresh();
@@ -163,11 +163,11 @@ async fn no_turn_begins_before_an_earlier_command_has_changed_what_it_starts_fro
         .discard(old.conversation, discard, None, at(4))
         .await
         .unwrap();
-    // It is not answered yet, but what it changes is changed.
+    // The command is not answered yet, but its effect is stored.
     assert_eq!(claim(&store, "w").await.unwrap().conversation, old.conversation);
 }
 
-/// Events of hooks leave room for people, and so do messages that may have ended the process.
+/// Hook events leave slots for people, and so do messages that may have caused a crash.
 #[tokio::test]
 async fn a_claim_skips_hook_events_and_suspects_without_a_free_slot_for_them() {
     let (_directory, store) = fresh();
@@ -192,7 +192,7 @@ async fn a_claim_skips_hook_events_and_suspects_without_a_free_slot_for_them() {
     assert_eq!(told(true, false).await, Some((true, false)));
 }
 
-/// Accepts a message for an idle worker, and returns the claim it is given with it.
+/// Accepts a message for an idle worker, and returns the direct claim.
 async fn taken_up(store: &Store, inbound: &Inbound, lane: QueueKind, second: i64) -> Option<DirectClaim> {
     let (idle, at) = (worker("idle"), at(second));
     match store
@@ -218,7 +218,7 @@ async fn an_arriving_message_is_claimed_at_once_by_one_worker_with_the_same_work
     let told = first.work.unwrap();
     let found = store.work(&first.claim, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!(format!("{told:?}"), format!("{found:?}"));
-    // Somebody works on it: what comes now waits.
+    // The conversation is claimed, so further messages wait.
     assert!(
         taken_up(&store, &says("U1", "more", &["2"]), QueueKind::Turn, 1)
             .await
@@ -229,7 +229,7 @@ async fn an_arriving_message_is_claimed_at_once_by_one_worker_with_the_same_work
             .await
             .is_none()
     );
-    // The claim was not given back.
+    // The claim was not released.
     store
         .dismiss(&first.claim, told.inbox, Vec::new(), at(2))
         .await
@@ -245,7 +245,7 @@ async fn an_arriving_message_is_claimed_at_once_by_one_worker_with_the_same_work
             .is_none()
     );
     store.release(&first.claim).await.unwrap();
-    // It waits for a claim already, and what comes behind it does not overtake it.
+    // The conversation already waits for a claim, and later messages do not overtake it.
     assert!(
         taken_up(&store, &says("U1", "fourth", &["5"]), QueueKind::Turn, 5)
             .await
@@ -274,7 +274,7 @@ async fn a_later_message_of_an_idle_conversation_is_claimed_under_a_new_fence() 
     assert_eq!(claim(&store, "w").await.unwrap().fence, taken.claim.fence + 1);
 }
 
-/// A message that goes on with what was said before is taken up with that, if it is little.
+/// A follow-up message is claimed with its history if that is short.
 #[tokio::test]
 async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
     let long = "x".repeat(super::INLINE_HISTORY_BYTES_MAX);
@@ -338,7 +338,7 @@ async fn a_message_is_claimed_even_if_its_history_is_unreadable() {
     );
 }
 
-/// R20: who has waited longest is told by what came first, and not by a clock that was ahead then.
+/// R20: the waiting order follows arrival, not a clock that ran ahead.
 #[tokio::test]
 async fn a_message_with_a_future_timestamp_is_claimed_in_order_of_arrival() {
     let (_directory, store) = fresh();

@@ -1,4 +1,4 @@
-//! Tests of commands: each takes effect once, whatever ends between the effect, its record and the answer.
+//! Tests of commands. Each takes effect once, even if the process ends between the effect, its record and the answer.
 
 use super::{ClearOutcome, DiscardOutcome, RemainderOutcome, StopOutcome, UndoOutcome, UndoRemainder};
 use crate::model::{ConversationId, InboxId, Op, UserId};
@@ -11,7 +11,7 @@ async fn conversation(store: &Store) -> ConversationId {
     find(store, &says("U1", "", &[])).await.unwrap()
 }
 
-/// Carries out an undo under a command of its own; the edits it left.
+/// Runs an undo with its own command.
 async fn undo(store: &Store, second: i64) -> UndoOutcome {
     let inbox = command(store, "undo", &format!("undo-{second}"), second).await;
     store
@@ -46,7 +46,7 @@ async fn undo_brings_back_the_same_bytes_message_by_message() {
     let first: &[(&str, Option<&[u8]>)] = &[("a/b", Some(&bytes)), ("gone", None)];
     turn(&store, 0, first, None).await;
     turn(&store, 1, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
-    // A turn that changes nothing is not one to take back.
+    // A turn without changes is skipped by undo.
     turn(&store, 2, &[("a/b", Some(b"two")), ("c", Some(b""))], None).await;
     let UndoOutcome::Newest { snapshot } = undo(&store, 3).await else {
         panic!("nothing undone")
@@ -62,7 +62,7 @@ async fn undo_brings_back_the_same_bytes_message_by_message() {
     assert_eq!(undo(&store, 8).await, UndoOutcome::Nothing);
 }
 
-/// P4: the process ended between an effect and "the command is answered".
+/// P4: the process ended between the effect and the answer.
 #[tokio::test]
 async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     let (directory, store) = fresh();
@@ -106,7 +106,7 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     assert_eq!(store.unanswered().await, Ok(Vec::new()));
 }
 
-/// Edits that a person may not have any more are no revision, and the reason is on record until something is prepared
+/// Edits that the person may no longer have become no revision. The reason stays stored until a change is prepared
 /// again.
 #[tokio::test]
 async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
@@ -119,7 +119,7 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
         panic!("nothing undone")
     };
     let refused = UndoRemainder {
-        // Nobody is admitted in this store.
+        // This store has no admitted person.
         decide: Box::new(|grants, _| grants.map(|_| ()).ok_or_else(|| "nobody".to_owned())),
         ..rest(&snapshot, patch("one").unwrap())
     };
@@ -128,7 +128,7 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
         .await
         .unwrap();
     assert_eq!(store.withheld(id).await, Ok(Some("nobody".to_owned())));
-    // That is said of what is there, and no longer than it is.
+    // The reason applies only as long as the withheld edits exist.
     turn(&store, 4, &[("a", Some(b"four"))], patch("four")).await;
     let inbox = command(&store, "undo", "v", 5).await;
     store
@@ -152,7 +152,7 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
     assert_eq!(store.withheld(id).await, Ok(None));
 }
 
-/// A change that a message prepared while an undo was rendered is newer than the edits that the undo left.
+/// A change that a message prepared while an undo was being rendered is newer than the remaining edits.
 #[tokio::test]
 async fn edits_left_by_an_undo_make_no_revision_after_a_newer_change() {
     let (_directory, store) = fresh();
@@ -182,7 +182,7 @@ async fn edits_left_by_an_undo_make_no_revision_after_a_newer_change() {
     );
 }
 
-/// P4: a message has several turns when the process ended while it was answered.
+/// P4: a message has several turns if the process ended while it was being answered.
 #[tokio::test]
 async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
     let (directory, store) = fresh();
@@ -225,7 +225,7 @@ async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
     assert_eq!(undo(&store, 5).await, UndoOutcome::Everything);
 }
 
-/// A message that ends the same as it began was cut short in between: it is nothing to take back.
+/// A message was cut short, and its files ended as they began. There is nothing to undo.
 #[tokio::test]
 async fn undo_passes_over_a_message_whose_turns_took_each_other_back() {
     let (_directory, store) = fresh();
@@ -282,17 +282,17 @@ async fn nothing_is_changed_while_a_turn_runs_or_waits_to_be_resumed() {
     };
     refused(&store, 2).await;
     drop(store);
-    // Its message waits to be answered: its turn goes on with what it had edited.
+    // The message waits to be answered, and its turn continues from its edits.
     let store = Store::open(directory.path()).unwrap();
     refused(&store, 3).await;
     let resumed = claim(&store, "w").await.unwrap();
     let inbox = store.next_message(&resumed).await.unwrap().unwrap();
     store.dismiss(&resumed, inbox, Vec::new(), at(4)).await.unwrap();
-    // It is answered, though the claim was not given back yet.
+    // The message is answered, although the claim is not released yet.
     assert_eq!(undo(&store, 5).await, UndoOutcome::Everything);
 }
 
-/// A message that is given up leaves nothing of its own behind.
+/// A message that is given up leaves no edits behind.
 #[tokio::test]
 async fn what_a_message_edited_is_taken_back_when_it_is_answered_without_a_turn() {
     let (directory, store) = fresh();
@@ -310,12 +310,12 @@ async fn what_a_message_edited_is_taken_back_when_it_is_answered_without_a_turn(
     store.release(&resumed).await.unwrap();
     let id = conversation(&store).await;
     assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"one"))])));
-    // Nor is it anything to undo.
+    // There is nothing to undo either.
     assert_eq!(undo(&store, 3).await, UndoOutcome::Everything);
     assert_eq!(store.turns(id, 1).await.unwrap()[0].finished_at, Some(at(2)));
 }
 
-/// A stop holds for the message that it was said about, until that is answered.
+/// A stop applies to its message until that is answered, and to no later one.
 #[tokio::test]
 async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     let (directory, store) = fresh();
@@ -333,11 +333,11 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == running && work.is_stopped);
     store.dismiss(&resumed, running, Vec::new(), at(3)).await.unwrap();
-    // Carried out again, it stops nothing else.
+    // A repeated run stops nothing else.
     assert_eq!(store.stop(id, stop, None).await, Ok(stopped));
     let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == later && !work.is_stopped);
-    // A message that begins after the stop is on record learns of it as it begins.
+    // A message that begins after the stop was stored gets it at the start of its turn.
     let stop = command(&store, "stop", "t", 4).await;
     store.stop(id, stop, Some(later)).await.unwrap();
     let begun = store

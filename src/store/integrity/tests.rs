@@ -1,4 +1,4 @@
-//! Data directories that are not as their last owner left them.
+//! Tests with damaged, cut or replaced files in a data directory.
 
 use crate::store::fixture::{accept, at, fresh, says};
 use crate::store::open::open_within;
@@ -16,7 +16,7 @@ const WORD: &str = "last-start";
 /// A change that a test makes to a log.
 type Damage = Box<dyn Fn(&Path)>;
 
-/// Returns a copy of a data directory as `kill -9` leaves it: the files as they are, and no process that owns them.
+/// Returns a copy of a data directory as after `kill -9`: unchanged files and no owning process.
 fn killed(directory: &Path) -> TempDir {
     let left = tempfile::tempdir().unwrap();
     for name in [DATABASE, LOG, INDEX, WORD, "pepper"] {
@@ -25,7 +25,7 @@ fn killed(directory: &Path) -> TempDir {
     left
 }
 
-/// A store that was killed with messages in its log.
+/// Returns a killed store with messages in its log.
 async fn with_messages(count: usize) -> TempDir {
     let (directory, store) = fresh();
     for number in 0..count {
@@ -45,7 +45,7 @@ async fn messages(store: &Store) -> i64 {
     count.await.unwrap()
 }
 
-/// The content of a file; a log without content is as good as none.
+/// Reads a file. An empty log counts as missing.
 fn bytes(directory: &Path, name: &str) -> Vec<u8> {
     std::fs::read(directory.join(name)).unwrap_or_default()
 }
@@ -60,7 +60,7 @@ fn refused(directory: &Path) -> OpenError {
     refused
 }
 
-/// R16: a log that lost its end, its beginning, one bit or itself holds less than was committed.
+/// R16: a log that is missing, cut at either end, or changed in one bit holds less than was committed.
 #[tokio::test]
 async fn a_log_that_was_cut_or_changed_is_refused_and_left_as_it_is() {
     let cut = |to: fn(usize) -> usize| {
@@ -100,14 +100,14 @@ async fn a_log_that_was_cut_or_changed_is_refused_and_left_as_it_is() {
             text.contains("restore the directory from a backup, or remove"),
             "{text}"
         );
-        // What is lost is let go of by hand, and by nobody else.
+        // Only a manual deletion of the index accepts the loss.
         std::fs::remove_file(left.path().join(INDEX)).unwrap();
         let store = Store::open(left.path()).unwrap();
         assert!(messages(&store).await < 10, "{number}");
     }
 }
 
-/// R16: the index is made of the log; after a new start of the machine it says nothing about it.
+/// R16: the index is derived from the log. After a restart of the machine it gives no information about the log.
 #[tokio::test]
 async fn what_a_kill_leaves_is_whole_with_and_without_its_index() {
     let whole = with_messages(10).await;
@@ -116,7 +116,7 @@ async fn what_a_kill_leaves_is_whole_with_and_without_its_index() {
     let left = killed(whole.path());
     std::fs::remove_file(left.path().join(INDEX)).unwrap();
     assert_eq!(messages(&Store::open(left.path()).unwrap()).await, 10);
-    // A power failure may take the end of the log, which was not synced, and leave the index.
+    // A power failure may remove the unsynced end of the log and leave the index.
     let left = killed(whole.path());
     let log = bytes(left.path(), LOG);
     std::fs::write(left.path().join(LOG), &log[..log.len() - 1]).unwrap();
@@ -146,7 +146,7 @@ async fn a_page_that_does_not_fit_is_refused_with_its_table_and_page() {
     let file = directory.path().join(DATABASE);
     let good = std::fs::read(&file).unwrap();
     let page_bytes = 2_048;
-    // The first byte of a page says what kind it is: each page after the first, one bit of it.
+    // The first byte of a page is its kind. One bit of it is changed in each page after the first.
     for page in 1..good.len() / page_bytes {
         let mut bad = good.clone();
         bad[page * page_bytes] ^= 0x40;
@@ -178,18 +178,18 @@ async fn an_older_database_in_the_place_of_the_newer_one_is_refused() {
     std::fs::write(&file, &older).unwrap();
     let text = refused(directory.path()).to_string();
     assert!(text.contains("it knows of 1 starts, and 2 were made"), "{text}");
-    // As somebody does who restored a backup, and means it.
+    // The operator restored a backup on purpose.
     std::fs::remove_file(directory.path().join(WORD)).unwrap();
     assert_eq!(messages(&Store::open(directory.path()).unwrap()).await, 1);
 }
 
-/// R16: what was keyed with the pepper is worth nothing without it.
+/// R16: data keyed with the pepper is useless without it.
 #[tokio::test]
 async fn a_database_without_its_pepper_gets_no_new_one() {
     let (directory, store) = fresh();
     drop(store);
     let pepper = directory.path().join("pepper");
-    // A first start that ended before it was written leaves nothing that needs it.
+    // An interrupted first start leaves no data that needs the pepper.
     std::fs::remove_file(&pepper).unwrap();
     let store = Store::open(directory.path()).unwrap();
     accept(&store, &says("U1", "x", &["1"]), 0).await;
@@ -206,7 +206,7 @@ async fn a_database_without_its_pepper_gets_no_new_one() {
     assert_eq!(messages(&Store::open(directory.path()).unwrap()).await, 1);
 }
 
-/// A store of some size, which was closed.
+/// Returns a larger store, which was closed.
 async fn large() -> TempDir {
     let (directory, store) = fresh();
     let insert = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 50000)
@@ -215,7 +215,7 @@ async fn large() -> TempDir {
     directory
 }
 
-/// Pages that a start has no time to read are read beside the work, and damage that is found then ends it.
+/// Pages that are not checked at the start are checked in the background. Damage found then breaks the store.
 #[tokio::test]
 async fn a_large_database_is_checked_in_the_background() {
     let directory = large().await;

@@ -1,5 +1,5 @@
-//! Operations that were given up: refused, tried too often, or of unknown outcome. An operator looks at them,
-//! has them sent again, or drops them.
+//! Dead letters: operations that were refused, tried too often, or have an unknown outcome. An operator can list, retry
+//! or drop them.
 
 use super::{FORCED, WAITING};
 use crate::model::{Action, ChatPlace, InboxId, Op};
@@ -15,41 +15,41 @@ use serde::{Deserialize, Serialize};
 pub struct DeadLetter {
     /// The id of the operation.
     pub op: String,
-    /// The channel that was to deliver it.
+    /// The channel of the operation.
     pub channel: String,
-    /// The chat it was for.
+    /// The chat of the operation.
     pub chat: String,
-    /// The thread it was for.
+    /// The thread of the operation.
     pub thread: Option<String>,
-    /// `post`, `edit`, `notice`, `upload`, `react` or `answer`.
+    /// The kind: `post`, `edit`, `notice`, `upload`, `react` or `answer`.
     pub what: String,
-    /// The name of a file.
+    /// The name of the file, for an upload.
     #[serde(default)]
     pub file: Option<String>,
-    /// `record_failed`: it was not sent. `ambiguous`: nobody can tell whether it was.
+    /// The state. `record_failed`: not sent. `ambiguous`: the outcome cannot be found out.
     pub state: String,
-    /// The last answer of the platform.
+    /// The platform's last answer.
     pub why: String,
     /// Number of attempts.
     pub attempts: u32,
-    /// The time it was enqueued.
+    /// The time of enqueueing.
     pub enqueued: Timestamp,
-    /// The time it was given up.
+    /// The time at which it was given up.
     pub given_up: Timestamp,
 }
 
-/// A choice of operations that were given up.
+/// A selection of dead letters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadLetterFilter {
-    /// A single operation, by its id.
+    /// One operation, by its id.
     Op(String),
     /// All operations of a channel.
     Channel(String),
 }
 
 impl DeadLetterFilter {
-    /// The channel, if it is all of one.
+    /// Returns the channel, if all of its dead letters are selected.
     pub fn channel(&self) -> Option<&str> {
         match self {
             Self::Op(_) => None,
@@ -58,7 +58,7 @@ impl DeadLetterFilter {
     }
 }
 
-/// Operations that are told of at once.
+/// Maximum number of dead letters in one report.
 const REPORTED_MAX: u32 = 100;
 
 const LETTERS: &str =
@@ -66,7 +66,7 @@ const LETTERS: &str =
     WHERE done_at IS NOT NULL AND state IN ('failed', 'ambiguous')";
 
 impl Store {
-    /// Returns operations that were given up, the oldest first: of one channel, or of all.
+    /// Returns dead letters, oldest first, of one channel or all.
     pub async fn dead_letters(
         &self,
         channel: Option<&str>,
@@ -86,7 +86,7 @@ impl Store {
         .await
     }
 
-    /// Returns the number of operations that were given up: of one channel, or of all.
+    /// Returns the number of dead letters of one channel or all.
     pub async fn dead_letter_count(&self, channel: Option<&str>) -> Result<u64, StoreError> {
         let channel = channel.map(str::to_owned);
         self.read(move |tx| {
@@ -101,7 +101,7 @@ impl Store {
         .await
     }
 
-    /// True if anything for this channel is in the outbox, whatever became of it.
+    /// True if the outbox has any operation for this channel, whatever its outcome.
     pub async fn has_sent_to(&self, channel: &str) -> Result<bool, StoreError> {
         let channel = channel.to_owned();
         self.read(move |tx| {
@@ -111,15 +111,16 @@ impl Store {
         .await
     }
 
-    /// Tells the message `by` what was given up in a chat and thread and nobody was told before, the oldest first. The
-    /// same message is told the same if it asks again.
+    /// Reports the dead letters of a chat and thread that were not reported before, oldest first, to the message `by`.
+    /// A repeated call for the same message returns the same ones.
     pub async fn report_given_up(
         &self,
         channel: &str,
         place: &ChatPlace,
         by: InboxId,
     ) -> Result<Vec<DeadLetter>, StoreError> {
-        // Looked for by a connection that reads: the thread that writes goes through no table, and mostly there is none.
+        // A reading connection looks for them first, so that the writer thread does not search a table. Usually there
+        // are none.
         let (channel, place) = (channel.to_owned(), place.clone());
         let found: Vec<i64> = self
             .read(move |tx| {
@@ -154,9 +155,8 @@ impl Store {
         .await
     }
 
-    /// Queues operations that were given up to be sent again, as if they had not been tried. Those that may show
-    /// already are looked for first, and sent where nobody can tell. Returns the channels of what is due now, one for
-    /// each operation.
+    /// Queues dead letters to be sent again, with their attempts reset. Those that may already show are looked up
+    /// first, and sent if the lookup gives no answer. Returns the channel of each operation.
     pub async fn send_again(
         &self,
         which: DeadLetterFilter,
@@ -181,7 +181,7 @@ impl Store {
         .await
     }
 
-    /// Drops what was given up: it is never sent. Answers with the channel of each.
+    /// Drops dead letters, which are then never sent. Returns the channel of each.
     pub async fn drop_letters(
         &self,
         which: DeadLetterFilter,
@@ -202,7 +202,8 @@ impl Store {
     }
 }
 
-/// Id, channel and state of what is chosen. One that is named must be there, and given up.
+/// Returns id, channel and state of the selected dead letters. An operation selected by id must exist and be a dead
+/// letter.
 fn chosen(
     tx: &Transaction<'_>,
     which: &DeadLetterFilter,
@@ -235,7 +236,7 @@ fn chosen(
     }
 }
 
-/// A state in words.
+/// Describes a state in words.
 fn state_text(state: &str) -> &'static str {
     match state {
         "delivered" => "delivered",
@@ -246,7 +247,7 @@ fn state_text(state: &str) -> &'static str {
 }
 
 fn letter(row: &Row<'_>) -> Result<DeadLetter, StoreError> {
-    // One that cannot be read was given up for that; it is listed all the same.
+    // An unreadable operation is a dead letter for that reason. It is listed as well.
     let body = parse::<Op>("operation", &row.get::<_, String>(2)?).ok();
     let place = body.as_ref().map(|op| op.place.clone());
     let file = body.as_ref().and_then(|op| match &op.action {

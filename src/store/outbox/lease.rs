@@ -1,5 +1,5 @@
-//! Selection of the operations that are due, and their taking: one that is taken is handed to nobody else, and one
-//! that must not show twice is marked before it is sent.
+//! Selection and leasing of due operations. A leased operation is not leased again, and one that must not show twice is
+//! marked before it is sent.
 
 use super::response_url;
 use super::unreadable::without_unreadable;
@@ -16,29 +16,30 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-/// Longest wait of an operation. What is due later than that was written by a clock that was ahead, and is due now.
+/// Longest postponement of an operation. A later due time comes from a clock that ran ahead, so the operation is due
+/// now.
 pub const POSTPONED_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// The heads of all lanes of a channel: the oldest open operation of each. First whoever has waited longest since it
-/// was due; but while one is tried at a time (`?3`), first what was never tried: those that fail by themselves keep
-/// nobody else waiting. What a clock that was ahead enqueued is due now. The body is read apart: it may be a large file,
-/// and is not sorted with the rest.
+/// The heads of all threads of a channel: the oldest open operation of each. Those that have been due longest come
+/// first. While operations are tried one at a time (`?3`), untried ones come first, so that failing ones do not block
+/// them. Operations that a clock ahead of time enqueued are due now. The body is read separately, because it may be a
+/// large file that should not be sorted.
 pub(super) const HEADS: &str =
     "SELECT id, op, state, due_at, attempts, created_at, tried_at, lane FROM outbox
      WHERE id IN (SELECT MIN(id) FROM outbox WHERE channel = ?1 AND done_at IS NULL GROUP BY lane)
      ORDER BY ?3 AND why IS NOT NULL, MIN(due_at, ?2), id";
 
-/// The operations that are being sent, locked while a write takes more of them.
+/// The operations in flight, locked while a write leases more.
 pub(in crate::store) struct InFlightLock<'a> {
     pub(super) in_flight: MutexGuard<'a, HashSet<String>>,
     pub(super) leased: MutexGuard<'a, LeasedOperations>,
 }
 
-/// The operations that a write took.
+/// The operations that a write leased.
 #[derive(Default)]
 pub(super) struct LeasedOperations {
     pub(super) ops: Vec<String>,
-    /// True if it has to be durable that some of them are being sent, before they are.
+    /// True if the marks of some of them must be durable before they are sent.
     pub(super) is_marked: bool,
 }
 
@@ -46,13 +47,13 @@ pub(super) struct LeasedOperations {
 pub(super) struct ThreadHead {
     id: i64,
     pub(super) due: DueOperation,
-    /// The state of the operation while it is handed out.
+    /// The state of the operation while it is leased.
     leased_state: &'static str,
-    /// True if it may show twice, and it is not durable yet that it may have been sent.
+    /// True if it may show twice and its mark is not durable yet.
     is_unmarked: bool,
 }
 
-/// Takes those of these enqueued operations that are due at once: what is alone in its chat and thread.
+/// Leases those of the enqueued operations that are due at once, because their chat and thread has no others.
 pub(in crate::store) fn lease_enqueued(
     tx: &Transaction<'_>,
     ops: &[Op],
@@ -105,8 +106,8 @@ pub(super) fn lease_next(
     mark_leased(tx, next, at, busy)
 }
 
-/// Returns what is due next in a chat and thread: an operation that must not show twice alone, any other with what
-/// follows.
+/// Returns what is due next in a chat and thread: one operation that must not show twice, or several that may be
+/// repeated.
 fn next(
     tx: &Transaction<'_>,
     (channel, lane): (&str, &str),
@@ -134,7 +135,7 @@ fn next(
     Ok(next)
 }
 
-/// Returns the heads of lanes that are due, admitted and not being sent.
+/// Returns the thread heads that are due, admitted and not in flight.
 pub(super) fn heads_due(
     tx: &Transaction<'_>,
     channel: &str,
@@ -149,7 +150,7 @@ pub(super) fn heads_due(
     while heads.len() < limit
         && let Some(row) = rows.next()?
     {
-        // Asked first what costs least: a thousand threads may wait for one chat.
+        // The cheapest checks come first, because a thousand threads may wait for one chat.
         let may_go = is_due(row.get(3)?, row.get(5)?, at) && !is_busy(&row.get::<_, String>(1)?);
         if !may_go || (!admission.admits_chat(&chat(&row.get::<_, String>(7)?)) && is_new_message(tx, row)) {
             continue;
@@ -163,8 +164,8 @@ pub(super) fn heads_due(
     Ok(heads)
 }
 
-/// Returns true if the next call for an operation posts a message in the chat of its lane. Others need not wait for that
-/// chat. What cannot be read is none.
+/// True if the next call for an operation posts a message in its chat. Only such operations wait for the chat's limit.
+/// An unreadable operation does not.
 fn is_new_message(tx: &Transaction<'_>, row: &Row<'_>) -> bool {
     let look = || -> rusqlite::Result<bool> {
         let (id, state): (i64, String) = (row.get(0)?, row.get(2)?);
@@ -176,7 +177,7 @@ fn is_new_message(tx: &Transaction<'_>, row: &Row<'_>) -> bool {
     look().unwrap_or(false)
 }
 
-/// The chat of a lane.
+/// Returns the chat of a thread key.
 fn chat(lane: &str) -> String {
     let parts: Vec<Option<String>> = serde_json::from_str(lane).unwrap_or_default();
     parts.into_iter().next().flatten().unwrap_or_default()
@@ -218,12 +219,12 @@ fn due_head(
     }))
 }
 
-/// Returns the state of an open operation while it is handed out, and true if it was surely not sent before.
+/// Returns the state of an open operation while it is leased, and whether it was certainly not sent before.
 pub(super) fn leased_state(state: &str) -> Result<(&'static str, bool), StoreError> {
     match state {
         WAITING | READY => Ok((SENDING, true)),
         FORCED => Ok((REPEATING, false)),
-        // Handed out, and nobody has it: whoever was to send it has ended.
+        // The operation was leased, but its delivery has ended without an outcome.
         AMBIGUOUS | SENDING | LOOKING_UP | REPEATING => Ok((LOOKING_UP, false)),
         _ => Err(StoreError::Unreadable {
             what: "operation",
@@ -232,15 +233,15 @@ pub(super) fn leased_state(state: &str) -> Result<(&'static str, bool), StoreErr
     }
 }
 
-/// Returns true if an operation is due: at its time, at once if it was never put off, and if that time is further away than
-/// anything is put off.
+/// True if an operation is due: its time has come, or it was never postponed, or its time is further away than the
+/// longest postponement.
 pub(super) fn is_due(due_at: i64, enqueued: i64, at: Timestamp) -> bool {
     let latest = at.checked_add(POSTPONED_MAX).unwrap_or(at);
     due_at <= millis(at) || due_at == enqueued || due_at > millis(latest)
 }
 
-/// Marks operations as being sent: in the database where that must not be forgotten. A file leaves its thread then:
-/// what comes after it does not wait until the platform has taken it.
+/// Marks operations as being sent, in the database if the mark must survive. A file then leaves its thread, so that
+/// later operations do not wait for its upload.
 fn mark_leased(
     tx: &Transaction<'_>,
     heads: Vec<ThreadHead>,
@@ -267,8 +268,8 @@ fn mark_leased(
     Ok(due)
 }
 
-/// Turns a fill into the edit of the message its post became; into a post of its own if there never
-/// was such a message; into nothing while the post is still on its way.
+/// Resolves a fill: into the edit of its post's message, or into a new post if there never was one. Returns `None`
+/// while the post is still in flight.
 fn resolve(tx: &Transaction<'_>, op: Op) -> Result<Option<Op>, StoreError> {
     let Action::Fill { post, reply } = op.action else {
         return Ok(Some(op));

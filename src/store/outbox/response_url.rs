@@ -1,5 +1,5 @@
-//! The addresses at which whoever typed a command can be answered where the bot is not. One is kept until the answer
-//! is out, and no longer than the platform takes it.
+//! Response URLs. They reach a person who typed a command where the bot is not a member. A URL is kept until the answer
+//! is sent, and at most as long as the platform accepts it.
 
 use crate::model::{Op, Platform, ResponseUrl};
 use crate::store::column::{millis, time};
@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 impl Store {
-    /// Drops the addresses that Slack takes no answers at any more.
+    /// Drops response URLs that Slack no longer accepts.
     pub async fn drop_response_urls(&self, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| drop_expired(tx, at)).await
     }
 }
 
-/// Keeps the address for operations whose ids begin with `answers` and a slash, and drops those that nobody takes any
-/// more. One of those is not kept again, and one that is kept already grows no younger.
+/// Stores the URL for operations whose ids begin with `answers` and a slash. Drops expired URLs and does not store them
+/// again. An already stored URL keeps its expiry.
 pub(in crate::store) fn store_url(
     tx: &Transaction<'_>,
     answers: &str,
@@ -38,7 +38,7 @@ fn drop_expired(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The operation with the address it may be answered at. Only a command that stands in no thread has one.
+/// Adds the response URL to an operation. Only a command outside a thread has one.
 pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Op, StoreError> {
     if op.place.thread.is_some() || op.place.account.platform != Platform::Slack {
         return Ok(op);
@@ -55,9 +55,9 @@ pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<O
     })
 }
 
-/// Drops the address for what an operation belongs to, unless some of that is still to be sent.
+/// Drops the response URL of an operation's message, unless it has more answers to send.
 pub(in crate::store) fn drop_if_answered(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
-    // Zero follows the slash in the order of the index.
+    // Zero is the character after the slash in the order of the index.
     tx.prepare_cached(
         "DELETE FROM response_url WHERE answers = ?1 AND NOT EXISTS (
            SELECT 1 FROM outbox WHERE op > ?1 || '/' AND op < ?1 || '0' AND done_at IS NULL)",
@@ -66,10 +66,10 @@ pub(in crate::store) fn drop_if_answered(tx: &Transaction<'_>, op: &str) -> Resu
     Ok(())
 }
 
-/// The beginning of the id of an operation: the message it answers.
+/// Returns the first part of an operation id: the message that it answers.
 pub(super) fn answered(op: &str) -> &str {
     let parts = match op.starts_with("inbox-") {
-        // What stands for a file that could not be sent has a longer one.
+        // The fallback of a file has a longer id.
         true => op.split_once('/'),
         false => op.rsplit_once('/'),
     };
@@ -88,7 +88,7 @@ mod tests {
         at(0).checked_add(SignedDuration::from_mins(minutes)).unwrap()
     }
 
-    /// An address that is good until so many minutes are over.
+    /// Returns a response URL that is valid for this number of minutes.
     fn url(minutes: i64) -> ResponseUrl {
         let address = "https://hooks.slack.com/commands/T1/1/CANARY";
         ResponseUrl::new(address.to_owned(), later(minutes))
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Makes such a notice with an address at which its person can be answered.
+    /// Returns a notice with a response URL for its person.
     fn addressed(id: &str, minutes: i64) -> Op {
         Op {
             response_url: Some(url(minutes)),
@@ -120,7 +120,7 @@ mod tests {
             .unwrap()
     }
 
-    /// The address is as durable as what it is for, is handed out with it, and is gone when the last of it is sent.
+    /// The response URL is as durable as its operation, is leased with it, and is dropped when the last answer is sent.
     #[tokio::test]
     async fn a_response_url_is_kept_until_its_last_answer_is_sent() {
         let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ mod tests {
             .unwrap();
         let due = store.lease_due("slack", later(30), 1).await.unwrap().remove(0);
         assert_eq!(due.op.response_url, None);
-        // What is told instead is answered there as well, and the address grows no younger by that.
+        // The fallback is also sent there, and does not extend the validity of the URL.
         let instead = Some(addressed("inbox-1/missing", 30));
         store
             .record_failed("inbox-1/answer", "refused", instead, later(20))
@@ -169,7 +169,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(url_count(&store).await, 0);
-        // One that is not used goes when the next is kept, and when what is old is removed.
+        // An unused URL is dropped when the next one is stored, and by the purge.
         for (op, minutes) in [("inbox-2/answer", 0), ("inbox-3/answer", 30)] {
             let op = addressed(op, minutes + 30);
             store.enqueue(vec![op], later(minutes)).await.unwrap();
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(url_count(&store).await, 1);
         store.drop_response_urls(later(60)).await.unwrap();
         assert_eq!(url_count(&store).await, 0);
-        // One that was dropped is not kept again, whoever has it still.
+        // A dropped URL is not stored again, even if a caller still has it.
         store
             .enqueue(vec![addressed("inbox-4/answer", 30)], later(31))
             .await

@@ -1,4 +1,4 @@
-//! The outbox: what is due, in which order, and what becomes of it.
+//! Tests of the outbox: which operations are due, in which order, and with which outcome.
 
 use crate::model::{Action, MessageRef, Op, Reply};
 use crate::store::fixture::{at, fill, fresh, place, placeholder, post};
@@ -32,7 +32,7 @@ async fn postpone(store: &Store, op: &str, again: RetryMode, due_at: Timestamp, 
     store.postpone(op, postponed).await.unwrap();
 }
 
-/// Returns the operations that are due, each with true if it may have been sent before.
+/// Returns the due operations, each with whether it may have been sent before.
 async fn doubts(store: &Store, second: i64) -> Vec<(&'static str, bool)> {
     let due = store.lease_due("slack", at(second), 10).await.unwrap();
     let known = ["p", "f", "e", "next"];
@@ -70,9 +70,9 @@ async fn a_delivery_leases_the_next_operation_of_its_thread_and_nothing_twice() 
             }
         )
     );
-    // It is on its way: nobody else gets it, with or without a write.
+    // The operation is in flight, so it is not leased again, with or without a write.
     assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
-    // A post too, and it is durable by now that it is being sent.
+    // This is a post too, and its mark is durable by now.
     let next = store
         .record_delivered_and_lease(vec![(next.op, None)], at(2))
         .await;
@@ -115,7 +115,7 @@ async fn edits_of_one_thread_are_leased_together_and_a_post_alone() {
                 .collect::<Vec<_>>()
                 .join(" "),
         );
-        // Nobody else gets any of it meanwhile.
+        // None of them is leased again in the meantime.
         assert_eq!(due_ids(&store, 2).await, Vec::<String>::new());
         let sent = due.into_iter().map(|due| {
             let message = message(&due.op.id);
@@ -126,7 +126,7 @@ async fn edits_of_one_thread_are_leased_together_and_a_post_alone() {
             .await
             .unwrap();
     }
-    // The fill of a post that failed is a post of its own, and that of one nobody enqueued is nothing.
+    // The fill of a failed post becomes its own post. The fill of an unknown post does nothing.
     assert_eq!(told, ["a", "b", "a/fill b/fill", "elsewhere", "a/last"]);
     assert_eq!(store.unsent_count("slack").await, Ok(0));
 }
@@ -138,7 +138,7 @@ async fn the_outcome_of_a_delivery_survives_a_restart() {
     let due = store.lease_due("slack", at(1), 10).await.unwrap().remove(0);
     let sent = vec![(due.op, Some(message("m")))];
     store.record_delivered_and_lease(sent, at(1)).await.unwrap();
-    // Another process sees it at once.
+    // Another process sees the mark at once.
     let file = directory.path().join("drydock.db");
     let state: String = rusqlite::Connection::open(file)
         .unwrap()
@@ -174,7 +174,7 @@ async fn each_thread_goes_out_in_order_and_none_waits_for_another() {
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(store.next_due("slack").await, Ok(Some(at(0))));
     assert_eq!(due_ids(&store, 0).await, ["a1", "b1"]);
-    // Nothing is handed out twice at a time, and its thread waits for it.
+    // The operation is not leased twice, and its thread waits for it.
     assert_eq!(due_ids(&store, 0).await, [""; 0]);
     assert_eq!(store.next_due("slack").await, Ok(None));
     postpone(&store, "a1", RetryMode::Send, at(30), "rate limit").await;
@@ -268,7 +268,7 @@ async fn a_post_replaced_by_its_fill_is_not_resent_on_a_late_request() {
     assert_eq!(due_ids(&store, 0).await, ["p"]);
     store.record_failed("p", "refused", None, at(1)).await.unwrap();
     assert_eq!(due_ids(&store, 1).await, ["f"]);
-    // An operator asks while it is on its way.
+    // An operator requests a retry while it is in flight.
     let which = DeadLetterFilter::Channel("slack".to_owned());
     store.send_again(which, "operator", at(2)).await.unwrap();
     store
@@ -338,21 +338,21 @@ async fn a_possibly_sent_post_stays_ambiguous_until_a_lookup_succeeds() {
     store.enqueue(ops, at(0)).await.unwrap();
     assert_eq!(doubts(&store, 0).await, [("p", false)]);
     postpone(&store, "p", RetryMode::LookUp, at(10), "reset").await;
-    // Its thread waits for it, and its fill too.
+    // Its thread waits for it, including its fill.
     assert_eq!(doubts(&store, 9).await, []);
     let due = only(store.lease_due("slack", at(10), 10).await.unwrap());
     assert_eq!((due.attempts, due.ambiguous_since), (1, Some(at(0))));
-    // Nobody looked; then the process ended while somebody did.
+    // The first lease ends without a lookup, and the process ends during the second.
     store.release_operation(&due).await.unwrap();
     assert_eq!(doubts(&store, 10).await, [("p", true)]);
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     assert_eq!(doubts(&store, 10).await, [("p", true)]);
-    // It was not there, and could not be sent either.
+    // The lookup did not find it, and sending failed too.
     postpone(&store, "p", RetryMode::Send, at(20), "slack answered 503").await;
     assert_eq!(doubts(&store, 20).await, [("p", false)]);
     postpone(&store, "p", RetryMode::LookUp, at(30), "reset").await;
-    // The platform cannot tell: the fill is all that is left.
+    // The platform cannot look it up, so only the fill is left.
     store
         .record_ambiguous("p", "nobody can tell", None, at(31))
         .await
@@ -387,7 +387,7 @@ async fn two_senders_never_lease_the_same_operation() {
     assert_eq!(taken.iter().collect::<std::collections::HashSet<_>>().len(), 50);
 }
 
-/// R18: what cannot be read is a dead letter, and neither its thread nor its channel waits for it.
+/// R18: an unreadable operation becomes a dead letter, and does not block its thread or channel.
 #[tokio::test]
 async fn an_operation_that_cannot_be_read_is_given_up_alone() {
     let (_directory, store) = fresh();
@@ -417,7 +417,7 @@ async fn an_operation_that_cannot_be_read_is_given_up_alone() {
     assert_eq!(store.given_up_count("slack").await, Ok(2));
 }
 
-/// R20: a clock that was ahead when an operation was put off, or enqueued, holds nothing up once it is set right.
+/// R20: a clock that ran ahead when an operation was postponed or enqueued delays nothing once it is correct.
 #[tokio::test]
 async fn an_operation_postponed_by_a_clock_in_the_future_is_due() {
     let (_directory, store) = fresh();
@@ -432,7 +432,7 @@ async fn an_operation_postponed_by_a_clock_in_the_future_is_due() {
     assert_eq!(store.lease_due("slack", at(day), 1).await.unwrap().len(), 1);
     postpone(&store, "a1", RetryMode::Send, at(day + 60), "no connection").await;
     assert_eq!(store.lease_due("slack", at(0), 10).await.unwrap().len(), 2);
-    // What waits for a retry waits for it.
+    // Operations that wait for a retry keep their time.
     postpone(&store, "a1", RetryMode::Send, at(600), "slow down").await;
     postpone(&store, "b1", RetryMode::Send, at(30), "slow down").await;
     assert_eq!(store.lease_due("slack", at(31), 10).await.unwrap().len(), 1);

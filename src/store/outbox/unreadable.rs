@@ -1,4 +1,4 @@
-//! Operations that this build cannot read. Each becomes a dead letter, and the others of its channel go on.
+//! Operations that this build cannot read. Each becomes a dead letter, and the others of its channel continue.
 
 use super::lease::leased_state;
 use crate::model::{MessageRef, Op};
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use tracing::error;
 
-/// Looks for operations; where one of them cannot be read, those are set aside that cannot, and it looks again.
+/// Runs a query for operations. If one is unreadable, all unreadable ones are given up, and the query runs again.
 pub(super) fn without_unreadable<T>(
     tx: &Transaction<'_>,
     channel: &str,

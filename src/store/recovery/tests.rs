@@ -1,4 +1,4 @@
-//! Tests of recovery: the messages that are blamed for the end of a process.
+//! Tests of recovery: which messages a crash counts against.
 
 use crate::model::InboxId;
 use crate::store::fixture::{accept, at, claim, command, fresh, says, worker};
@@ -6,7 +6,7 @@ use crate::store::{Claimable, Crashes, Store};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A process that ends without notice while it works on the oldest messages, as many as it may.
+/// Simulates a crash of a process that works on as many of the oldest messages as allowed.
 async fn crash(directory: &Path) {
     let store = Store::open(directory).unwrap();
     store.begin_work().await.unwrap();
@@ -53,7 +53,7 @@ async fn a_message_that_is_alone_in_work_is_given_up_after_three_ends_of_the_pro
     }
 }
 
-/// R3: the message that ends the process is found, and those beside it are not given up with it.
+/// R3: the message that causes crashes is found, and concurrent ones are not given up.
 #[tokio::test]
 async fn a_message_is_not_given_up_for_crashes_of_a_concurrent_one() {
     let (directory, messages) = messages(&["U1", "U2", "U3"]).await;
@@ -70,7 +70,7 @@ async fn a_message_is_not_given_up_for_crashes_of_a_concurrent_one() {
     assert_eq!(given_up, [true, false, false]);
 }
 
-/// A restart in order is nobody's fault, however often it happens, and neither is a command of the operator.
+/// An orderly restart counts against no message, however often it happens. Neither does a command of the operator.
 #[tokio::test]
 async fn nobody_is_blamed_for_a_stop_in_order() {
     let (directory, messages) = messages(&["U1"]).await;
@@ -80,7 +80,7 @@ async fn nobody_is_blamed_for_a_stop_in_order() {
         assert!(claim(&store, "w").await.is_some());
         store.end_work().await.unwrap();
         drop(store);
-        // Somebody looks into the database.
+        // Another process opens the database.
         drop(Store::open(directory.path()).unwrap());
     }
     assert_eq!(crashes(directory.path(), messages[0]).await, (0, 0));
@@ -93,7 +93,7 @@ async fn an_unanswered_command_counts_as_running_at_a_crash() {
     let undo = command(&store, "undo", "u", 1).await;
     drop(store);
     crash(directory.path()).await;
-    // The turn of its conversation waited for it, so it was alone.
+    // The turn of its conversation waited for the command, so the command was alone.
     assert_eq!(crashes(directory.path(), undo).await, (1, 1));
     assert_eq!(crashes(directory.path(), messages[0]).await, (0, 0));
     let store = Store::open(directory.path()).unwrap();

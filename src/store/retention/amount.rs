@@ -1,4 +1,4 @@
-//! The amount that is stored of each kind.
+//! The stored amount of each kind of data.
 
 use super::DataKind;
 use crate::store::column::{count, time};
@@ -7,33 +7,33 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 use serde::{Deserialize, Serialize};
 
-/// The amount that is stored of a kind.
+/// The stored amount of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoredAmount {
     /// Number of rows.
     pub rows: u64,
-    /// Bytes they take in the database, with their indexes.
+    /// Size in the database including indexes, in bytes.
     pub bytes: u64,
-    /// The time the oldest was stored, where that is known.
+    /// The time of the oldest entry, if known.
     pub oldest: Option<Timestamp>,
 }
 
-/// The bytes of the database.
+/// The size of the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseSize {
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     pub all: u64,
-    /// Bytes of the file that are free: they are used again before the file grows.
+    /// Free bytes in the file. They are reused before the file grows.
     pub free: u64,
 }
 
-/// The queries that count a kind.
+/// The queries that measure a kind.
 struct CountQueries {
-    /// Counts rows.
+    /// The query for the number of rows.
     rows: &'static str,
-    /// The tables that are its own; of a kind that shares one, an expression instead.
+    /// The kind's own tables, or an expression if it shares a table.
     bytes: SizeQuery,
-    /// The time of the oldest.
+    /// The query for the oldest time.
     oldest: Option<&'static str>,
 }
 
@@ -43,7 +43,7 @@ enum SizeQuery {
 }
 
 impl Store {
-    /// Counts what is stored of a kind. Reads all of it, on a connection that keeps nobody from writing.
+    /// Measures the stored amount of a kind. Reads all of it on a connection that does not block writes.
     pub async fn stored_amount(&self, kind: DataKind) -> Result<StoredAmount, StoreError> {
         let counted = counted(kind);
         let tables = match counted.bytes {
@@ -52,7 +52,7 @@ impl Store {
         };
         let mut bytes = 0;
         for table in tables {
-            // A read for each, so that none is long.
+            // One read per table, so that none is long.
             bytes += self.read(move |tx| bytes_of(tx, table)).await?;
         }
         self.read(move |tx| {
@@ -75,7 +75,7 @@ impl Store {
         .await
     }
 
-    /// Returns the time of the newest message or line of the audit log.
+    /// Returns the time of the newest message or audit line.
     pub async fn newest(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|tx| {
             let newest: Option<i64> = tx.query_row(
@@ -90,7 +90,7 @@ impl Store {
         .await
     }
 
-    /// The bytes of the database's file.
+    /// Returns the size of the database file.
     pub async fn bytes(&self) -> Result<DatabaseSize, StoreError> {
         self.read(|tx| {
             let told = |pragma: &str| tx.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -103,7 +103,7 @@ impl Store {
         .await
     }
 
-    /// Returns those of these commits of a repository that no conversation is on.
+    /// Returns those of the given commits of a repository that no conversation uses.
     pub async fn unused_commits(
         &self,
         repository: &str,
@@ -140,7 +140,7 @@ fn number(tx: &Transaction<'_>, sql: &str) -> Result<u64, StoreError> {
     Ok(count(tx.query_row(sql, [], |row| row.get(0))?))
 }
 
-/// The pages of a table and its indexes.
+/// Returns the size of a table and its indexes.
 fn bytes_of(tx: &Transaction<'_>, table: &str) -> Result<u64, StoreError> {
     let mut statement =
         tx.prepare_cached("SELECT name FROM sqlite_schema WHERE tbl_name = ?1 AND rootpage > 0")?;

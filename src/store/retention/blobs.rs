@@ -1,5 +1,4 @@
-//! Contents that nothing names: files of turns that are gone, versions between two steps, patches of changes
-//! that are gone.
+//! Unreferenced contents: files of removed turns, versions between two steps, and patches of removed changes.
 
 use super::{Prune, PrunePosition, PruneSlice, WEIGHT_BYTES, WEIGHT_MAX};
 use crate::store::column::parse;
@@ -9,40 +8,40 @@ use rusqlite::{Transaction, params};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Contents whose names are looked for together: all snapshots are read once for them.
+/// Maximum number of contents in one pass. Each pass reads all snapshots once.
 const CONTENTS_MAX: u32 = 50_000;
 /// Rows of one read.
 const ROWS_READ_MAX: i64 = 1_000;
-/// Turns that began meanwhile, or run, and are asked again by each write; when there are more, the rest waits
-/// for the next time.
+/// Maximum number of running or new turns, which each write checks again. If there are more, the rest waits for the
+/// next pass.
 const RECENT_MAX: usize = 2_000;
 
 type Hash = [u8; 32];
 
-/// A file of a snapshot, as far as it names a content.
+/// A file in a snapshot, reduced to its content's hash.
 #[derive(Deserialize)]
 struct NamedContent {
     hash: Hash,
 }
 
-/// Contents that may have no name, and the turns that may name one of them since.
+/// Contents that may be unreferenced, and the turns that may refer to one of them since.
 struct Candidates {
-    /// The row of each, and what it weighs.
+    /// The row and weight of each.
     contents: HashMap<Hash, (i64, i64)>,
     next: Option<i64>,
     newest_turn: i64,
     running: Vec<i64>,
 }
 
-/// The statements that read all snapshots, in the order in which one may be copied to the next while they are read. A
-/// turn that begins meanwhile is asked again by the write.
+/// The statements that read all snapshots. Their order follows the direction in which a snapshot may be copied during
+/// the reads. The write checks turns again that began in the meantime.
 const SNAPSHOTS: [&str; 2] = [
     "SELECT id, edits_before, edits_after FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2",
     "SELECT id, edits, edits FROM conversation WHERE id > ?1 ORDER BY id LIMIT ?2",
 ];
 
 impl Store {
-    /// Removes contents that nothing names, of some thousand.
+    /// Removes unreferenced contents, out of some thousands.
     pub(super) async fn prune_contents(
         &self,
         from: &PrunePosition,
@@ -138,7 +137,7 @@ fn candidates(tx: &Transaction<'_>, from: i64) -> Result<Candidates, StoreError>
     })
 }
 
-/// The contents that some snapshots name, and where to read on.
+/// Returns the contents that some snapshots refer to, and where to continue.
 fn named(tx: &Transaction<'_>, sql: &str, from: i64) -> Result<(HashSet<Hash>, Option<i64>), StoreError> {
     let mut statement = tx.prepare_cached(sql)?;
     let mut rows = statement.query(params![from, ROWS_READ_MAX])?;
@@ -149,7 +148,7 @@ fn named(tx: &Transaction<'_>, sql: &str, from: i64) -> Result<(HashSet<Hash>, O
         (looked_at, last) = (looked_at + 1, Some(row.get(0)?));
         for column in [1, 2] {
             let snapshot: String = row.get(column)?;
-            // Most are what the one before them was.
+            // Most snapshots equal the one before.
             if snapshot != before {
                 named.extend(hashes(&snapshot)?);
                 before = snapshot;
@@ -159,13 +158,13 @@ fn named(tx: &Transaction<'_>, sql: &str, from: i64) -> Result<(HashSet<Hash>, O
     Ok((named, last.filter(|_| looked_at == ROWS_READ_MAX)))
 }
 
-/// The contents a snapshot names. One that cannot be read might name any, so it is an error.
+/// Returns the contents in a snapshot. An unreadable snapshot is an error, because it could refer to any content.
 fn hashes(snapshot: &str) -> Result<impl Iterator<Item = Hash> + use<>, StoreError> {
     let files: BTreeMap<String, Option<NamedContent>> = parse("snapshot", snapshot)?;
     Ok(files.into_values().flatten().map(|named| named.hash))
 }
 
-/// Removes contents, unless something names one by now; none if too much happened meanwhile to say.
+/// Removes contents that are still unreferenced. Removes none if too much happened in the meantime.
 fn remove(
     tx: &Transaction<'_>,
     batch: &[(Hash, i64)],
@@ -188,8 +187,8 @@ fn remove(
     Ok(Some(removed.try_into().unwrap_or(u64::MAX)))
 }
 
-/// Returns the contents that are named by turns that ran while all others were read, and by their conversations;
-/// `None` if there are too many such turns.
+/// Returns the contents that are referred to by turns that ran during the reads, and by their conversations; `None` if
+/// there are too many such turns.
 fn named_since(
     tx: &Transaction<'_>,
     newest_turn: i64,
@@ -243,7 +242,7 @@ mod tests {
         }
         let found = store.read(|tx| candidates(tx, 0)).await.unwrap();
         assert_eq!(found.contents.len(), 3);
-        // A turn that ran already names one of them, a turn that began since another.
+        // A turn that already ran refers to one of them, and a turn that began since refers to another.
         let one = edits(&[("web.yaml", Some(b"one"))]);
         store
             .record_step(&first, running, &answer("x"), &cost(1), Some(&one), at(1))

@@ -1,24 +1,23 @@
-//! The rows of each kind: where they are, in which order they are looked at, and which may go.
+//! The rows of each kind: their table, their order and which may be removed.
 
 use super::{DataKind, WEIGHT_BYTES};
 use rusqlite::types::Value;
 
-/// The rows of a kind, as parts of SQL statements. In all of it `?2` is the time before which rows are too old; where
-/// rows are looked for, `?3` is now.
+/// The rows of a kind, as parts of SQL statements. `?2` is always the time before which rows are too old. In queries
+/// for rows, `?3` is the current time.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) kind: DataKind,
     table: &'static str,
     key: &'static str,
     start: fn() -> Value,
-    /// True for a row that has only younger ones behind it. One from the future, when the clock was wrong, says
-    /// nothing about those behind it.
+    /// True for a row whose later rows are all younger. A row from the future, due to a wrong clock, does not count.
     is_younger: &'static str,
-    /// True for a row that may go.
+    /// True for a row that may be removed.
     may_go: &'static str,
-    /// True for a row that nothing asks for any more.
+    /// True for a row that is not needed any more.
     is_obsolete: &'static str,
-    /// Bytes of what goes with a row.
+    /// Bytes that are removed with a row.
     bytes: &'static str,
     /// Rows of one read.
     pub(super) looked_at_max: u32,
@@ -29,7 +28,8 @@ impl Rows {
         (self.start)()
     }
 
-    /// Rows from `?1` on: key, whether it and all behind it are younger, whether it may go, what it weighs.
+    /// Returns the query for rows from `?1` on: the key, whether it and all later rows are younger, whether it may be
+    /// removed, and its weight.
     pub(super) fn select(&self) -> String {
         let Self {
             table,
@@ -46,7 +46,7 @@ impl Rows {
         )
     }
 
-    /// Returns the query that finds the row `?1` if it may go.
+    /// Returns the query that finds the row `?1` if it may be removed.
     pub(super) fn ask(&self) -> String {
         let Self {
             table,
@@ -60,23 +60,23 @@ impl Rows {
         )
     }
 
-    /// Removes the row `?1`.
+    /// Returns the statement that removes the row `?1`.
     pub(super) fn delete(&self) -> String {
         format!("DELETE FROM {} WHERE {} = ?1", self.table, self.key)
     }
 }
 
-/// Keys of rows that are numbered.
+/// Returns the first key of numbered rows.
 fn number() -> Value {
     Value::Integer(0)
 }
 
-/// A name of a delivery. What a body is called by its hash is kept thirty days longer: GitHub signs no time, so a delivery
-/// that somebody captured is as good as new once that name is forgotten.
+/// A delivery name. Hashes of bodies are kept thirty days longer: GitHub signs no timestamp, so a captured delivery
+/// could be replayed as soon as its hash is forgotten.
 const DELIVERY: &str = "at < ?2 AND (name NOT LIKE '%sha256:%' OR at < ?2 - 2592000000)";
 
-/// An answered message whose turns nobody works on. The newest message and the newest turn stay: their numbers
-/// name what goes out, and must not be given again.
+/// An answered message whose turns have ended. The newest message and turn stay, because their numbers are part of
+/// operation ids and must not be reused.
 const MESSAGE: &str = "done_at < ?2 AND id < (SELECT MAX(id) FROM inbox) AND NOT EXISTS (
     SELECT 1 FROM turn WHERE turn.inbox = this.id AND (turn.id = (SELECT MAX(id) FROM turn) OR (
         turn.finished_at IS NULL AND EXISTS (
@@ -86,8 +86,8 @@ const MESSAGE_BYTES: &str =
     "SELECT SUM(octet_length(step.step) + 4096) FROM turn JOIN step ON step.turn = turn.id
     WHERE turn.inbox = this.id AND this.done_at < ?2";
 
-/// Condition under which an operation is needed no more: no message is to be answered, since its card is shown once
-/// and filled in the end, and nothing of its chat and thread is to be sent, such as what fills a post.
+/// Condition for an operation that is not needed any more. There is no message to answer, whose card is shown once and
+/// finally filled. There is also nothing left to send in its chat and thread, such as the fill of a post.
 const OBSOLETE: &str = "NOT EXISTS (SELECT 1 FROM inbox
         WHERE this.op GLOB 'inbox-*' AND inbox.id = CAST(SUBSTR(this.op, 7) AS INTEGER) AND inbox.done_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM outbox AS open
@@ -97,23 +97,22 @@ const OPERATION: &str = "state = 'delivered' AND done_at < ?2";
 
 const DEAD_LETTER: &str = "state <> 'delivered' AND done_at < ?2";
 
-/// A button that expired. One that a message pressed stays until the message is answered.
+/// An expired button. One that a message clicked stays until the message is answered.
 const BUTTON: &str = "expires_at < ?2 AND NOT EXISTS (
     SELECT 1 FROM inbox WHERE inbox.id = this.used_by AND inbox.done_at IS NULL)";
 
-/// Edits, or an open change, of a conversation that is silent.
+/// Edits, or an open change, of an inactive conversation.
 const EDITS: &str = "(edits <> '{}' OR change_number IS NOT NULL) AND pending = 0 AND owner IS NULL
     AND created_at < ?2 AND COALESCE(spoken_at, created_at) < ?2 AND NOT EXISTS (
         SELECT 1 FROM change WHERE change.number = this.change_number AND change.created_at >= ?2)";
 
-/// A revision that is not what a conversation is at. The newest number stays, so that it is not given again.
+/// A revision that is not the current one of a conversation. The newest number stays, so that it is not reused.
 const CHANGE: &str = "created_at < ?2 AND number < (SELECT MAX(number) FROM change) AND NOT (
     revision = (SELECT MAX(revision) FROM change WHERE change.number = this.number)
     AND EXISTS (SELECT 1 FROM conversation
                 WHERE conversation.id = this.conversation AND conversation.change_number = this.number))";
 
-/// A silent conversation without anything that names it. The newest one stays, so that its number is not
-/// given again.
+/// An inactive conversation without references to it. The newest one stays, so that its number is not reused.
 const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending = 0 AND owner IS NULL
     AND created_at < ?2 AND COALESCE(spoken_at, created_at) < ?2 AND id < (SELECT MAX(id) FROM conversation)
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.conversation = this.id AND done_at IS NULL)
@@ -122,17 +121,17 @@ const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending =
     AND NOT EXISTS (SELECT 1 FROM change WHERE change.conversation = this.id)
     AND NOT EXISTS (SELECT 1 FROM action WHERE action.conversation = this.id)";
 
-/// The way in which rows of a kind are removed.
+/// How rows of a kind are removed.
 pub(super) enum RemovalMethod {
     /// Rows are removed one by one.
     Rows(Rows),
-    /// Contents are removed when nothing names them any more.
+    /// Contents are removed when nothing refers to them.
     Contents,
-    /// The log is cut from its beginning, as a chain.
+    /// The log is cut from its start and stays a chain.
     Audit,
 }
 
-/// Returns the way in which rows of a kind are removed.
+/// Returns how rows of a kind are removed.
 pub(super) fn removal_method(kind: DataKind) -> RemovalMethod {
     let numbered = |table, is_younger, may_go| Rows {
         kind,

@@ -1,6 +1,6 @@
-//! The end of what is stored: rows that are older than their kind is kept are removed in small slices.
-//! A slice is found by a connection that reads, and removed by one short transaction that asks again for
-//! every row whether it may go. Nothing here decides how long anything is kept.
+//! Retention of stored rows. Rows older than the retention time of their kind are removed in small slices. A reading
+//! connection finds a slice. One short transaction then checks every row again and removes it. The retention times are
+//! decided elsewhere.
 
 mod blobs;
 mod kinds;
@@ -20,47 +20,48 @@ use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 use serde::{Deserialize, Serialize};
 
-/// Rows that one transaction removes, where they are small; large ones count as several.
+/// Maximum number of small rows that one transaction removes. Large rows count as several.
 const WEIGHT_MAX: i64 = 400;
-/// Bytes of a row that count as one more.
+/// Number of bytes in a row that count as one more row.
 const WEIGHT_BYTES: i64 = 4_096;
-/// Rows of the audit log that one transaction cuts.
+/// Maximum number of audit rows that one transaction cuts.
 const AUDIT_ROWS_MAX: i64 = 400;
-/// The log is cut once its first line is this much older than it is kept, so that the lines about cuts stay few.
+/// How much older than its retention time the first line must be before the log is cut. This keeps the lines about cuts
+/// few.
 const AUDIT_CUT_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// A kind of rows that ends in its own way.
+/// A kind of rows with its own retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataKind {
-    /// Names a message may arrive under again.
+    /// Names under which a message may arrive again.
     Deliveries,
-    /// Operations that were delivered.
+    /// Delivered operations.
     Operations,
-    /// Operations that were given up, or of which nobody knows whether they arrived.
+    /// Operations that were given up or have an unknown outcome.
     DeadLetters,
-    /// Buttons that expired.
+    /// Expired buttons.
     Buttons,
-    /// Invites that expired.
+    /// Expired invites.
     Invites,
     /// Answered messages with their turns and steps.
     Messages,
     /// The costs of model calls.
     Usage,
-    /// Open changes and edits of conversations that are silent.
+    /// Open changes and edits of inactive conversations.
     Edits,
     /// Changes that are not open.
     Changes,
-    /// Conversations that nothing is left of.
+    /// Conversations without remaining data.
     Conversations,
-    /// Contents of files and patches that nothing names.
+    /// Contents of files and patches without references.
     Contents,
     /// Lines of the audit log.
     Audit,
 }
 
 impl DataKind {
-    /// All kinds, in an order in which each frees what comes after it.
+    /// All kinds, in an order in which each releases data of later ones.
     pub const ALL: [Self; 12] = [
         Self::Deliveries,
         Self::Operations,
@@ -76,7 +77,7 @@ impl DataKind {
         Self::Audit,
     ];
 
-    /// The word for it.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Deliveries => "deliveries",
@@ -95,38 +96,38 @@ impl DataKind {
     }
 }
 
-/// The treatment of rows that are too old.
+/// What happens to rows that are too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prune {
-    /// The rows are counted and stay.
+    /// The rows are only counted.
     DryRun,
     /// The rows are removed.
     Remove,
 }
 
-/// A place in the rows of a kind, where the next slice begins.
+/// A position in the rows of a kind, at which the next slice begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrunePosition(Option<Value>);
 
 /// The result of pruning one slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PruneSlice {
-    /// Rows that went, or would go.
+    /// Number of rows that were removed, or would be.
     pub rows: u64,
-    /// The beginning of the next slice; `None` when this was the last.
+    /// The start of the next slice; `None` after the last one.
     pub next: Option<PrunePosition>,
 }
 
-/// Rows that a read found, and where the next read begins.
+/// The rows that a read found, and where the next read begins.
 struct FoundRows {
     keys: Vec<Value>,
     next: Option<Value>,
 }
 
 impl Store {
-    /// Looks at some rows of a kind and removes those from before `before`. Of contents, those that nothing names
-    /// go, however old they are.
+    /// Prunes some rows of a kind from before `before`. Of contents, those without references are removed, whatever
+    /// their age.
     pub async fn prune_slice(
         &self,
         kind: DataKind,
@@ -197,7 +198,7 @@ impl Store {
     }
 }
 
-/// Reads on from a place until there is enough for one transaction.
+/// Reads from a position until there is enough for one transaction.
 fn find(
     tx: &Transaction<'_>,
     rows: &Rows,
@@ -229,7 +230,7 @@ fn find(
     Ok(FoundRows { keys, next })
 }
 
-/// Removes those of these rows that may still go; says how many.
+/// Removes those of the rows that may still be removed, and returns their number.
 fn remove(
     tx: &Transaction<'_>,
     rows: &Rows,
@@ -257,7 +258,7 @@ fn remove(
     Ok(removed)
 }
 
-/// Removes a message with its turns whole: there is never a turn without its steps.
+/// Removes a message with its complete turns, so that there is never a turn without its steps.
 fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError> {
     for sql in [
         "DELETE FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
@@ -269,7 +270,7 @@ fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Empties the edits of a silent conversation and closes its change, as its person could.
+/// Removes the edits of an inactive conversation and closes its change, as a discard would.
 fn close_silent_edits(tx: &Transaction<'_>, conversation: i64, at: Timestamp) -> Result<(), StoreError> {
     let change: Option<i64> = tx
         .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
@@ -282,7 +283,7 @@ fn close_silent_edits(tx: &Transaction<'_>, conversation: i64, at: Timestamp) ->
     audit::audit_in(tx, "change.expired", data, at)
 }
 
-/// Returns the number of lines of the log that go next, and the last of them; `None` while too few are too old.
+/// Returns the number of audit lines to cut next, and the last of them; `None` while too few are too old.
 fn old_lines(
     tx: &Transaction<'_>,
     from: i64,
@@ -297,7 +298,7 @@ fn old_lines(
     while let Some(line) = lines.next()? {
         let written: i64 = line.get(1)?;
         let limit = if rows == 0 && from == 0 { first } else { before };
-        // One from the future, when the clock was wrong, goes with those around it.
+        // A line from the future, due to a wrong clock, is removed with its neighbours.
         if (millis(limit)..=millis(at)).contains(&written) {
             break;
         }

@@ -1,4 +1,4 @@
-//! Tests of retention: what goes and what stays, and that all that is stored reaches a size it keeps.
+//! Tests of retention: what is removed, what stays, and that the stored size becomes stable.
 
 use super::{DataKind, Prune, PrunePosition, WEIGHT_MAX};
 use crate::model::{ConversationId, InboxId, UserId, Verdict, VerdictSource};
@@ -15,12 +15,12 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// A time on a day.
+/// Returns a time on a day.
 fn on(day: i64, second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + day * 86_400 + second).unwrap()
 }
 
-/// Returns the number of days these tests keep a kind.
+/// Returns the retention time of a kind in these tests, in days.
 fn days(kind: DataKind) -> i64 {
     match kind {
         DataKind::Deliveries | DataKind::Operations | DataKind::Buttons => 3,
@@ -32,7 +32,7 @@ fn days(kind: DataKind) -> i64 {
     }
 }
 
-/// Prunes every kind, one slice after another, and calls `after` after each. Returns what went.
+/// Prunes every kind in slices, and calls `after` after each. Returns the removed amounts.
 async fn prune_with(
     store: &Store,
     day: i64,
@@ -60,12 +60,12 @@ async fn prune(store: &Store, day: i64) -> BTreeMap<&'static str, u64> {
     prune_with(store, day, Prune::Remove, async || ()).await
 }
 
-/// `name` says something in a thread of their own, and it is answered; with `file`, that is what `web.yaml` is then.
+/// Runs an answered turn of `name` in their own thread. With `file`, it sets the content of `web.yaml`.
 async fn turn(store: &Store, name: &str, file: Option<&str>, at: Timestamp) -> ConversationId {
     turn_on(store, name, file, file, at).await
 }
 
-/// Runs such a turn where `web.yaml` is what it `stands` at in the end.
+/// Runs such a turn; `web.yaml` has the content `stands` at the end.
 async fn turn_on(
     store: &Store,
     name: &str,
@@ -97,7 +97,7 @@ async fn turn_on(
     let begun = store.begin_turn(&claim, inbox, begin, at).await.unwrap();
     let files = file.map(|content| edits(&[("web.yaml", Some(content.as_bytes()))]));
     if let Some(content) = file {
-        // As it was between two steps: nothing names it afterwards.
+        // The content between two steps, to which nothing refers afterwards.
         let draft = edits(&[(
             "web.yaml",
             Some(format!("draft of {content} {delivery}").as_bytes()),
@@ -170,7 +170,7 @@ async fn number(store: &Store, sql: &'static str) -> i64 {
         .unwrap()
 }
 
-/// Checks that every name still finds its content, and that SQLite finds nothing wrong.
+/// Checks that every reference has its content, and that SQLite finds no problem.
 async fn is_consistent(store: &Store) {
     let whole: String = store
         .read(|tx| Ok(tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?))
@@ -235,7 +235,7 @@ async fn months_of_work_reach_a_size_and_keep_it() {
         }
     }
     is_consistent(&store).await;
-    // From the day on which the last kind has come to its end, nothing grows.
+    // After the longest retention time has passed once, nothing grows.
     let [
         ..,
         (_, before, rows_before),
@@ -245,7 +245,7 @@ async fn months_of_work_reach_a_size_and_keep_it() {
     else {
         panic!("{sizes:?}")
     };
-    // Where rows come to lie is not the same every month: a page more or less.
+    // The placement of rows varies from month to month by about a page.
     let room = before / 50;
     assert!(*last <= before + room && *middle <= before + room, "{sizes:#?}");
     assert!(
@@ -257,7 +257,7 @@ async fn months_of_work_reach_a_size_and_keep_it() {
         .len();
     assert!(file <= *before + 1_000_000, "{file} {sizes:#?}");
 
-    // Alice still has her window, her files and her change.
+    // Alice still has her history, her files and her change.
     let said = store.user_messages(alice).await.unwrap();
     let expected: Vec<String> = (140..160)
         .map(|day| format!("said by Alice at {}", on(day, 20).as_second()))
@@ -268,7 +268,7 @@ async fn months_of_work_reach_a_size_and_keep_it() {
     assert_eq!(store.edits(alice).await, Ok(files));
     let change = store.current_change(alice).await.unwrap().unwrap();
     assert_eq!(change.patch, Bytes::from_static(b"patch of image: v5"));
-    // Who was silent has neither; a message nobody answered waits still.
+    // The inactive person has neither. An unanswered message still waits.
     assert_eq!(find(&store, &says("Silent", "", &[])).await, None);
     let conversation = find(&store, &waiting).await.unwrap();
     assert_eq!(store.waiting(conversation).await, Ok(1));
@@ -342,7 +342,7 @@ async fn pruned_ids_and_change_numbers_are_never_reused() {
     assert!(next.0 > conversation.0);
     let change = store.current_change(next).await.unwrap().unwrap();
     assert_eq!(change.number.0, 3);
-    // The last ones go as soon as there are others.
+    // The last ones are removed as soon as there are newer ones.
     let gone = prune(&store, 503).await;
     assert_eq!((gone["messages"], gone["changes"]), (1, 1), "{gone:?}");
 }
@@ -386,7 +386,7 @@ async fn edits_and_an_open_change_go_when_their_conversation_was_silent_for_too_
     let change = store.current_change(alice).await.unwrap().unwrap();
     assert_eq!((change.number.0, store.edits(alice).await.unwrap().len()), (1, 1));
     prune(&store, 40).await;
-    // With them goes the last that was left of it.
+    // The last remaining data of the conversation is removed with them.
     assert!(matches!(
         store.conversation(alice).await,
         Err(StoreError::NotFound(_))
@@ -396,7 +396,7 @@ async fn edits_and_an_open_change_go_when_their_conversation_was_silent_for_too_
     let told = r#""data":{"change":"CHG-1","conversation":1},"event":"change.expired""#;
     assert!(lines.iter().any(|(_, line)| line.contains(told)), "{lines:?}");
     is_consistent(&store).await;
-    // Alice is back: it is a new conversation under the same name.
+    // Alice returns, and gets a new conversation with the same key.
     let again = turn(&store, "Alice", None, on(41, 0)).await;
     assert!(again > alice && store.user_messages(again).await.unwrap().len() == 1);
 }
@@ -466,7 +466,7 @@ async fn names_of_deliveries_go_in_small_slices_and_never_too_early() {
     assert_eq!((kept, oldest), (6_000, Some(before)));
 }
 
-/// GitHub signs no time, so what a body is called by its hash is remembered longer than its other names.
+/// GitHub signs no timestamp, so the hash of a body is kept longer than the other names.
 #[tokio::test]
 async fn body_hashes_are_kept_thirty_days_longer_than_other_delivery_names() {
     let (_directory, store) = fresh();
@@ -603,12 +603,12 @@ async fn no_prune_statement_scans_a_whole_table() {
                 "{kind:?}: {steps:#?}"
             );
         }
-        // What finds rows goes on from a key, in the order of the keys.
+        // Searches continue from a key, in the order of the keys.
         let steps = plan(&store, rows.select()).await;
         let sorts = |step: &String| step.contains("SCAN") || step.contains("TEMP B-TREE");
         assert!(!steps.iter().any(sorts), "{kind:?}: {steps:#?}");
     }
-    // SQLite looks for rows that refer to one that goes: each reference to such a table has an index.
+    // SQLite searches for references to a removed row. So each reference to such a table needs an index.
     let unindexed = "SELECT tables.name || '.' || refers.\"from\"
         FROM sqlite_schema AS tables JOIN pragma_foreign_key_list(tables.name) AS refers
         WHERE tables.type = 'table' AND refers.\"table\" IN ('conversation', 'inbox', 'turn', 'blob', 'change')
@@ -624,7 +624,7 @@ async fn no_prune_statement_scans_a_whole_table() {
     assert_eq!(found.await.unwrap(), Vec::<String>::new());
 }
 
-/// R29: what names an operation still is a message that is to be answered, or something that is to be sent after it.
+/// R29: an operation stays while its message is to be answered, or while later operations of its thread are to be sent.
 #[tokio::test]
 async fn an_operation_stays_while_its_message_or_its_thread_is_not_finished() {
     let (_directory, store) = fresh();
@@ -680,7 +680,7 @@ async fn a_button_stays_until_the_message_that_pressed_it_is_answered() {
     let press = || store.take_action(token, &alice, pressed, on(0, 2));
     assert!(matches!(press().await, Ok(PressOutcome::Counted { .. })));
     assert_eq!(prune(&store, 50).await.get("buttons"), None);
-    // It is carried out again, and finds its button.
+    // The message is processed again, and finds its button.
     assert!(matches!(press().await, Ok(PressOutcome::Counted { .. })));
     store
         .finish_command(pressed, Vec::new(), on(50, 0))
@@ -689,7 +689,7 @@ async fn a_button_stays_until_the_message_that_pressed_it_is_answered() {
     assert_eq!(prune(&store, 60).await.get("buttons"), Some(&1));
 }
 
-/// R20, R29: a row from a moment when the clock was far ahead keeps none of those behind it.
+/// R20, R29: a row from a time when the clock was far ahead does not protect later rows.
 #[tokio::test]
 async fn a_row_dated_in_the_future_does_not_keep_older_rows_from_pruning() {
     let (_directory, store) = fresh();

@@ -1,4 +1,4 @@
-//! Turns from their claim to their end, with crashes and rivals between.
+//! Tests of turns from claim to end, with crashes and competing claims.
 
 use super::{Announcement, FinishedTurn, TurnAnswer, TurnEnd, TurnStart};
 use crate::model::{TurnId, Usage, UserId, Verdict, VerdictSource};
@@ -40,7 +40,7 @@ async fn the_end_of_a_turn_is_one_transaction() {
     );
     assert_eq!(turns[0].summary, json!({ "files": 1 }));
     assert_eq!(store.audit_lines(1).await.unwrap()[0].0, 1);
-    // Twice is an error and changes nothing.
+    // A second end is an error and changes nothing.
     let again = store
         .finish_turn(
             &claim,
@@ -65,7 +65,7 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
         .unwrap();
     let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!((work.inbox, work.begun), (inbox, 1));
-    // What was answered is not kept, and was paid all the same.
+    // The answer is not kept, but its usage is counted.
     assert_eq!(work.usage_before, paid.usage);
     let late = store
         .finish_turn(
@@ -79,8 +79,7 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
 }
 
-/// A commit may hand out what it enqueues: nobody else is handed the same, and what was not tried after
-/// all is due as it was.
+/// A commit may lease what it enqueues. The operations are not leased again, and untried ones are due as before.
 #[tokio::test]
 async fn operations_leased_by_a_commit_are_leased_once_until_released() {
     let (directory, store) = fresh();
@@ -113,7 +112,7 @@ async fn operations_leased_by_a_commit_are_leased_once_until_released() {
     assert_eq!(store.lease_due("slack", at(2), 10).await, Ok(Vec::new()));
     store.release_operation(&taken[0]).await.unwrap();
     assert_eq!(store.lease_due("slack", at(2), 10).await, Ok(taken));
-    // A post that was taken may have been sent: after a crash it is looked for, and its lane waits.
+    // A leased post may have been sent. After a crash it is looked up, and its thread waits.
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     let due = store.lease_due("slack", at(3), 10).await.unwrap();
@@ -121,7 +120,7 @@ async fn operations_leased_by_a_commit_are_leased_once_until_released() {
     assert_eq!(due[0].op, post("result", None, "CHG-1"));
 }
 
-/// The grants that count are those of the transaction that ends the turn. T06
+/// The grants in the transaction that ends the turn are the ones that count. T06
 #[tokio::test]
 async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_transaction() {
     let (_directory, store) = fresh();
@@ -163,7 +162,7 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
     assert_eq!(store.edits(claim.conversation).await, Ok(FileEdits::new()));
     let ended = &store.turns(claim.conversation, 1).await.unwrap()[0];
     assert_eq!(ended.verdict, Some(Verdict::Error));
-    // What was asked of the model was paid, and that the turn was refused is on record.
+    // The usage of the model call is counted, and the refusal of the turn is stored.
     assert_eq!(ended.usage.input, 8);
     let audited = store.audit_lines(9).await.unwrap();
     let refused = audited
@@ -191,7 +190,7 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
     assert_eq!(withheld, Ok(Some("not yours".to_owned())));
 }
 
-/// The last operations of a turn are marked in the transaction that ends it, so that a lane that is busy then goes on
+/// The last operations of a turn are marked in the transaction that ends it. A thread that is busy then continues
 /// without another commit. R1
 #[tokio::test]
 async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_process_ends() {
@@ -251,7 +250,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             continue;
         }
         drop(store);
-        // Nobody knows whether it was sent: it is looked for.
+        // It is unknown whether the operation was sent, so it is looked up.
         let store = Store::open(directory.path()).unwrap();
         let mut told = Vec::new();
         let mut due = store.lease_due("slack", at(4), 10).await.unwrap();
@@ -260,7 +259,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             let sent = due.into_iter().map(|due| (due.op, None)).collect();
             due = store.record_delivered_and_lease(sent, at(5)).await.unwrap();
         }
-        // It may have been sent since it was handed out, or since it was ready for that.
+        // It may have been sent since it was leased, or since it was ready.
         let since = if is_sent { at(3) } else { at(2) };
         let (card, result) = (("card", Some(at(1))), ("result", Some(since)));
         let rest = [("result/fill", None), ("file", None)];
@@ -377,7 +376,7 @@ async fn a_change_keeps_its_number_while_it_is_open() {
     assert_eq!(store.change(open.number).await, Ok(Some((open, id))));
 }
 
-/// A secret that changed makes another change, although both are shown with the same mask.
+/// A changed secret makes a new revision, although both revisions show the same mask.
 #[tokio::test]
 async fn a_changed_masked_value_makes_a_new_revision() {
     let (_directory, store) = fresh();
