@@ -367,7 +367,6 @@ impl CopySource for ImportTracker<'_> {
     }
 }
 
-/// The directory of a file.
 fn parent_directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }

@@ -89,7 +89,6 @@ pub(super) struct EvalTask {
     pub(super) shares: bool,
 }
 
-/// An import.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct ImportRequest {
     /// The importing file; empty for an external variable.

@@ -23,7 +23,6 @@ pub(super) struct SourceScan {
 /// The prefix of the names that only rewritten sources may contain.
 pub(super) const RESERVED: &str = "_drydock";
 
-/// An open bracket.
 struct UnclosedBracket {
     bracket: u8,
     /// The offset after it.
@@ -114,7 +113,6 @@ struct Scan<'a> {
     source: &'a [u8],
     rest: &'a [u8],
     misread: Vec<Range<usize>>,
-    /// The range of the last string.
     last_string: Option<Range<usize>>,
     /// True after an escape that the first engine reads differently from the language: `\/`, `\x`, or half of a
     /// surrogate pair.

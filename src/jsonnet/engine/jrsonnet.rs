@@ -245,7 +245,6 @@ impl jrsonnet_ir::SourcePathT for EngineSource {
     }
 }
 
-/// Calls a native function.
 pub(super) fn call(native: NativeFunction, arguments: &[Val]) -> Result<Val> {
     let arguments = arguments.iter().map(to_json).collect::<Result<Vec<_>>>()?;
     let job = CurrentJob::get();

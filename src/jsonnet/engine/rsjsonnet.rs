@@ -117,7 +117,6 @@ impl<'p> Callbacks<'p> for NoCallbacks {
     }
 }
 
-/// The callbacks of the engine.
 struct EngineCallbacks<'a, 'p> {
     job: &'a Rc<EvalJob>,
     texts: &'a mut LoadedSources<'p>,

@@ -12,7 +12,6 @@ const HINTS_MAX: usize = 20;
 /// The binding of a name: the source of its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
-    /// The standard library.
     StandardLibrary,
     /// A value: a local without parameters.
     Value(NodeId),
@@ -30,12 +29,10 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Returns the number of the binding of a variable.
     pub(super) fn binding_number(&self, variable: NodeId) -> Option<usize> {
         self.numbers.get(&variable).copied()
     }
 
-    /// Returns the binding of a variable.
     pub(super) fn binding(&self, variable: NodeId) -> Option<Binding> {
         self.bindings.get(self.binding_number(variable)?).copied()
     }

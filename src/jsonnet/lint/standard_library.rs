@@ -3,7 +3,6 @@
 
 use super::kinds::Kinds;
 
-/// A function of the standard library.
 #[derive(Debug, PartialEq)]
 pub(super) struct StandardFunction {
     /// The minimum number of arguments.

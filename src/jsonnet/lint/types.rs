@@ -46,7 +46,6 @@ pub(super) enum ValueShape<'t, 's> {
     Arity(usize, usize),
     /// A value of another file.
     Imported(Arc<ImportedValue>),
-    /// The standard library.
     StandardLibrary,
 }
 

@@ -56,7 +56,6 @@ pub(super) fn kustomize_build(
     options.by_name(yaml::parse(&output)?)
 }
 
-/// The options of a call.
 struct CallOptions<'a> {
     function: &'static str,
     fields: Option<&'a Map<String, Value>>,

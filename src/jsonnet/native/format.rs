@@ -66,7 +66,6 @@ struct NumberLayout {
 }
 
 impl FormatString {
-    /// Parses a format.
     pub(in crate::jsonnet) fn parse(format: &str) -> FormatResult<Self> {
         let mut pieces = Vec::new();
         let mut rest = FormatParser(format);

@@ -43,7 +43,6 @@ pub(super) enum NativeFunction {
     KustomizeBuild,
 }
 
-/// All functions.
 pub(super) const ALL: [NativeFunction; 10] = [
     NativeFunction::ParseJson,
     NativeFunction::ParseYaml,
@@ -99,7 +98,6 @@ pub(super) fn yaml_documents(text: &str) -> Result<Vec<Value>, NativeError> {
     yaml::parse(text)
 }
 
-/// Returns the function with a name.
 pub(super) fn find_function(name: &str) -> Result<NativeFunction, NativeError> {
     let native = ALL.into_iter().find(|native| native.name() == name);
     native.ok_or_else(|| NativeError::message(format!("no native function `{name}`")))

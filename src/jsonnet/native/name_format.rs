@@ -45,7 +45,6 @@ type TemplateValue = Option<Value>;
 type TemplateResult<T> = Result<T, String>;
 
 impl NameTemplate {
-    /// Parses a template.
     pub(super) fn parse(format: &str) -> TemplateResult<Self> {
         if format.chars().count() > FORMAT_CHARS_MAX {
             return Err(format!("nameFormat has more than {FORMAT_CHARS_MAX} characters"));

@@ -5,7 +5,6 @@ use super::position::Span;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     BraceLeft,

@@ -10,7 +10,6 @@ const WIDTH_COLUMNS: usize = 80;
 /// Bytes of the longest key that is written on the line of its value.
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
 
-/// The parent of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParentNode {
     Document,

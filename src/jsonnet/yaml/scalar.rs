@@ -2,7 +2,6 @@
 
 use super::{GoYamlVersion, resolve};
 
-/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScalarStyle {
     Plain,
@@ -11,7 +10,6 @@ pub(super) enum ScalarStyle {
     Literal,
 }
 
-/// The position of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScalarPosition {
     /// A key on the line of its value. It must fit on one line.
