@@ -92,7 +92,6 @@ pub(super) fn over_parent(process: Pid, waits_for_it: Option<Pid>, memory_bytes_
     }
 }
 
-/// Returns the parent of a process.
 #[allow(unsafe_code, reason = "the call of the system has no safe form")]
 fn parent_of(process: u32) -> Option<Pid> {
     let mut about = std::mem::MaybeUninit::<libc::proc_bsdinfo>::zeroed();
