@@ -72,7 +72,6 @@ impl DownloadObserver {
         &self.stop
     }
 
-    /// Reports progress.
     pub(crate) fn report(&self, step: FetchProgress) {
         if self.cancel.is_cancelled() {
             self.stop.store(true, Ordering::Relaxed);
