@@ -12,6 +12,7 @@ const HINTS_MAX: usize = 20;
 /// The binding of a name: the source of its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
+    /// The standard library.
     StandardLibrary,
     /// A value: a local without parameters.
     Value(NodeId),
