@@ -224,10 +224,10 @@ impl CompareBench {
         };
         let evaluator = evaluator(limits);
         let tree = self.tree();
-        let evaluate = |count: usize, opinion: CrossCheckMode| {
+        let evaluate = |count: usize, mode: CrossCheckMode| {
             let requests: Vec<EvalRequest> = (0..count)
                 .map(|number| EvalRequest {
-                    cross_check: opinion,
+                    cross_check: mode,
                     ..self.request(&tree, number)
                 })
                 .collect();
@@ -245,10 +245,10 @@ impl CompareBench {
             }
             took
         };
-        let each = |opinion: CrossCheckMode| {
+        let each = |mode: CrossCheckMode| {
             let times = (0..9).map(|_| {
-                let first = evaluate(1, opinion);
-                evaluate(BATCH, opinion).saturating_sub(first) / (BATCH as u32 - 1)
+                let first = evaluate(1, mode);
+                evaluate(BATCH, mode).saturating_sub(first) / (BATCH as u32 - 1)
             });
             Times::new(times.collect())
         };

@@ -1,5 +1,4 @@
-//! Tests that the time of a refusal does not reveal how much of a forged secret was right: `cargo bench --bench
-//! constant_time`.
+//! Tests that the time of a refusal does not reveal parts of the secret: `cargo bench --bench constant_time`.
 //!
 //! Real webhooks refuse requests in random order. In some, the first character of the signature or secret is wrong. In
 //! the others, only the last one is wrong. A second webhook with another secret refuses the same requests. A t-test

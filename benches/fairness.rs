@@ -1,5 +1,4 @@
-//! Measures the wait of one person for a one-line change while another person evaluates endless programs: `cargo bench
-//! --bench fairness`.
+//! Measures one person's wait for a change while another evaluates endless programs: `cargo bench --bench fairness`.
 //!
 //! One person asks in the emulated Slack for one-line changes, one after another, each in a separate thread. Each takes
 //! two requests to a model that answers at once, an edit, and the comparison of the environment. A change is timed from
@@ -83,28 +82,28 @@ async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
         host_overrides: &[],
     };
     let settings = [("limits.identical_calls_max", "20"), ("limits.steps_max", "200")];
-    let mut stage = DemoEnvironment::build(script, world, &settings).await.unwrap();
-    stage.slack.add_channel(CHANNEL, &[PERSON, ABUSER]);
-    admit(&stage, PERSON).await;
-    admit(&stage, ABUSER).await;
+    let mut demo = DemoEnvironment::build(script, world, &settings).await.unwrap();
+    demo.slack.add_channel(CHANNEL, &[PERSON, ABUSER]);
+    admit(&demo, PERSON).await;
+    admit(&demo, ABUSER).await;
     for number in 0..conversations {
         let words = format!("@drydock {ABUSE}, conversation {number}");
-        stage.slack.say(ABUSER, CHANNEL, &words).await.unwrap();
+        demo.slack.say(ABUSER, CHANNEL, &words).await.unwrap();
     }
     let mut times = Vec::new();
     for number in 0..WARM_UP + count {
-        let took = change(&stage, number).await;
+        let took = change(&demo, number).await;
         if number >= WARM_UP {
             times.push(took);
         }
     }
     assert_eq!(
-        in_work(&stage),
+        in_work(&demo),
         conversations,
         "the abuser was done before the person was"
     );
-    assert_eq!(stage.slack.problems(), Vec::<String>::new());
-    assert_eq!(stage.model.problems(), Vec::<String>::new());
+    assert_eq!(demo.slack.problems(), Vec::<String>::new());
+    assert_eq!(demo.model.problems(), Vec::<String>::new());
     let times = Times::new(times);
     row(&format!("{what}: a one-line change"), &times, target);
     value(
@@ -113,16 +112,16 @@ async fn changes(what: &str, count: usize, conversations: usize, target: &str) {
         "ms",
         "",
     );
-    stage.stop().await;
+    demo.stop().await;
 }
 
 /// Times one change, from its event to the whole result.
-async fn change(stage: &DemoEnvironment, number: usize) -> Duration {
+async fn change(demo: &DemoEnvironment, number: usize) -> Duration {
     let words = format!("@drydock set web to 3 replicas in staging, change {number}");
-    let said = stage.slack.say(PERSON, CHANNEL, &words).await.unwrap();
+    let said = demo.slack.say(PERSON, CHANNEL, &words).await.unwrap();
     let started = Instant::now();
     while started.elapsed() < CHANGE_MAX {
-        let shown = stage.slack.wait_until(|state| result_in(state, &said.ts));
+        let shown = demo.slack.wait_until(|state| result_in(state, &said.ts));
         if let Some(shown_at) = shown.await {
             return shown_at - said.sent_at;
         }
@@ -138,9 +137,9 @@ fn result_in(state: &SlackState, thread: &str) -> Option<Instant> {
 }
 
 /// Counts the messages without an answer.
-fn in_work(stage: &DemoEnvironment) -> usize {
+fn in_work(demo: &DemoEnvironment) -> usize {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let database = Connection::open_with_flags(stage.data().join("drydock.db"), flags).unwrap();
+    let database = Connection::open_with_flags(demo.data().join("drydock.db"), flags).unwrap();
     database.busy_timeout(CHANGE_MAX).unwrap();
     let open = "SELECT count(*) FROM inbox WHERE done_at IS NULL";
     let open: i64 = database.query_row(open, [], |row| row.get(0)).unwrap();
@@ -178,8 +177,8 @@ fn endless() -> ScriptedAnswer {
     answer
 }
 
-async fn admit(stage: &DemoEnvironment, user: &str) {
-    stage.slack.add_user(user);
+async fn admit(demo: &DemoEnvironment, user: &str) {
+    demo.slack.add_user(user);
     let request = AdminRequest::Invite {
         name: user.to_owned(),
         role: Role::Editor,
@@ -187,12 +186,12 @@ async fn admit(stage: &DemoEnvironment, user: &str) {
         environments: vec!["**".to_owned()],
         hours: 1,
     };
-    let AdminAnswer::Invite { token, .. } = stage.app.as_ref().unwrap().admin.answer(request).await else {
+    let AdminAnswer::Invite { token, .. } = demo.app.as_ref().unwrap().admin.answer(request).await else {
         panic!("no invite")
     };
-    stage.slack.dm(user, &format!("join {token}")).await.unwrap();
+    demo.slack.dm(user, &format!("join {token}")).await.unwrap();
     let direct = format!("D{user}");
-    let welcome = stage.slack.wait_until(|state| {
+    let welcome = demo.slack.wait_until(|state| {
         let mut messages = state.messages.iter();
         messages
             .any(|message| message.channel == direct && message.text.contains("You're in"))

@@ -1,5 +1,4 @@
-//! Measures the memory of the server while eight people render as much as the limits allow, and afterwards: `cargo
-//! bench --bench memory`.
+//! Measures the memory of the server during and after the largest renderings: `cargo bench --bench memory`.
 //!
 //! It starts the release binary, with a repository of few environments, between an emulated Slack and an emulated model
 //! on loopback. Eight people ask at once, each in a conversation of their own, three times. Each model writes a short

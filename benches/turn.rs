@@ -72,11 +72,11 @@ async fn run() {
         program: worker_program,
         host_overrides: &[],
     };
-    let stage = DemoEnvironment::build(script, world, &[]).await.unwrap();
-    admit(&stage).await;
+    let demo = DemoEnvironment::build(script, world, &[]).await.unwrap();
+    admit(&demo).await;
     header("turn");
     let bench = TurnBench {
-        environment: stage,
+        environment: demo,
         moments,
     };
     let turns = if std::env::args().any(|argument| argument == "--quick") {
@@ -111,10 +111,10 @@ async fn run() {
     assert_eq!(bench.environment.slack.problems(), Vec::<String>::new());
     assert_eq!(bench.environment.model.problems(), Vec::<String>::new());
     let TurnBench {
-        environment: mut stage,
+        environment: mut demo,
         ..
     } = bench;
-    stage.stop().await;
+    demo.stop().await;
 }
 
 enum ConversationMode {
@@ -237,9 +237,9 @@ impl TurnBench {
     }
 }
 
-async fn admit(stage: &DemoEnvironment) {
-    stage.slack.add_user(PERSON);
-    stage.slack.add_channel(CHANNEL, &[PERSON]);
+async fn admit(demo: &DemoEnvironment) {
+    demo.slack.add_user(PERSON);
+    demo.slack.add_channel(CHANNEL, &[PERSON]);
     let request = AdminRequest::Invite {
         name: "alice".to_owned(),
         role: Role::Editor,
@@ -247,11 +247,11 @@ async fn admit(stage: &DemoEnvironment) {
         environments: vec!["**".to_owned()],
         hours: 1,
     };
-    let AdminReply::Invite { token, .. } = stage.app.as_ref().unwrap().admin.answer(request).await else {
+    let AdminReply::Invite { token, .. } = demo.app.as_ref().unwrap().admin.answer(request).await else {
         panic!("no invite")
     };
-    stage.slack.dm(PERSON, &format!("join {token}")).await.unwrap();
-    let welcome = stage.slack.wait_until(|state| {
+    demo.slack.dm(PERSON, &format!("join {token}")).await.unwrap();
+    let welcome = demo.slack.wait_until(|state| {
         state
             .messages
             .iter()

@@ -14,13 +14,13 @@ const FIRST_CASE_NUMBER: usize = 1_000_000;
 
 /// Runs the bystander until `playing` ends. Returns the value of `playing`, and the time of the slowest change.
 pub(crate) async fn run_alongside<T>(
-    arena: &AttackFixture,
+    fixture: &AttackFixture,
     playing: impl Future<Output = T>,
 ) -> (T, Duration) {
     let mut playing = pin!(playing);
     let mut slowest = Duration::ZERO;
     for number in FIRST_CASE_NUMBER.. {
-        let mut working = pin!(request_change(arena, number));
+        let mut working = pin!(request_change(fixture, number));
         match select(working.as_mut(), playing.as_mut()).await {
             Either::Left((took, _)) => slowest = slowest.max(took),
             Either::Right((played, working)) => return (played, slowest.max(working.await)),
@@ -29,15 +29,15 @@ pub(crate) async fn run_alongside<T>(
     unreachable!("the numbers do not end")
 }
 
-async fn request_change(arena: &AttackFixture, number: usize) -> Duration {
+async fn request_change(fixture: &AttackFixture, number: usize) -> Duration {
     let started = Instant::now();
-    let thread = arena
+    let thread = fixture
         .send_channel_message(
             Persona::Editor,
             &format!("Set web to 3 replicas in staging. {}", case_mark(number)),
         )
         .await;
-    arena.wait_until_answered(&thread, 1).await;
+    fixture.wait_until_answered(&thread, 1).await;
     started.elapsed()
 }
 

@@ -54,10 +54,10 @@ pub(crate) async fn run(name: &str) {
 
 async fn run_named_class(name: &str) {
     let class = AttackClass::read(name);
-    let Some(ground) = class.fixture_options() else {
+    let Some(options) = class.fixture_options() else {
         return;
     };
-    let (cases, violations) = run_class(&class, &ground).await;
+    let (cases, violations) = run_class(&class, &options).await;
     let count = violations.len();
     assert!(
         violations.is_empty(),
@@ -72,7 +72,7 @@ async fn run_named_class(name: &str) {
 }
 
 /// Plays every case of a class and prints its line. Returns the number of cases, and the violations.
-pub(crate) async fn run_class(class: &AttackClass, ground: &FixtureOptions) -> (usize, Vec<String>) {
+pub(crate) async fn run_class(class: &AttackClass, options: &FixtureOptions) -> (usize, Vec<String>) {
     let (_alone, _together) = match class.memory_mib_max {
         Some(_) => (Some(lock_exclusive().await), None),
         None => (None, Some(lock_shared().await)),
@@ -86,7 +86,7 @@ pub(crate) async fn run_class(class: &AttackClass, ground: &FixtureOptions) -> (
             .chain(&class.benign)
             .any(|row| row.wire.contains(&wire));
         if has_cases {
-            let (played, wrong) = run_on_wire(class, ground, wire).await;
+            let (played, wrong) = run_on_wire(class, options, wire).await;
             cases += played;
             violations.extend(wrong);
         }
@@ -108,21 +108,25 @@ fn print_line(line: &str) {
         .expect("stderr takes a line");
 }
 
-async fn run_on_wire(class: &AttackClass, ground: &FixtureOptions, wire: WireFormat) -> (usize, Vec<String>) {
-    let (mut arena, cases) = AttackFixture::new(wire, ground, |values| class.cases(values)).await;
+async fn run_on_wire(
+    class: &AttackClass,
+    options: &FixtureOptions,
+    wire: WireFormat,
+) -> (usize, Vec<String>) {
+    let (mut fixture, cases) = AttackFixture::new(wire, options, |values| class.cases(values)).await;
     let idle = resident_mib();
     if class.memory_mib_max.is_some() {
         forget_peak();
     }
     let mut violations = Vec::new();
     let playing = stream::iter(&cases)
-        .map(|case| case_report(&arena, case))
+        .map(|case| case_report(&fixture, case))
         .buffer_unordered(class.at_once);
     let playing = playing.collect::<Vec<_>>();
     match class.bystander_seconds_max {
         None => violations.extend(playing.await.into_iter().flatten()),
         Some(max) => {
-            let (played, slowest) = bystander::run_alongside(&arena, playing).await;
+            let (played, slowest) = bystander::run_alongside(&fixture, playing).await;
             violations.extend(played.into_iter().flatten());
             violations.extend(bystander::wait_violation(slowest, Duration::from_secs(max)));
         }
@@ -133,16 +137,16 @@ async fn run_on_wire(class: &AttackClass, ground: &FixtureOptions, wire: WireFor
             violations.push(format!("{more} MiB more memory was in use than before"));
         }
     }
-    if let Some(app) = arena.app.take() {
+    if let Some(app) = fixture.app.take() {
         app.shutdown().await;
     }
-    violations.extend(judge::fixture_violations(&arena, &cases));
+    violations.extend(judge::fixture_violations(&fixture, &cases));
     (cases.len(), violations)
 }
 
-async fn case_report(arena: &AttackFixture, case: &DojoCase) -> Vec<String> {
-    let played = run_case(arena, case).await;
-    let wrong = judge::case_violations(arena, case, &played);
+async fn case_report(fixture: &AttackFixture, case: &DojoCase) -> Vec<String> {
+    let played = run_case(fixture, case).await;
+    let wrong = judge::case_violations(fixture, case, &played);
     let told = wrong
         .into_iter()
         .map(|what| format!("  {:?} {}: {what}", case.kind, case.title));

@@ -35,8 +35,8 @@ use std::time::{Duration, Instant};
 async fn an_unmet_expectation_of_a_row_is_a_violation() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/controls.toml");
     let class = AttackClass::read_file(&file);
-    let ground = class.fixture_options().expect("it needs nothing");
-    let (cases, violations) = run_class(&class, &ground).await;
+    let options = class.fixture_options().expect("it needs nothing");
+    let (cases, violations) = run_class(&class, &options).await;
     assert_eq!(cases, class.attack.len() + class.benign.len());
     for row in class.attack.iter().chain(&class.benign) {
         let title = format!(" {}: ", row.name);
@@ -51,8 +51,8 @@ async fn an_unmet_expectation_of_a_row_is_a_violation() {
 async fn a_class_over_its_memory_or_time_bounds_is_a_violation() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dojo/controls_of_bounds.toml");
     let class = AttackClass::read_file(&file);
-    let ground = class.fixture_options().expect("it needs nothing");
-    let (_, violations) = run_class(&class, &ground).await;
+    let options = class.fixture_options().expect("it needs nothing");
+    let (_, violations) = run_class(&class, &options).await;
     for told in [
         " MiB more memory was in use than before",
         "another person waited ",
@@ -66,36 +66,40 @@ async fn a_class_over_its_memory_or_time_bounds_is_a_violation() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
     let _alone = lock_exclusive().await;
-    let (mut arena, _) =
+    let (mut fixture, _) =
         AttackFixture::new(WireFormat::Anthropic, &FixtureOptions::default(), |_| Vec::new()).await;
-    arena.app.take().unwrap().shutdown().await;
-    assert_eq!(fixture_violations(&arena, &[]), [""; 0]);
+    fixture.app.take().unwrap().shutdown().await;
+    assert_eq!(fixture_violations(&fixture, &[]), [""; 0]);
 
-    drop(tokio::net::TcpStream::connect(&arena.sink.address).await.unwrap());
-    until_connected(&arena.sink).await;
-    drop(std::fs::File::open(arena.outside.file()).unwrap());
-    let room = arena.directory.path();
+    drop(
+        tokio::net::TcpStream::connect(&fixture.sink.address)
+            .await
+            .unwrap(),
+    );
+    until_connected(&fixture.sink).await;
+    drop(std::fs::File::open(fixture.outside.file()).unwrap());
+    let room = fixture.directory.path();
     std::fs::write(room.join("infra.git/config"), "[core]\n").unwrap();
     std::fs::write(room.join("made"), "x").unwrap();
     let stored = super::placeholders::expand("x «base64 slack-bot» y", &PlaceholderValues::default());
-    let sessions = arena.data_directory().join("sessions");
+    let sessions = fixture.data_directory().join("sessions");
     std::fs::create_dir_all(&sessions).unwrap();
     std::fs::write(sessions.join("1.jsonl"), &stored).unwrap();
-    std::fs::write(arena.data_directory().join("drydock.log"), &stored).unwrap();
+    std::fs::write(fixture.data_directory().join("drydock.log"), &stored).unwrap();
     tracing::trace!("CANARY-DANGLING");
-    arena
+    fixture
         .timeouts
         .lock()
         .unwrap()
         .push("nothing ends here".to_owned());
     let client = drydock::provider::http_client().unwrap();
     for url in [
-        format!("{}/chat.postMessage", arena.slack.api_base_url()),
+        format!("{}/chat.postMessage", fixture.slack.api_base_url()),
         format!(
             "{}/bot{TELEGRAM_BOT_TOKEN}/sendMessage",
-            arena.telegram.api_base_url()
+            fixture.telegram.api_base_url()
         ),
-        format!("{}/v1/messages", arena.model.url()),
+        format!("{}/v1/messages", fixture.model.url()),
     ] {
         client.post(url).body("{").send().await.unwrap();
     }
@@ -104,7 +108,7 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
         number: VICTIM,
         ..case("as = \"stranger\"")
     };
-    let told = fixture_violations(&arena, &[asked]);
+    let told = fixture_violations(&fixture, &[asked]);
     for expected in [
         "a model was asked for a stranger: x",
         "nothing ends here",
@@ -146,8 +150,8 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
                 CaseKind::Attack => attacks += 1,
                 CaseKind::Benign => benign += 1,
             }
-            let ground = (&class.settings, class.clusters);
-            let what = format!("{ground:?} {:?} {:?} {:?}", case.row, case.on, case.wire);
+            let options = (&class.settings, class.clusters);
+            let what = format!("{options:?} {:?} {:?} {:?}", case.row, case.on, case.wire);
             assert!(all.insert(what), "{name}: {} is there twice", case.title);
         }
     }
@@ -258,9 +262,9 @@ fn a_secret_in_the_data_directory_is_reported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_in_a_log_line_is_reported() {
     let _together = lock_shared().await;
-    let (arena, _) =
+    let (fixture, _) =
         AttackFixture::new(WireFormat::Anthropic, &FixtureOptions::default(), |_| Vec::new()).await;
-    assert_eq!(arena.log.violations(), Vec::<String>::new());
+    assert_eq!(fixture.log.violations(), Vec::<String>::new());
     let text = super::placeholders::expand(
         "«hex api-token» «secret slack-bot» CANARY-OUTSIDE",
         &PlaceholderValues::default(),
@@ -269,8 +273,8 @@ async fn a_secret_in_a_log_line_is_reported() {
     let found = LogWatch::control_findings();
     let told: Vec<&str> = found.iter().map(String::as_str).collect();
     assert_eq!(told, ["a file outside of the repository", "api-token as hex"]);
-    assert_eq!(arena.log.violations(), Vec::<String>::new());
-    arena.app.unwrap().shutdown().await;
+    assert_eq!(fixture.log.violations(), Vec::<String>::new());
+    fixture.app.unwrap().shutdown().await;
 }
 
 /// Checks that the earlier text of an edited message is searched as well, on both platforms, because people may have
@@ -278,22 +282,22 @@ async fn a_secret_in_a_log_line_is_reported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_removed_by_a_later_edit_is_still_reported() {
     let _together = lock_shared().await;
-    let (arena, _) =
+    let (fixture, _) =
         AttackFixture::new(WireFormat::Anthropic, &FixtureOptions::default(), |_| Vec::new()).await;
     let secret = super::placeholders::expand("«base64 prod-password»", &PlaceholderValues::default());
     let client = drydock::provider::http_client().unwrap();
-    let said = arena.slack.write("U0DEV", SLACK_CHANNEL, None, "hello");
+    let said = fixture.slack.write("U0DEV", SLACK_CHANNEL, None, "hello");
     for text in [secret.as_str(), "nothing"] {
         let mut body = json!({ "channel": SLACK_CHANNEL, "text": text, "parse": "none", "link_names": false,
             "unfurl_links": false, "unfurl_media": false, "thread_ts": said.ts });
         let mut method = "chat.postMessage";
-        let posted = arena
+        let posted = fixture
             .slack
             .with_state(|state| state.replies(SLACK_CHANNEL, &said.ts).next().cloned());
         if let Some(posted) = posted {
             (method, body["ts"]) = ("chat.update", json!(posted.ts));
         }
-        let url = format!("{}/{method}", arena.slack.api_base_url());
+        let url = format!("{}/{method}", fixture.slack.api_base_url());
         let request = client.post(url).bearer_auth(SLACK_BOT_TOKEN);
         let request = request
             .header("content-type", "application/json")
@@ -301,7 +305,7 @@ async fn a_secret_removed_by_a_later_edit_is_still_reported() {
         let answer = request.send().await.unwrap().text().await.unwrap();
         assert!(answer.contains("\"ok\":true"), "{answer}");
     }
-    let shown = arena
+    let shown = fixture
         .slack
         .with_state(|state| slack_messages(state, SLACK_CHANNEL, Some(&said.ts), "U0DEV"));
     assert_eq!(
@@ -310,7 +314,7 @@ async fn a_secret_removed_by_a_later_edit_is_still_reported() {
     );
     let wrong: Vec<_> = shown
         .iter()
-        .flat_map(|shown| message_violations(&arena.watch, shown, 7))
+        .flat_map(|shown| message_violations(&fixture.watch, shown, 7))
         .collect();
     assert_eq!(wrong, ["people were shown prod-password as base64"]);
 
@@ -330,10 +334,10 @@ async fn a_secret_removed_by_a_later_edit_is_still_reported() {
     let shown = telegram_call_messages(&calls, 7, 7);
     let wrong: Vec<_> = shown
         .iter()
-        .map(|shown| message_violations(&arena.watch, shown, 7).len())
+        .map(|shown| message_violations(&fixture.watch, shown, 7).len())
         .collect();
     assert_eq!(wrong, [2, 0]);
-    arena.app.unwrap().shutdown().await;
+    fixture.app.unwrap().shutdown().await;
 }
 
 #[test]
@@ -451,10 +455,10 @@ async fn peak_memory_and_waiting_time_are_measured_and_reported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bystander_is_served_and_measured() {
     let _together = lock_shared().await;
-    let (arena, _) =
+    let (fixture, _) =
         AttackFixture::new(WireFormat::Anthropic, &FixtureOptions::default(), |_| Vec::new()).await;
-    let (value, slowest) = bystander::run_alongside(&arena, tokio::task::yield_now()).await;
+    let (value, slowest) = bystander::run_alongside(&fixture, tokio::task::yield_now()).await;
     assert_eq!(value, ());
     assert!(slowest > Duration::ZERO);
-    arena.app.unwrap().shutdown().await;
+    fixture.app.unwrap().shutdown().await;
 }

@@ -106,12 +106,12 @@ impl AttackFixture {
     /// Starts everything, admits all people, and sends the victim's messages.
     pub(crate) async fn new(
         wire: WireFormat,
-        ground: &FixtureOptions,
+        options: &FixtureOptions,
         cases: impl FnOnce(&PlaceholderValues) -> Vec<DojoCase>,
     ) -> (Self, Vec<DojoCase>) {
         let room = TempDir::with_prefix("dojo-").unwrap();
         let (mut values, sink, outside) = initial_values(&room).await;
-        ground.clusters.set_placeholders(&mut values);
+        options.clusters.set_placeholders(&mut values);
         let source = room.path().join("infra.git");
         let dangling = repository::create(&source, &values);
         values.set("dangling", &dangling.to_string());
@@ -143,12 +143,12 @@ impl AttackFixture {
         let slack = slack.await.unwrap();
         let telegram = TelegramEmulator::start(TELEGRAM_BOT_TOKEN, http).await.unwrap();
         let model = ModelEmulator::start(script).unwrap();
-        let config = config(&room, &slack, &telegram, &model, wire, &ground.settings);
+        let config = config(&room, &slack, &telegram, &model, wire, &options.settings);
         let log = LogWatch::start(&config);
         let has_pushes = has_pushes(&config);
         let app = App::start(config, world::<0>()).await.unwrap();
         slack.connect_to(&format!("http://{}/in/slack", app.address));
-        let mut arena = Self {
+        let mut fixture = Self {
             initial_digests: digests(&source),
             app: Some(app),
             slack,
@@ -164,19 +164,21 @@ impl AttackFixture {
             has_pushes,
             timeouts: Mutex::default(),
         };
-        arena.wait_until_ready().await;
+        fixture.wait_until_ready().await;
         if has_pushes {
             // The gateway has registered its public address. The emulator must use the address on loopback.
-            let url = format!("http://{}/in/telegram", arena.app.as_ref().unwrap().address);
-            arena.telegram.connect_to(&url, TELEGRAM_HOOK_SECRET);
+            let url = format!("http://{}/in/telegram", fixture.app.as_ref().unwrap().address);
+            fixture.telegram.connect_to(&url, TELEGRAM_HOOK_SECRET);
         }
-        arena.admit(&cases).await;
-        let said = arena.send_channel_message(Persona::Victim, &victim_words()).await;
-        arena.wait_until_answered(&said, 1).await;
-        arena.victim_thread = said;
+        fixture.admit(&cases).await;
+        let said = fixture
+            .send_channel_message(Persona::Victim, &victim_words())
+            .await;
+        fixture.wait_until_answered(&said, 1).await;
+        fixture.victim_thread = said;
         // Accesses while the configuration is read and the gateway starts are not attacks.
-        arena.outside.take_accesses();
-        (arena, cases)
+        fixture.outside.take_accesses();
+        (fixture, cases)
     }
 
     async fn wait_until_ready(&self) {

@@ -16,7 +16,7 @@ const POSTS_MAX: usize = 8;
 const FORGED: &str = "FORGED";
 
 /// Returns the violations of a case.
-pub(crate) fn case_violations(arena: &AttackFixture, case: &DojoCase, played: &CaseResult) -> Vec<String> {
+pub(crate) fn case_violations(fixture: &AttackFixture, case: &DojoCase, played: &CaseResult) -> Vec<String> {
     let mut wrong: Vec<String> = Vec::new();
     wrong.extend(
         played
@@ -26,7 +26,7 @@ pub(crate) fn case_violations(arena: &AttackFixture, case: &DojoCase, played: &C
             .map(|leak| format!("a model was told {leak}")),
     );
     for shown in &played.messages {
-        wrong.extend(message_violations(&arena.watch, shown, owner_case(case)));
+        wrong.extend(message_violations(&fixture.watch, shown, owner_case(case)));
     }
     wrong.extend(grant_violations(case.row.person, &played.edited));
     wrong.extend(unmet_expectations(case, played));
@@ -181,53 +181,53 @@ pub(crate) fn short(text: &str) -> String {
 }
 
 /// Returns the violations of a fixture after its last case. The gateway is stopped.
-pub(crate) fn fixture_violations(arena: &AttackFixture, cases: &[DojoCase]) -> Vec<String> {
+pub(crate) fn fixture_violations(fixture: &AttackFixture, cases: &[DojoCase]) -> Vec<String> {
     let mut wrong = Vec::new();
     let strangers = cases.iter().filter(|case| case.row.person == Persona::Stranger);
-    let asked = strangers.filter(|case| arena.records.record(case.number).requests > 0);
+    let asked = strangers.filter(|case| fixture.records.record(case.number).requests > 0);
     wrong.extend(asked.map(|case| format!("a model was asked for a stranger: {}", case.title)));
-    wrong.extend(arena.timeouts.lock().unwrap().clone());
-    if arena.sink.connections() > 0 {
+    wrong.extend(fixture.timeouts.lock().unwrap().clone());
+    if fixture.sink.connections() > 0 {
         wrong.push(format!(
             "{} connections reached the sink",
-            arena.sink.connections()
+            fixture.sink.connections()
         ));
     }
-    let touched = arena.outside.take_accesses();
+    let touched = fixture.outside.take_accesses();
     wrong.extend(
         touched
             .into_iter()
             .map(|event| format!("outside of the repository: {event}")),
     );
-    let after = digests(&arena.directory.path().join("infra.git"));
-    let changed = differences(&arena.initial_digests, &after);
+    let after = digests(&fixture.directory.path().join("infra.git"));
+    let changed = differences(&fixture.initial_digests, &after);
     wrong.extend(
         changed
             .into_iter()
             .map(|path| format!("the repository was changed: {path}")),
     );
-    let beside = std::fs::read_dir(arena.directory.path()).unwrap();
+    let beside = std::fs::read_dir(fixture.directory.path()).unwrap();
     let beside = beside.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let beside = beside.filter(|name| !["data", "infra.git", "outside"].contains(&name.as_str()));
     wrong.extend(beside.map(|name| format!("beside the repository is {name:?}")));
-    wrong.extend(stored_secrets(&arena.watch, &arena.data_directory()));
-    wrong.extend(arena.log.violations());
+    wrong.extend(stored_secrets(&fixture.watch, &fixture.data_directory()));
+    wrong.extend(fixture.log.violations());
     wrong.extend(
-        arena
+        fixture
             .slack
             .problems()
             .into_iter()
             .map(|problem| format!("Slack: {problem}")),
     );
     wrong.extend(
-        arena
+        fixture
             .telegram
             .problems()
             .into_iter()
             .map(|problem| format!("Telegram: {problem}")),
     );
     wrong.extend(
-        arena
+        fixture
             .model
             .problems()
             .into_iter()

@@ -43,14 +43,14 @@ pub(crate) struct FixtureOptions {
 impl AttackClass {
     /// Returns the parts of its fixtures, or `None` if this machine lacks a required program.
     pub(crate) fn fixture_options(&self) -> Option<FixtureOptions> {
-        let mut ground = FixtureOptions {
+        let mut options = FixtureOptions {
             settings: self.settings.clone(),
             clusters: self.clusters,
         };
         for name in &self.needs {
             let program = component(name)?.place().display().to_string();
-            ground.settings.insert(format!("{name}.program"), program);
+            options.settings.insert(format!("{name}.program"), program);
         }
-        Some(ground)
+        Some(options)
     }
 }

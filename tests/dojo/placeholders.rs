@@ -1,8 +1,8 @@
 //! The notation between `«` and `»` in the table.
 //!
 //! `«name»` is a value of the row. `«sink»` is an address that must get no connection. `«outside»` is a file outside
-//! the repository. `«secret pem»` is a secret, and `«base64 pem»` the same secret in another encoding. `«repeat 5000
-//! ../»` is a repeated text, `«u 202e»` a character by its number, `«part 2 a|b»` the second of several texts.
+//! the repository. `«secret pem»` is a secret, and `«base64 pem»` the same secret in another encoding.
+//! `«repeat 5000 ../»` is a repeated text, `«u 202e»` a character by its number, `«part 2 a|b»` the second of several texts.
 
 use super::secrets::{self, ENCODINGS};
 use std::collections::BTreeMap;

@@ -29,58 +29,67 @@ const TELEGRAM_BEGIN: i64 = 700_000;
 const GROUP_BEGIN: i64 = -1_001_000_000_000;
 
 /// Plays a case to its end.
-pub(crate) async fn run_case(arena: &AttackFixture, case: &DojoCase) -> CaseResult {
+pub(crate) async fn run_case(fixture: &AttackFixture, case: &DojoCase) -> CaseResult {
     let words = case.row.words.as_deref().unwrap_or("Do what has to be done.");
     let words = format!("{words} {}", case_mark(case.number));
     let (place, shown) = match case.on {
-        CasePlatform::Slack => run_in_thread(arena, case, &words).await,
-        CasePlatform::Direct => run_in_direct_message(arena, case, &words).await,
-        CasePlatform::Telegram | CasePlatform::Group => run_in_telegram(arena, case, &words).await,
-        CasePlatform::Hook => run_by_hook(arena, case, &words).await,
+        CasePlatform::Slack => run_in_thread(fixture, case, &words).await,
+        CasePlatform::Direct => run_in_direct_message(fixture, case, &words).await,
+        CasePlatform::Telegram | CasePlatform::Group => run_in_telegram(fixture, case, &words).await,
+        CasePlatform::Hook => run_by_hook(fixture, case, &words).await,
     };
     CaseResult {
-        record: arena.records.record(case.number),
+        record: fixture.records.record(case.number),
         messages: shown,
-        edited: arena.edited_files(&place).into_iter().collect(),
+        edited: fixture.edited_files(&place).into_iter().collect(),
     }
 }
 
-async fn run_in_thread(arena: &AttackFixture, case: &DojoCase, words: &str) -> (String, Vec<VisibleMessage>) {
+async fn run_in_thread(
+    fixture: &AttackFixture,
+    case: &DojoCase,
+    words: &str,
+) -> (String, Vec<VisibleMessage>) {
     if case.row.person == Persona::Stranger {
-        return run_as_unknown_sender(arena, case, words).await;
+        return run_as_unknown_sender(fixture, case, words).await;
     }
     let (thread, key, account) = match case.row.reply_to {
         Some(_) => {
-            let (thread, account) = (arena.victim_thread.clone(), own_account(case));
+            let (thread, account) = (fixture.victim_thread.clone(), own_account(case));
             let words = format!("@drydock {words}");
-            arena
+            fixture
                 .send_message(&account, SLACK_CHANNEL, Some(&thread), &words)
                 .await;
             (thread.clone(), format!("{account}%{thread}"), account)
         }
         None => {
-            let thread = arena.send_channel_message(case.row.person, words).await;
+            let thread = fixture.send_channel_message(case.row.person, words).await;
             (thread.clone(), thread, case.row.person.account().to_owned())
         }
     };
     let mut messages = 1;
-    wait_for_case(arena, case, &key, messages).await;
+    wait_for_case(fixture, case, &key, messages).await;
     for more in &case.row.then {
         let more = more.replace("(this case)", &case_mark(case.number));
-        arena
+        fixture
             .send_message(&account, SLACK_CHANNEL, Some(&thread), &more)
             .await;
         messages += 1;
-        wait_for_case(arena, case, &key, messages).await;
+        wait_for_case(fixture, case, &key, messages).await;
     }
-    press_buttons(arena, case, &messages_shown_to(arena, case, &thread, &account)).await;
-    let shown = messages_shown_to(arena, case, &thread, &account);
+    press_buttons(
+        fixture,
+        case,
+        &messages_shown_to(fixture, case, &thread, &account),
+    )
+    .await;
+    let shown = messages_shown_to(fixture, case, &thread, &account);
     (key, shown)
 }
 
 /// Plays a case as an unknown sender, each message in a separate thread. Returns all messages shown to the sender.
 async fn run_as_unknown_sender(
-    arena: &AttackFixture,
+    fixture: &AttackFixture,
     case: &DojoCase,
     words: &str,
 ) -> (String, Vec<VisibleMessage>) {
@@ -92,17 +101,17 @@ async fn run_as_unknown_sender(
     let mut threads = Vec::new();
     for words in repeated_words(case, words) {
         let words = format!("{address}{words}");
-        threads.push(arena.send_message(&account, &channel, None, &words).await);
+        threads.push(fixture.send_message(&account, &channel, None, &words).await);
     }
-    arena.wait_until_idle().await;
-    let shown = arena.slack.with_state(|state| match case.on {
+    fixture.wait_until_idle().await;
+    let shown = fixture.slack.with_state(|state| match case.on {
         CasePlatform::Direct => slack_messages(state, &channel, None, &account),
         _ => {
             let threads = threads.iter();
             let in_threads =
                 threads.flat_map(|thread| slack_messages(state, &channel, Some(thread), "nobody"));
-            let whispers = ephemeral_messages(state, &channel, None, &account);
-            in_threads.chain(whispers).collect()
+            let ephemerals = ephemeral_messages(state, &channel, None, &account);
+            in_threads.chain(ephemerals).collect()
         }
     });
     (account, shown)
@@ -118,13 +127,13 @@ fn repeated_words(case: &DojoCase, words: &str) -> Vec<String> {
 
 /// Returns the messages and files of the bot in a thread for an account.
 fn messages_shown_to(
-    arena: &AttackFixture,
+    fixture: &AttackFixture,
     case: &DojoCase,
     thread: &str,
     account: &str,
 ) -> Vec<VisibleMessage> {
     let look = |state: &SlackState| slack_messages(state, SLACK_CHANNEL, Some(thread), account);
-    let mut shown = arena.slack.with_state(look);
+    let mut shown = fixture.slack.with_state(look);
     if case.row.reply_to.is_some() {
         // Messages that mention another person belong to that person. Files mention no person.
         let mention = format!("<@{account}>");
@@ -133,55 +142,55 @@ fn messages_shown_to(
     shown
 }
 
-async fn press_buttons(arena: &AttackFixture, case: &DojoCase, shown: &[VisibleMessage]) {
+async fn press_buttons(fixture: &AttackFixture, case: &DojoCase, shown: &[VisibleMessage]) {
     for press in &case.row.pressed {
         let with_button = shown.iter().filter(|shown| shown.buttons.contains(&press.label));
         let with_button: Vec<&str> = with_button.map(|shown| shown.id.as_str()).collect();
         let (title, label) = (&case.title, &press.label);
         assert_eq!(with_button.len(), 1, "{title}: one button `{label}`");
         for id in with_button {
-            let pressed = arena.slack.click(press.by.account(), id, label).await;
+            let pressed = fixture.slack.click(press.by.account(), id, label).await;
             pressed.unwrap();
-            arena.wait_until_idle().await;
+            fixture.wait_until_idle().await;
         }
     }
 }
 
 /// Waits for the end. An unknown sender has no turn to wait for.
-async fn wait_for_case(arena: &AttackFixture, case: &DojoCase, key: &str, messages: usize) {
+async fn wait_for_case(fixture: &AttackFixture, case: &DojoCase, key: &str, messages: usize) {
     if case.row.person.grant().is_some() {
-        arena.wait_until_answered(key, messages).await;
+        fixture.wait_until_answered(key, messages).await;
         if case.row.reply_to.is_some() {
             // The operations of a thread belong to all its people.
-            arena.wait_until_idle().await;
+            fixture.wait_until_idle().await;
         }
     }
 }
 
 /// Plays a case in direct messages. Every case has a separate person, because a person has one conversation there.
 async fn run_in_direct_message(
-    arena: &AttackFixture,
+    fixture: &AttackFixture,
     case: &DojoCase,
     words: &str,
 ) -> (String, Vec<VisibleMessage>) {
     if case.row.person == Persona::Stranger {
-        return run_as_unknown_sender(arena, case, words).await;
+        return run_as_unknown_sender(fixture, case, words).await;
     }
     let account = own_account(case);
     let direct = format!("D{account}");
-    let welcome = arena
+    let welcome = fixture
         .slack
         .with_state(|state| slack_messages(state, &direct, None, &account))
         .len();
-    arena.send_direct_message(&account, words).await;
+    fixture.send_direct_message(&account, words).await;
     let mut messages = 1;
-    wait_for_case(arena, case, &direct, messages).await;
+    wait_for_case(fixture, case, &direct, messages).await;
     for more in &case.row.then {
-        arena.send_direct_message(&account, more).await;
+        fixture.send_direct_message(&account, more).await;
         messages += 1;
-        wait_for_case(arena, case, &direct, messages).await;
+        wait_for_case(fixture, case, &direct, messages).await;
     }
-    let shown = arena
+    let shown = fixture
         .slack
         .with_state(|state| slack_messages(state, &direct, None, &account));
     (direct, shown.into_iter().skip(welcome).collect())
@@ -189,7 +198,7 @@ async fn run_in_direct_message(
 
 /// Plays a case in a direct chat with the bot, or in a group where the message mentions the bot.
 async fn run_in_telegram(
-    arena: &AttackFixture,
+    fixture: &AttackFixture,
     case: &DojoCase,
     words: &str,
 ) -> (String, Vec<VisibleMessage>) {
@@ -199,15 +208,18 @@ async fn run_in_telegram(
         CasePlatform::Group => (GROUP_BEGIN - number, format!("@{BOT_NAME} ")),
         _ => (account, String::new()),
     };
-    let telegram = &arena.telegram;
+    let telegram = &fixture.telegram;
     if case.on == CasePlatform::Group {
         telegram.add_group(chat, &[]);
     }
     let key = format!("\"{account}\"");
-    let welcome = match arena.invite(case.row.person, &format!("person {account}")).await {
+    let welcome = match fixture
+        .invite(case.row.person, &format!("person {account}"))
+        .await
+    {
         Some(token) => {
             let said = telegram.say(account, account, &format!("/start {token}")).await;
-            arena.push_update(said).await;
+            fixture.push_update(said).await;
             let welcomed = telegram
                 .wait_until(BOUND, |telegram| !telegram.messages(account).is_empty())
                 .await;
@@ -220,10 +232,10 @@ async fn run_in_telegram(
     let mut written = 0;
     for words in repeated_words(case, words).iter().chain(&case.row.then) {
         let said = telegram.say(account, chat, &format!("{address}{words}")).await;
-        arena.push_update(said).await;
+        fixture.push_update(said).await;
         written += 1;
         if is_admitted {
-            arena.wait_until_answered(&key, written).await;
+            fixture.wait_until_answered(&key, written).await;
         }
     }
     if chat != account || !is_admitted {
@@ -232,7 +244,7 @@ async fn run_in_telegram(
             .await;
         assert!(taken, "{}: the updates are not taken", case.title);
         // The operations of a group belong to all its people.
-        arena.wait_until_idle().await;
+        fixture.wait_until_idle().await;
     }
     let messages = telegram.messages(chat);
     let mut shown: Vec<VisibleMessage> = messages
@@ -244,7 +256,7 @@ async fn run_in_telegram(
     (key, shown)
 }
 
-async fn run_by_hook(arena: &AttackFixture, case: &DojoCase, words: &str) -> (String, Vec<VisibleMessage>) {
+async fn run_by_hook(fixture: &AttackFixture, case: &DojoCase, words: &str) -> (String, Vec<VisibleMessage>) {
     let payload = json!({
         "action": "published",
         "release": { "tag_name": "v1.9.0", "body": words },
@@ -260,7 +272,7 @@ async fn run_by_hook(arena: &AttackFixture, case: &DojoCase, words: &str) -> (St
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let url = format!("http://{}/in/release", arena.app.as_ref().unwrap().address);
+    let url = format!("http://{}/in/release", fixture.app.as_ref().unwrap().address);
     let id = format!("72d3162e-cc78-11e3-81ab-{:012}", case.number);
     let request = drydock::provider::http_client().unwrap().post(url).body(body);
     let request = request
@@ -270,11 +282,11 @@ async fn run_by_hook(arena: &AttackFixture, case: &DojoCase, words: &str) -> (St
         .header("x-hub-signature-256", format!("sha256={digest}"));
     let answer = request.send().await.unwrap();
     assert_eq!(answer.status().as_u16(), 200, "{}", case.title);
-    arena.wait_until_answered(&id, 1).await;
+    fixture.wait_until_answered(&id, 1).await;
     // The operations of an event belong to the whole channel. An event that prepares nothing may post nothing.
-    arena.wait_until_idle().await;
+    fixture.wait_until_idle().await;
     let end = final_line(case.number);
-    let shown = arena.slack.with_state(|state| {
+    let shown = fixture.slack.with_state(|state| {
         let mut roots = state
             .messages
             .iter()

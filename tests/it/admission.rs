@@ -167,7 +167,7 @@ async fn an_admission_done_before_the_process_ended_is_confirmed_after_the_resta
     assert!(added.starts_with("eve is in: viewer"), "{added}");
     app.grant(ADA, Role::Editor, &["**"]).await;
     app.wait_until_idle().await;
-    let whispers = app.ephemeral_messages(ADA).len();
+    let seen = app.ephemeral_messages(ADA).len();
     app.demo.stop().await;
     let command = "(SELECT MAX(id) FROM inbox WHERE lane <> 'turn')";
     app.alter_database(&format!(
@@ -175,7 +175,7 @@ async fn an_admission_done_before_the_process_ended_is_confirmed_after_the_resta
          DELETE FROM outbox WHERE op LIKE 'inbox-' || {command} || '/%'"
     ));
     app.demo.start().await.unwrap();
-    assert_eq!(app.wait_for_ephemeral(ADA, whispers).await, added);
+    assert_eq!(app.wait_for_ephemeral(ADA, seen).await, added);
     assert_eq!(
         app.run_slash_command(ADA, add).await,
         "Only an administrator admits people."

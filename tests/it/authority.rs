@@ -104,8 +104,8 @@ async fn somebody_elses_button_does_nothing_on_either_platform() {
         .click(BOB, &result.message.ts, "Discard")
         .await
         .unwrap();
-    let whisper = app.wait_for_ephemeral(BOB, seen).await;
-    assert_eq!(whisper, "This button belongs to U0ALICE.");
+    let notice = app.wait_for_ephemeral(BOB, seen).await;
+    assert_eq!(notice, "This button belongs to U0ALICE.");
     let status = app.run_slash_command(ALICE, "status").await;
     assert!(status.contains("CHG-1: 1 file, +1 −1"), "{status}");
 
@@ -252,8 +252,8 @@ async fn an_invite_and_a_button_are_worthless_when_their_time_is_over() {
         .click(ALICE, &result.message.ts, "Discard")
         .await
         .unwrap();
-    let whisper = app.wait_for_ephemeral(ALICE, seen).await;
-    assert!(whisper.contains("too old"), "{whisper}");
+    let notice = app.wait_for_ephemeral(ALICE, seen).await;
+    assert!(notice.contains("too old"), "{notice}");
     assert_eq!(
         app.count("SELECT count(*) FROM conversation WHERE change_number IS NOT NULL"),
         1

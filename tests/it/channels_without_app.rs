@@ -29,8 +29,8 @@ async fn app() -> TestApp {
 /// Waits for an ephemeral message to a person in a channel.
 async fn wait_for_ephemeral(app: &TestApp, user: &str, place: &str, says: &str) -> String {
     app.wait_for_slack(&format!("{says} in {place}"), |state| {
-        let whispers = state.ephemerals.iter();
-        let mut here = whispers.filter(|message| message.channel == place && message.user == user);
+        let ephemerals = state.ephemerals.iter();
+        let mut here = ephemerals.filter(|message| message.channel == place && message.user == user);
         here.find_map(|message| Some(visible_text(message)).filter(|text| text.contains(says)))
     })
     .await

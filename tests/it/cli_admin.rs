@@ -222,16 +222,16 @@ fn real_world() -> Host {
 fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let script = |asked: &ModelRequest| scripted_model::answer(asked, Duration::ZERO);
-    let mut stage = runtime
+    let mut demo = runtime
         .block_on(DemoEnvironment::build(script, real_world(), &[]))
         .unwrap();
     let shell = Shell::new();
-    let data = format!("data.directory={}", stage.data().display());
+    let data = format!("data.directory={}", demo.data().display());
     let run = |arguments: &[&str]| shell.run(&[arguments, &["--set", &data]].concat());
     let tell = |text: &str, answer: &str| {
         let said = async {
-            stage.telegram.say(demo_script::BOB, demo_script::BOB, text).await;
-            demo_script::telegram_message(&stage, demo_script::BOB, answer).await
+            demo.telegram.say(demo_script::BOB, demo_script::BOB, text).await;
+            demo_script::telegram_message(&demo, demo_script::BOB, answer).await
         };
         runtime.block_on(said).unwrap().text
     };
@@ -288,7 +288,7 @@ fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
         );
         assert!(refused.err.contains(why), "{refused:?}");
     }
-    runtime.block_on(stage.stop());
+    runtime.block_on(demo.stop());
     // Without the server, the recorded senders are still known.
     assert_eq!(add("telegram:42:777").code, Some(0));
     assert_eq!(add("slack:T0EVIL:U7").code, Some(1));
@@ -301,11 +301,11 @@ fn a_person_is_admitted_listed_and_revoked() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = real_world();
     let script = |asked: &ModelRequest| scripted_model::answer(asked, Duration::ZERO);
-    let mut stage = runtime
+    let mut demo = runtime
         .block_on(DemoEnvironment::build(script, world, &[]))
         .unwrap();
     let shell = Shell::new();
-    let data = format!("data.directory={}", stage.data().display());
+    let data = format!("data.directory={}", demo.data().display());
     let run = |arguments: &[&str]| {
         let ended = shell.run(&[arguments, &["--set", &data]].concat());
         for secret in [
@@ -337,8 +337,8 @@ fn a_person_is_admitted_listed_and_revoked() {
     );
     let tell = |text: &str, answer: &str| {
         let said = async {
-            stage.telegram.say(demo_script::BOB, demo_script::BOB, text).await;
-            demo_script::telegram_message(&stage, demo_script::BOB, answer).await
+            demo.telegram.say(demo_script::BOB, demo_script::BOB, text).await;
+            demo_script::telegram_message(&demo, demo_script::BOB, answer).await
         };
         runtime.block_on(said).unwrap();
     };
@@ -384,7 +384,7 @@ fn a_person_is_admitted_listed_and_revoked() {
     assert_eq!(run(&["audit", "verify"]).code, Some(0));
     audited(&run, token);
     tell("which environments are there?", "Not authorised");
-    runtime.block_on(stage.stop());
+    runtime.block_on(demo.stop());
     assert!(run(&["user", "list"]).out.contains("revoked"));
     assert!(run(&["session", "show", "CHG-1"]).out.contains("file_edit"));
 }

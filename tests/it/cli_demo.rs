@@ -32,12 +32,12 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let (last, story) = lines.split_last().unwrap();
+    let (last, steps) = lines.split_last().unwrap();
     assert_eq!(last["passed"], true);
-    assert_eq!(last["lines"], story.len());
-    let scenes: BTreeSet<&str> = story.iter().map(|line| line["scene"].as_str().unwrap()).collect();
+    assert_eq!(last["lines"], steps.len());
+    let scenes: BTreeSet<&str> = steps.iter().map(|line| line["scene"].as_str().unwrap()).collect();
     assert!(scenes.len() >= 8, "{scenes:?}");
-    assert!(story.iter().all(|line| line["ok"] == true));
+    assert!(steps.iter().all(|line| line["ok"] == true));
     assert_eq!(shell.leftover_files(), Vec::<String>::new());
 }
 

@@ -128,8 +128,8 @@ async fn environments_can_be_inspected_in_a_conversation_without_a_change() {
         assert!(answer.contains(says), "{words}: {answer}");
     }
     // A file cannot be sent as an ephemeral message, and this person has no thread yet.
-    let whispered = app.run_slash_command(ALICE, "render dev").await;
-    assert!(whispered.contains("cannot be shown to you alone"), "{whispered}");
+    let refused = app.run_slash_command(ALICE, "render dev").await;
+    assert!(refused.contains("cannot be shown to you alone"), "{refused}");
     assert!(app.demo.slack.with_state(|state| state.files.is_empty()));
     let help = telegram("/help").await;
     for usage in ["diff [ENV]", "render ENV", "who-imports PATH", "envs", "risk"] {

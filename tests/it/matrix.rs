@@ -151,8 +151,8 @@ async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments
     let asked = app.model_requests();
     let result = &asked[seen + 1].last_results()[0];
     assert!(!asked[seen + 1].raw.contains(CANARY), "{actor} {words}");
-    let lane = if result.is_error { "refused" } else { "done" };
-    format!("{lane}: {}", short(&result.content))
+    let outcome = if result.is_error { "refused" } else { "done" };
+    format!("{outcome}: {}", short(&result.content))
 }
 
 async fn commanded(app: &TestApp, actor: &str, admitted: bool, thread: &str, word: &str) -> String {
@@ -173,7 +173,7 @@ async fn commanded(app: &TestApp, actor: &str, admitted: bool, thread: &str, wor
     app.say_in(actor, thread, &format!("@drydock !{word}")).await;
     app.wait_until_idle().await;
     assert_eq!(replies(app), seen + 1, "{actor} was answered");
-    let whispers = app.ephemeral_messages(actor).len();
-    assert!(whispers <= 1, "{actor} was told {whispers} times");
+    let notices = app.ephemeral_messages(actor).len();
+    assert!(notices <= 1, "{actor} was told {notices} times");
     "no answer".to_owned()
 }

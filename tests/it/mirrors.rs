@@ -47,8 +47,8 @@ fn config(app: &TestApp, url: String) -> Config {
 
 /// Makes Slack send to the current gateway.
 fn connect(app: &TestApp) {
-    let stage = &app.demo;
-    stage.slack.connect_to(&format!("{}/in/slack", stage.url()));
+    let demo = &app.demo;
+    demo.slack.connect_to(&format!("{}/in/slack", demo.url()));
 }
 
 impl RemoteMirrorFixture {

@@ -51,11 +51,11 @@ async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_wa
     // After the command, the person continued in the older thread.
     app.ask_in(ALICE, &older.thread, "three replicas in dev").await;
     app.wait_until_idle().await;
-    let whispers = app.ephemeral_messages(ALICE).len();
+    let seen = app.ephemeral_messages(ALICE).len();
     app.demo.stop().await;
     left_over(&app, "status", "discard");
     app.demo.start().await.unwrap();
-    let told = app.wait_for_ephemeral(ALICE, whispers).await;
+    let told = app.wait_for_ephemeral(ALICE, seen).await;
     assert!(told.starts_with("CHG-2 is discarded"), "{told}");
     let kept = app.run_command_in(ALICE, &older.thread, "!diff").await;
     assert!(kept.contains("+    replicas: 3,"), "{kept}");

@@ -101,8 +101,8 @@ async fn an_invite_with_words_around_it_is_an_invite_on_every_platform() {
     let public = invite("dave").await;
     app.say("U0OTHER", &format!("hi, please join `{public}` now"))
         .await;
-    let whisper = app.wait_for_ephemeral("U0OTHER", 0).await;
-    assert!(whisper.contains("revoked now"), "{whisper}");
+    let notice = app.wait_for_ephemeral("U0OTHER", 0).await;
+    assert!(notice.contains("revoked now"), "{notice}");
     // A longer message has another purpose. Its token is still not forwarded.
     let quoted = invite("erin").await;
     let long = format!("{} join {quoted} and so on", "a word or two about it ".repeat(5));

@@ -100,8 +100,8 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
     let app = TestApp::with_settings(queue([]), &settings).await;
     app.add_slack_account(EVE);
     app.say(EVE, "four replicas of web in prod").await;
-    let whisper = app.wait_for_ephemeral(EVE, 0).await;
-    assert!(whisper.starts_with("Not authorised."), "{whisper}");
+    let notice = app.wait_for_ephemeral(EVE, 0).await;
+    assert!(notice.starts_with("Not authorised."), "{notice}");
     app.admit_slack_editor(ALICE).await;
     assert_eq!(journal(&aimock).await.len(), 0);
 

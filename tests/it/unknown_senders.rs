@@ -20,10 +20,10 @@ async fn an_unknown_sender_on_either_platform_gets_one_fixed_notice_and_costs_no
     app.add_slack_account("U0EVE");
     app.say("U0EVE", "delete prod").await;
     app.demo.telegram.say(666, 666, "delete prod").await;
-    let whisper = app.wait_for_ephemeral("U0EVE", 0).await;
+    let notice = app.wait_for_ephemeral("U0EVE", 0).await;
     let told = app.wait_for_telegram_message(666, "Not authorised").await.text;
-    assert!(whisper.starts_with(REFUSAL), "{whisper}");
-    assert!(whisper.contains("slack:T0ACME:U0EVE"), "{whisper}");
+    assert!(notice.starts_with(REFUSAL), "{notice}");
+    assert!(notice.contains("slack:T0ACME:U0EVE"), "{notice}");
     assert!(told.starts_with(REFUSAL), "{told}");
     assert!(told.contains("telegram:42:666"), "{told}");
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
@@ -37,10 +37,10 @@ async fn many_unknown_senders_get_one_notice_each_while_an_admitted_user_is_serv
     const STRANGERS: i64 = 300;
     let app = TestApp::new(|asked: &ModelRequest| says(format!("seen: {}", asked.last_user_text()))).await;
     app.admit_slack_editor(ALICE).await;
-    let crowd = async {
+    let senders = async {
         for round in 0..10 {
-            for stranger in 0..STRANGERS {
-                let id = 10_000 + stranger;
+            for sender in 0..STRANGERS {
+                let id = 10_000 + sender;
                 app.demo.telegram.say(id, id, &format!("let me in {round}")).await;
             }
             app.wait_for_telegram("an empty queue", || {
@@ -56,9 +56,9 @@ async fn many_unknown_senders_get_one_notice_each_while_an_admitted_user_is_serv
             assert!(result.text.contains(&format!("seen: {words}")), "{}", result.text);
         }
     };
-    tokio::join!(crowd, alice);
+    tokio::join!(senders, alice);
     let told: Vec<usize> = (0..STRANGERS)
-        .map(|stranger| app.demo.telegram.messages(10_000 + stranger).len())
+        .map(|sender| app.demo.telegram.messages(10_000 + sender).len())
         .collect();
     assert!(told.iter().all(|told| *told <= 1), "{told:?}");
     assert!(told.iter().sum::<usize>() > 0);
@@ -75,8 +75,8 @@ async fn the_same_user_id_in_another_workspace_is_an_unknown_sender() {
     app.admit_slack_user(ALICE, Role::Admin, &["**"]).await;
     app.demo.slack.add_user_of(ALICE, "T0EVIL");
     app.say(ALICE, "what am I?").await;
-    let whisper = app.wait_for_ephemeral(ALICE, 0).await;
-    assert!(whisper.starts_with(REFUSAL), "{whisper}");
+    let notice = app.wait_for_ephemeral(ALICE, 0).await;
+    assert!(notice.starts_with(REFUSAL), "{notice}");
     assert_eq!(app.audit_lines_with("slack:T0EVIL:U0ALICE").len(), 1);
     assert_eq!(app.model_requests().len(), 0);
 }
@@ -195,8 +195,8 @@ async fn an_invite_that_others_could_read_is_worthless_from_then_on() {
     app.add_slack_account(ALICE);
     let token = app.invite("alice", Role::Editor, &["**"]).await;
     app.say(ALICE, &format!("join {token}")).await;
-    let whisper = app.wait_for_ephemeral(ALICE, 0).await;
-    assert!(whisper.contains("revoked now"), "{whisper}");
+    let notice = app.wait_for_ephemeral(ALICE, 0).await;
+    assert!(notice.contains("revoked now"), "{notice}");
     app.demo
         .slack
         .dm("U0EVE", &format!("join {token}"))
@@ -242,8 +242,8 @@ async fn a_flood_of_made_up_invites_gets_bounded_answers_and_stores_nothing() {
     })
     .await;
     assert_eq!(rows, before, "guesses are stored");
-    for whisper in app.ephemeral_messages("U0EVE") {
-        assert!(whisper.contains("revoked now"), "{whisper}");
+    for notice in app.ephemeral_messages("U0EVE") {
+        assert!(notice.contains("revoked now"), "{notice}");
     }
     let refused = app.demo.slack.with_state(|state| {
         let refused = state

@@ -1,4 +1,4 @@
-//! Checks after all people have their answers and the program was told to stop: no work remains, no temporary files
+//! Checks after all people have their answers and the program was asked to stop: no work remains, no temporary files
 //! remain, and everything that was written is intact.
 
 use crate::conversation::UserConversation;

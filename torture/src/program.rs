@@ -1,4 +1,4 @@
-//! The program under test: a child process that is started, killed, told to stop, and queried through its own command
+//! The program under test: a child process that is started, killed, asked to stop, and queried through its own command
 //! line.
 
 use anyhow::{Context, bail};

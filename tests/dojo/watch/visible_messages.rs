@@ -65,8 +65,8 @@ pub(crate) fn ephemeral_messages(
         let at = message.thread_ts.as_deref();
         message.channel == channel && message.user == asker && thread.is_none_or(|thread| at == Some(thread))
     };
-    let whispers = state.ephemerals.iter().filter(is_there);
-    whispers.map(|message| slack_message(message, asker)).collect()
+    let ephemerals = state.ephemerals.iter().filter(is_there);
+    ephemerals.map(|message| slack_message(message, asker)).collect()
 }
 
 /// Returns a message as it is, and as it was before each edit, because people may have read it then, and been pinged by

@@ -137,14 +137,14 @@ fn difference(
         (GoAnswer::Failed, Ok(_)) if source.contains("tailstrict") => Ok(Some("+ tailstrict".to_owned())),
         (GoAnswer::Refused | GoAnswer::Failed, Ok(evaluated)) => match &evaluated.cross_check {
             CrossCheckResult::Failed(error) => Ok(Some(format!("+ {error}"))),
-            opinion => Err(format!("ours has a value, {opinion:?}")),
+            cross_check => Err(format!("ours has a value, {cross_check:?}")),
         },
         (GoAnswer::Value(theirs), Ok(evaluated)) => {
             let value: Value = serde_json::from_slice(&evaluated.json).expect("our JSON");
             match (&digest(&value) == theirs, &evaluated.cross_check) {
                 (true, CrossCheckResult::Agrees) => Ok(None),
-                (true, opinion) => Ok(Some(format!("= {opinion:?}"))),
-                (false, opinion) => Err(format!("ours is {value}, {opinion:?}")),
+                (true, cross_check) => Ok(Some(format!("= {cross_check:?}"))),
+                (false, cross_check) => Err(format!("ours is {value}, {cross_check:?}")),
             }
         }
     }

@@ -34,7 +34,7 @@ fn difference(case: &ValueCase, ours: &Result<Evaluation, EvalError>) -> Option<
             match &evaluated.cross_check {
                 CrossCheckResult::Agrees if theirs == ours => None,
                 CrossCheckResult::Agrees => Some(format!("theirs {theirs}, ours {ours}")),
-                opinion => Some(format!("theirs {theirs}, ours {ours}, and {opinion:?}")),
+                cross_check => Some(format!("theirs {theirs}, ours {ours}, and {cross_check:?}")),
             }
         }
         (Some(theirs), _, Err(error)) => Some(format!("theirs {theirs}, ours {error}")),

@@ -137,11 +137,11 @@ async fn a_button_works_when_the_program_is_killed_right_after_it_was_pressed() 
         .await
         .expect("an answer");
     let used = |state: &SlackState| {
-        let whispers = state
+        let ephemerals = state
             .ephemerals
             .iter()
             .map(|message| message.visible().join("\n"));
-        let mut used = whispers.filter(|text| text.contains("That button was used already."));
+        let mut used = ephemerals.filter(|text| text.contains("That button was used already."));
         used.next()
     };
     world.wait_for("a refusal", used).await;

@@ -256,9 +256,9 @@ async fn idle_connections_beyond_the_limit_of_open_files_break_nothing() {
     }
     assert!(idle.len() > 256, "{}", idle.len());
     // Whether the server accepts the connection depends on timing. The other checks do not.
-    let crowded = world.slack.say(ALICE, CHANNEL, REQUEST).await;
+    let sent = world.slack.say(ALICE, CHANNEL, REQUEST).await;
     drop(idle);
-    let taken = crowded.is_ok_and(|said| said.answers.iter().all(|answer| answer.status == 200));
+    let taken = sent.is_ok_and(|said| said.answers.iter().all(|answer| answer.status == 200));
     let said = async {
         loop {
             let said = world.slack.say(ALICE, CHANNEL, REQUEST).await;

@@ -50,8 +50,8 @@ fn are_in(text: &str, range: SourceRange) -> bool {
     range.begin <= range.end && is_in(text, range.begin) && is_in(text, range.end)
 }
 
-/// Returns true if the formatter of go-jsonnet changes the meaning of a text, which ours copies byte for byte: `{
-/// ['a']: x for x in xs }` becomes `{ a: x for x in xs }`, which is invalid, and a text block that begins with an empty
+/// Returns true if the formatter of go-jsonnet changes the meaning of a text. Ours writes the same bytes.
+/// `{ ['a']: x for x in xs }` becomes `{ a: x for x in xs }`, which is invalid. A text block that begins with an empty
 /// line of spaces loses the indentation of the next line.
 fn is_spoilt_by_go(tree: &SyntaxTree<'_>) -> bool {
     let is_text = |field: &Field<'_>| match &field.kind {

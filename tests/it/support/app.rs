@@ -57,10 +57,10 @@ impl TestApp {
         settings: &[(&str, &str)],
     ) -> Self {
         let settings = [&[("sandbox.renders_ahead", "false")], settings].concat();
-        let stage = DemoEnvironment::build(script, world, &settings).await.unwrap();
-        stage.slack.add_channel(SLACK_CHANNEL, &[]);
+        let demo = DemoEnvironment::build(script, world, &settings).await.unwrap();
+        demo.slack.add_channel(SLACK_CHANNEL, &[]);
         Self {
-            demo: stage,
+            demo,
             members: Mutex::default(),
         }
     }
@@ -249,8 +249,8 @@ impl TestApp {
 
     pub(crate) async fn wait_for_ephemeral(&self, user: &str, seen: usize) -> String {
         self.wait_for_slack("a whisper", |state| {
-            let mut whispers = state.ephemerals.iter().filter(|message| message.user == user);
-            whispers.nth(seen).map(visible_text)
+            let mut ephemerals = state.ephemerals.iter().filter(|message| message.user == user);
+            ephemerals.nth(seen).map(visible_text)
         })
         .await
     }
@@ -258,8 +258,8 @@ impl TestApp {
     /// Returns the ephemeral messages of a person.
     pub(crate) fn ephemeral_messages(&self, user: &str) -> Vec<String> {
         self.demo.slack.with_state(|state| {
-            let whispers = state.ephemerals.iter().filter(|message| message.user == user);
-            whispers.map(visible_text).collect()
+            let ephemerals = state.ephemerals.iter().filter(|message| message.user == user);
+            ephemerals.map(visible_text).collect()
         })
     }
 
@@ -526,13 +526,12 @@ impl TestApp {
     }
 
     fn problems(&self) -> Vec<String> {
-        let stage = &self.demo;
-        let mut problems = stage.slack.problems();
-        problems.extend(stage.telegram.problems());
-        problems.extend(stage.model.problems());
+        let demo = &self.demo;
+        let mut problems = demo.slack.problems();
+        problems.extend(demo.telegram.problems());
+        problems.extend(demo.model.problems());
         problems.extend(
-            stage
-                .model
+            demo.model
                 .unused()
                 .iter()
                 .map(|line| format!("never asked for: {line}")),

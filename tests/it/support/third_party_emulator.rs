@@ -38,19 +38,19 @@ impl ThirdPartyEmulator {
             // Later output must not fill the pipe.
             while lines.next().is_some_and(|line| line.is_ok()) {}
         });
-        let mut stranger = Self {
+        let mut emulator = Self {
             child,
             address: String::new(),
         };
         let said = receiver.recv_timeout(START_TIME_MAX);
         let said = said.unwrap_or_else(|_| panic!("{name} does not say where it listens"));
-        stranger.address = said.unwrap_or_else(|| panic!("{name} ended at once"));
+        emulator.address = said.unwrap_or_else(|| panic!("{name} ended at once"));
         assert!(
-            stranger.address.starts_with("http://127.0.0.1:"),
+            emulator.address.starts_with("http://127.0.0.1:"),
             "{}",
-            stranger.address
+            emulator.address
         );
-        Some(stranger)
+        Some(emulator)
     }
 }
 

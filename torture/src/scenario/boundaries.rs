@@ -119,7 +119,7 @@ async fn crash_at(
         slowest_answer: Duration::from_millis(220),
         ..cx.plan(binary)
     };
-    let mut stage = match way {
+    let mut directed = match way {
         PointTrigger::FirstStart => {
             let world = Testbed::build(plan).await?;
             world.set_variable("DRYDOCK_CRASH", Some(point));
@@ -134,13 +134,13 @@ async fn crash_at(
             DirectedTestbed::new(world)
         }
         _ => {
-            let stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
-            stage.testbed.note(point);
-            stage
+            let directed = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+            directed.testbed.note(point);
+            directed
         }
     };
-    let mut talk = stage.start_conversation();
-    let world = std::sync::Arc::clone(&stage.testbed);
+    let mut talk = directed.start_conversation();
+    let world = std::sync::Arc::clone(&directed.testbed);
     if way != PointTrigger::Conversation
         && way != PointTrigger::ManyMessages
         && way != PointTrigger::FirstStart
@@ -180,10 +180,10 @@ async fn crash_at(
     talk.ask(talk.task(1)).await;
     talk.until_answered().await;
     talk.check_final_patch().await;
-    stage.talks.push(talk);
+    directed.talks.push(talk);
     Ok(Tally::close(
-        keep_one_handle(stage.testbed, world),
-        stage.talks,
+        keep_one_handle(directed.testbed, world),
+        directed.talks,
         &format!("--scenario boundaries ({point})"),
         cx.arguments.keep.as_deref(),
     )
@@ -228,7 +228,7 @@ pub(super) async fn recovery(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> 
     let Some(binary) = cx.points() else {
         return Ok(cx.needs_points());
     };
-    let mut stage = DirectedTestbed::build(cx, binary).await?;
+    let mut directed = DirectedTestbed::build(cx, binary).await?;
     for point in [
         "recovery:before",
         "recovery:after",
@@ -236,30 +236,30 @@ pub(super) async fn recovery(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> 
         "B6:after",
         "B11:after",
     ] {
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         let task = talk.task(3);
-        stage.testbed.model.hold(&task, 2);
-        let held = stage.testbed.model.held();
+        directed.testbed.model.hold(&task, 2);
+        let held = directed.testbed.model.held();
         talk.ask(task).await;
-        if !stage.testbed.model.wait_until_held(held + 1).await {
+        if !directed.testbed.model.wait_until_held(held + 1).await {
             talk.report_violation("the model was not asked");
         }
         talk.ask(talk.task(2)).await;
-        stage.testbed.kill().await;
-        stage.testbed.set_variable("DRYDOCK_CRASH", Some(point));
+        directed.testbed.kill().await;
+        directed.testbed.set_variable("DRYDOCK_CRASH", Some(point));
         for _ in 0..3 {
-            if stage.testbed.start_unless_it_ends().await?
-                && stage.testbed.wait_for_exit(POINT_MAX).await.is_err()
+            if directed.testbed.start_unless_it_ends().await?
+                && directed.testbed.wait_for_exit(POINT_MAX).await.is_err()
             {
                 talk.report_violation(&format!("{point} was not passed"));
             }
         }
-        stage.testbed.set_variable("DRYDOCK_CRASH", None);
-        stage.testbed.model.release();
-        stage.testbed.kill().await;
-        stage.testbed.start().await?;
+        directed.testbed.set_variable("DRYDOCK_CRASH", None);
+        directed.testbed.model.release();
+        directed.testbed.kill().await;
+        directed.testbed.start().await?;
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    Ok(stage.close(cx).await)
+    Ok(directed.close(cx).await)
 }

@@ -18,71 +18,71 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         slowest_answer: Duration::from_millis(200),
         ..cx.plan(binary)
     };
-    let (mut stage, clock) = with_clock(plan).await?;
+    let (mut directed, clock) = with_clock(plan).await?;
     let in_1970 = -jiff::Timestamp::now().as_second();
     let steps = [2 * HOUR, -2 * HOUR, 24 * HOUR, -24 * HOUR, in_1970];
     for seconds in steps {
         // The clock jumps in the middle of a turn, and back.
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(3)).await;
         talk.ask(talk.task(1)).await;
-        stage.testbed.note(&format!("the clock jumps by {seconds} s"));
+        directed.testbed.note(&format!("the clock jumps by {seconds} s"));
         clock.step(seconds)?;
         talk.until_answered().await;
-        stage.testbed.note("the clock is right");
+        directed.testbed.note("the clock is right");
         clock.step(0)?;
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
 
         // The clock jumps while an answer cannot be sent. The retry must not wait for a time that is days away.
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(3)).await;
         clock.step(seconds)?;
         let unreachable = SlackFault::Status {
             status: 503,
             retry_after_seconds: None,
         };
-        stage
+        directed
             .testbed
             .slack
             .fail_next("chat.postMessage", 100, SlackFault::ResetBefore);
-        stage.testbed.slack.fail_next("chat.update", 100, unreachable);
+        directed.testbed.slack.fail_next("chat.update", 100, unreachable);
         tokio::time::sleep(Duration::from_millis(1_500)).await;
-        stage.testbed.note("the clock is right, and Slack answers");
+        directed.testbed.note("the clock is right, and Slack answers");
         clock.step(0)?;
-        stage.testbed.slack.recover("chat.postMessage");
-        stage.testbed.slack.recover("chat.update");
+        directed.testbed.slack.recover("chat.postMessage");
+        directed.testbed.slack.recover("chat.update");
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
 
         // The clock jumps while Slack accepts a post and the answer is lost. The post is found, whatever its apparent
         // time.
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(3)).await;
         clock.step(seconds)?;
-        stage
+        directed
             .testbed
             .slack
             .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
         talk.until_answered().await;
-        stage.testbed.note("the clock is right");
+        directed.testbed.note("the clock is right");
         clock.step(0)?;
-        stage.testbed.slack.recover("chat.postMessage");
+        directed.testbed.slack.recover("chat.postMessage");
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
 
         // The program starts with a wrong clock.
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(3)).await;
         clock.step(seconds)?;
-        stage.testbed.kill().await;
-        stage.testbed.start().await?;
+        directed.testbed.kill().await;
+        directed.testbed.start().await?;
         talk.until_answered().await;
         clock.step(0)?;
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    let mut tally = stage.close(cx).await;
+    let mut tally = directed.close(cx).await;
     tally.faults = steps.len() * 4;
     Ok(tally)
 }

@@ -66,40 +66,40 @@ pub(super) async fn restart_after_crash(world: &Testbed) -> anyhow::Result<()> {
 pub(super) async fn undo(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
     if let Some(points) = cx.points() {
-        let mut stage = DirectedTestbed::build(cx, points).await?;
+        let mut directed = DirectedTestbed::build(cx, points).await?;
         for verb in [CommandKind::Undo, CommandKind::Discard] {
-            let mut talk = two_tasks(&mut stage).await;
-            restart_to_crash(&stage.testbed, "effect:after").await?;
+            let mut talk = two_tasks(&mut directed).await;
+            restart_to_crash(&directed.testbed, "effect:after").await?;
             talk.command(verb, CommandInput::Text).await;
-            restart_after_crash(&stage.testbed).await?;
+            restart_after_crash(&directed.testbed).await?;
             talk.check_final_patch().await;
-            stage.talks.push(talk);
+            directed.talks.push(talk);
         }
-        tally.add(stage.close(cx).await);
+        tally.add(directed.close(cx).await);
     }
     if cx.bug.is_some() {
         return Ok(tally);
     }
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let mut directed = DirectedTestbed::build(cx, cx.binary()).await?;
     for _ in 0..cx.lane().either(3, 40) {
-        let mut talk = two_tasks(&mut stage).await;
+        let mut talk = two_tasks(&mut directed).await;
         // An undo renders more slowly in a program that has just started.
-        stage.testbed.kill().await;
-        stage.testbed.start().await?;
+        directed.testbed.kill().await;
+        directed.testbed.start().await?;
         talk.command(CommandKind::Undo, CommandInput::Text).await;
         tokio::time::sleep(Duration::from_millis(rng.u64(0..60))).await;
-        stage.testbed.kill().await;
-        stage.testbed.start().await?;
+        directed.testbed.kill().await;
+        directed.testbed.start().await?;
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    tally.add(stage.close(cx).await);
+    tally.add(directed.close(cx).await);
     Ok(tally)
 }
 
-async fn two_tasks(stage: &mut DirectedTestbed) -> UserConversation {
-    let mut talk = stage.start_conversation();
+async fn two_tasks(directed: &mut DirectedTestbed) -> UserConversation {
+    let mut talk = directed.start_conversation();
     for steps in [2, 3] {
         talk.ask(talk.task(steps)).await;
         talk.until_answered().await;
@@ -109,30 +109,30 @@ async fn two_tasks(stage: &mut DirectedTestbed) -> UserConversation {
 
 /// P4: an undo reverts all of a message that was interrupted and resumed.
 pub(super) async fn resumed(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
-    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let mut directed = DirectedTestbed::build(cx, cx.binary()).await?;
     for cut in 1..=cx.lane().either(2, 3) {
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(2)).await;
         talk.until_answered().await;
         let task = talk.task(4);
-        stage.testbed.model.hold(&task, cut);
-        let held = stage.testbed.model.held();
+        directed.testbed.model.hold(&task, cut);
+        let held = directed.testbed.model.held();
         talk.ask(task).await;
-        if !stage.testbed.model.wait_until_held(held + 1).await {
+        if !directed.testbed.model.wait_until_held(held + 1).await {
             talk.report_violation("the model was not asked");
         }
         match cut % 2 {
-            0 => stage.testbed.terminate().await,
-            _ => stage.testbed.kill().await,
+            0 => directed.testbed.terminate().await,
+            _ => directed.testbed.kill().await,
         }
-        stage.testbed.model.release();
-        stage.testbed.start().await?;
+        directed.testbed.model.release();
+        directed.testbed.start().await?;
         talk.until_answered().await;
         talk.command(CommandKind::Undo, CommandInput::Text).await;
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    Ok(stage.close(cx).await)
+    Ok(directed.close(cx).await)
 }
 
 /// A stop that was acknowledged holds, wherever the process ends.
@@ -145,51 +145,51 @@ pub(super) async fn stop(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         return Ok(tally);
     }
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let mut directed = DirectedTestbed::build(cx, cx.binary()).await?;
     for round in 0..cx.lane().either(4, 40) {
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         let task = talk.task(3);
-        stage.testbed.model.hold(&task, 1);
-        let held = stage.testbed.model.held();
+        directed.testbed.model.hold(&task, 1);
+        let held = directed.testbed.model.held();
         talk.ask(task.clone()).await;
-        if !stage.testbed.model.wait_until_held(held + 1).await {
+        if !directed.testbed.model.wait_until_held(held + 1).await {
             talk.report_violation("the model was not asked");
         }
         talk.command(CommandKind::Stop, CommandInput::Text).await;
         tokio::time::sleep(Duration::from_millis(if round == 0 { 0 } else { rng.u64(0..30) })).await;
         match rng.bool() {
-            true => stage.testbed.kill().await,
-            false => stage.testbed.terminate().await,
+            true => directed.testbed.kill().await,
+            false => directed.testbed.terminate().await,
         }
-        stage.testbed.model.release();
-        stage.testbed.start().await?;
+        directed.testbed.model.release();
+        directed.testbed.start().await?;
         check_stopped(&mut talk, &task).await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    tally.add(stage.close(cx).await);
+    tally.add(directed.close(cx).await);
     Ok(tally)
 }
 
 /// Ends the process just before a stopped turn is recorded.
 async fn stop_before_its_end(cx: &ScenarioContext<'_>, points: std::path::PathBuf) -> anyhow::Result<Tally> {
-    let mut stage = DirectedTestbed::build(cx, points).await?;
-    let mut talk = stage.start_conversation();
+    let mut directed = DirectedTestbed::build(cx, points).await?;
+    let mut talk = directed.start_conversation();
     let task = talk.task(3);
-    restart_to_crash(&stage.testbed, "B18:before").await?;
-    stage.testbed.model.hold(&task, 1);
-    let held = stage.testbed.model.held();
+    restart_to_crash(&directed.testbed, "B18:before").await?;
+    directed.testbed.model.hold(&task, 1);
+    let held = directed.testbed.model.held();
     talk.ask(task.clone()).await;
-    if !stage.testbed.model.wait_until_held(held + 1).await {
+    if !directed.testbed.model.wait_until_held(held + 1).await {
         talk.report_violation("the model was not asked");
     }
     talk.command(CommandKind::Stop, CommandInput::Text).await;
-    stage.testbed.wait_for_exit(POINT_MAX).await?;
-    stage.testbed.model.release();
-    stage.testbed.set_variable("DRYDOCK_CRASH", None);
-    stage.testbed.start().await?;
+    directed.testbed.wait_for_exit(POINT_MAX).await?;
+    directed.testbed.model.release();
+    directed.testbed.set_variable("DRYDOCK_CRASH", None);
+    directed.testbed.start().await?;
     check_stopped(&mut talk, &task).await;
-    stage.talks.push(talk);
-    Ok(stage.close(cx).await)
+    directed.talks.push(talk);
+    Ok(directed.close(cx).await)
 }
 
 async fn check_stopped(talk: &mut UserConversation, task: &Task) {
@@ -204,9 +204,9 @@ async fn check_stopped(talk: &mut UserConversation, task: &Task) {
 /// P4: a button press performs its action once.
 pub(super) async fn buttons(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let mut directed = DirectedTestbed::build(cx, cx.binary()).await?;
     for _ in 0..cx.lane().either(3, 30) {
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         for (verb, label) in [
             (CommandKind::Patch, "Get patch"),
             (CommandKind::Discard, "Discard"),
@@ -215,14 +215,14 @@ pub(super) async fn buttons(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
             talk.until_answered().await;
             talk.command(verb, CommandInput::Button(label)).await;
             tokio::time::sleep(Duration::from_millis(rng.u64(0..4))).await;
-            stage.testbed.kill().await;
-            stage.testbed.start().await?;
+            directed.testbed.kill().await;
+            directed.testbed.start().await?;
             talk.until_commands_are_answered().await;
         }
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    Ok(stage.close(cx).await)
+    Ok(directed.close(cx).await)
 }
 
 /// B25: a person who redeems an invite is admitted and welcomed once.

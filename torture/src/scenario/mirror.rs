@@ -27,24 +27,24 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         limits: "mirror_age_seconds_max = 1",
         ..cx.plan(points)
     };
-    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
-    let remote = stage.testbed.directory().join("infra.git");
+    let mut directed = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let remote = directed.testbed.directory().join("infra.git");
     for _ in 0..cx.lane().either(40, 150) {
         let newest = push(&remote)?;
         tokio::time::sleep(FETCHED_AGAIN).await;
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(1)).await;
         talk.check_final_patch().await;
         let against = format!("against {}", newest.get(..7).unwrap_or(&newest));
         if !talk.read().answers.iter().any(|answer| answer.contains(&against)) {
             talk.report_violation(&format!("its change is not {against}, the newest commit"));
         }
-        stage.talks.push(talk);
-        if !stage.testbed.violations().is_empty() {
+        directed.talks.push(talk);
+        if !directed.testbed.violations().is_empty() {
             break;
         }
     }
-    Ok(stage.close(cx).await)
+    Ok(directed.close(cx).await)
 }
 
 /// Adds one more commit to `main`.

@@ -28,25 +28,25 @@ const FOREVER: usize = 10_000;
 /// P3: a post whose answer is lost is still shown once.
 pub(super) async fn lost(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut rng = Rng::with_seed(cx.seed);
-    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let mut directed = DirectedTestbed::build(cx, cx.binary()).await?;
     let mut faults = 0;
     for _ in 0..cx.lane().either(3, 60) {
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         for _ in 0..3 {
-            faults += disturb(&stage.testbed, &mut rng);
+            faults += disturb(&directed.testbed, &mut rng);
             talk.ask(talk.task(2)).await;
             talk.until_answered().await;
         }
-        faults += disturb(&stage.testbed, &mut rng);
+        faults += disturb(&directed.testbed, &mut rng);
         talk.command(CommandKind::Patch, CommandInput::Text).await;
         talk.until_commands_are_answered().await;
         METHODS
             .iter()
-            .for_each(|method| stage.testbed.slack.recover(method));
+            .for_each(|method| directed.testbed.slack.recover(method));
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    let mut tally = stage.close(cx).await;
+    let mut tally = directed.close(cx).await;
     tally.faults = faults;
     Ok(tally)
 }
@@ -76,21 +76,24 @@ fn disturb(world: &Testbed, rng: &mut Rng) -> usize {
 pub(super) async fn storm(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     const LIMITED: usize = 36;
     const TALKS: usize = 3;
-    let mut stage = DirectedTestbed::build(cx, cx.binary()).await?;
+    let mut directed = DirectedTestbed::build(cx, cx.binary()).await?;
     let limit = SlackFault::Status {
         status: 429,
         retry_after_seconds: Some(1),
     };
-    let mut talks: Vec<UserConversation> = (0..TALKS).map(|_| stage.start_conversation()).collect();
-    stage.testbed.slack.fail_next("chat.postMessage", LIMITED, limit);
+    let mut talks: Vec<UserConversation> = (0..TALKS).map(|_| directed.start_conversation()).collect();
+    directed
+        .testbed
+        .slack
+        .fail_next("chat.postMessage", LIMITED, limit);
     for talk in &mut talks {
         talk.ask(talk.task(1)).await;
     }
     for mut talk in talks {
         talk.check_final_patch().await;
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    let mut tally = stage.close(cx).await;
+    let mut tally = directed.close(cx).await;
     tally.faults = LIMITED;
     Ok(tally)
 }
@@ -102,7 +105,7 @@ pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let Some(binary) = cx.points() else {
         return Ok(cx.needs_points());
     };
-    let (mut stage, clock) = with_clock(cx.plan(binary)).await?;
+    let (mut directed, clock) = with_clock(cx.plan(binary)).await?;
     let faults = [
         SlackFault::ResetBefore,
         SlackFault::Status {
@@ -113,8 +116,8 @@ pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     // One is enough to find a planted defect.
     let kinds = if cx.bug.is_some() { 1 } else { faults.len() };
     for fault in faults.into_iter().take(kinds) {
-        let world = Arc::clone(&stage.testbed);
-        let mut talk = stage.start_conversation();
+        let world = Arc::clone(&directed.testbed);
+        let mut talk = directed.start_conversation();
         talk.ask(talk.task(2)).await;
         talk.until_answered().await;
         METHODS
@@ -123,7 +126,7 @@ pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         world.note(&format!("Slack is down: {fault:?}"));
         talk.ask(talk.task(2)).await;
         // Another person writes all the time, which wakes the delivery.
-        let mut other = stage.start_conversation();
+        let mut other = directed.start_conversation();
         other.ask(other.task(1)).await;
         for seconds in (0..=SECONDS).step_by(STEP) {
             clock.step(seconds)?;
@@ -139,12 +142,12 @@ pub(super) async fn down(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         for mut talk in [talk, other] {
             talk.ask(talk.task(1)).await;
             talk.check_final_patch().await;
-            stage.talks.push(talk);
+            directed.talks.push(talk);
         }
         clock.step(0)?;
         step_slack_clock(0);
     }
-    let mut tally = stage.close(cx).await;
+    let mut tally = directed.close(cx).await;
     tally.faults = kinds;
     Ok(tally)
 }

@@ -13,28 +13,28 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         limits: "waiting_messages_max = 3",
         ..cx.plan(cx.binary())
     };
-    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let mut directed = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
     for _ in 0..cx.lane().either(1, 5) {
-        let mut talk = stage.start_conversation();
+        let mut talk = directed.start_conversation();
         let first = talk.task(2);
-        stage.testbed.model.hold(&first, 0);
-        let held = stage.testbed.model.held();
+        directed.testbed.model.hold(&first, 0);
+        let held = directed.testbed.model.held();
         talk.ask(first).await;
-        if !stage.testbed.model.wait_until_held(held + 1).await {
+        if !directed.testbed.model.wait_until_held(held + 1).await {
             talk.report_violation("the model was not asked");
         }
         for _ in 1..MESSAGES {
             talk.ask(talk.task(1)).await;
         }
-        stage.testbed.kill().await;
-        stage.testbed.model.release();
-        stage.testbed.start().await?;
+        directed.testbed.kill().await;
+        directed.testbed.model.release();
+        directed.testbed.start().await?;
         talk.check_final_patch().await;
         let refused = talk.read().refusals.len();
         if refused != MESSAGES - 1 - WAITING_MAX && cx.bug.is_none() {
             talk.report_violation(&format!("{refused} messages were refused"));
         }
-        stage.talks.push(talk);
+        directed.talks.push(talk);
     }
-    Ok(stage.close(cx).await)
+    Ok(directed.close(cx).await)
 }

@@ -31,24 +31,24 @@ pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         may_fail: true,
         ..cx.plan(cx.binary())
     };
-    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let mut directed = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
     let holds: &[u64] = cx.lane().either(&[1, 6], &[1, 6, 6, 30]);
     for seconds in holds {
         let mut talking = JoinSet::new();
         let is_over = Arc::new(AtomicBool::new(false));
         for _ in 0..TALKS {
-            talking.spawn(chatters(stage.start_conversation(), Arc::clone(&is_over)));
+            talking.spawn(chatters(directed.start_conversation(), Arc::clone(&is_over)));
         }
         // Answers are in delivery, and their results must be stored.
         tokio::time::sleep(Duration::from_millis(400)).await;
-        let database = stage.testbed.launch().data.join("drydock.db");
-        let world = Arc::clone(&stage.testbed);
+        let database = directed.testbed.launch().data.join("drydock.db");
+        let world = Arc::clone(&directed.testbed);
         let seconds = *seconds;
         let holder = tokio::task::spawn_blocking(move || hold(&world, &database, seconds));
         // An event in the meantime is refused in time, or durable.
-        let mut more = stage.start_conversation();
+        let mut more = directed.start_conversation();
         while !holder.is_finished() {
-            in_time(&stage.testbed, &mut more).await;
+            in_time(&directed.testbed, &mut more).await;
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         is_over.store(true, Ordering::SeqCst);
@@ -60,19 +60,19 @@ pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         }
         for mut talk in talks {
             talk.check_final_patch().await;
-            stage.talks.push(talk);
+            directed.talks.push(talk);
         }
-        let shown = stage.testbed.slack.with_state(|state| {
+        let shown = directed.testbed.slack.with_state(|state| {
             let mut messages = state.messages.iter();
             messages.any(|message| crate::slack_thread::shown(message).contains("database is locked"))
         });
         if shown {
-            stage
+            directed
                 .testbed
                 .report_violation("somebody was told that the database is locked".to_owned());
         }
     }
-    let mut tally = stage.close(cx).await;
+    let mut tally = directed.close(cx).await;
     tally.faults = holds.len();
     Ok(tally)
 }
@@ -165,11 +165,11 @@ pub(super) async fn full(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         may_fail: true,
         ..cx.plan(cx.binary())
     };
-    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
-    let mut talk = stage.start_conversation();
+    let mut directed = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let mut talk = directed.start_conversation();
     talk.ask(talk.task(2)).await;
     talk.until_answered().await;
-    let world = Arc::clone(&stage.testbed);
+    let world = Arc::clone(&directed.testbed);
 
     let ballast = disk.0.join("ballast");
     fill(&ballast)?;
@@ -191,9 +191,9 @@ pub(super) async fn full(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         world.note("files are open for writing, so the disk cannot become read-only");
     }
     talk.check_final_patch().await;
-    stage.talks.push(talk);
+    directed.talks.push(talk);
     drop(world);
-    let mut tally = stage.close(cx).await;
+    let mut tally = directed.close(cx).await;
     tally.faults = 1;
     drop(disk);
     Ok(tally)
@@ -271,28 +271,28 @@ pub(super) async fn descriptors(cx: &ScenarioContext<'_>) -> anyhow::Result<Tall
         may_fail: true,
         ..cx.plan(cx.binary())
     };
-    let mut stage = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
-    let mut talk = stage.start_conversation();
-    let address = stage.testbed.launch().address;
+    let mut directed = DirectedTestbed::new(Testbed::start_with_people(plan).await?);
+    let mut talk = directed.start_conversation();
+    let address = directed.testbed.launch().address;
     for _ in 0..cx.lane().either(1, 4) {
         talk.ask(talk.task(4)).await;
         let idle: Vec<TcpStream> = (0..CONNECTIONS)
             .filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok())
             .collect();
-        stage.testbed.note(&format!("{} idle connections", idle.len()));
+        directed.testbed.note(&format!("{} idle connections", idle.len()));
         for _ in 0..3 {
             talk.ask_once(talk.task(1)).await;
         }
         drop(idle);
-        stage.testbed.note("the connections are closed");
+        directed.testbed.note("the connections are closed");
         talk.ask(talk.task(1)).await;
         talk.command(CommandKind::Undo, CommandInput::Text).await;
         talk.until_answered().await;
         talk.until_commands_are_answered().await;
     }
     talk.check_final_patch().await;
-    stage.talks.push(talk);
-    let mut tally = stage.close(cx).await;
+    directed.talks.push(talk);
+    let mut tally = directed.close(cx).await;
     tally.faults = cx.lane().either(1, 4);
     Ok(tally)
 }
