@@ -1,5 +1,5 @@
-//! `drydock invite`, `user`, `recording`, `audit`, `data` and `outbox`: asked of the running server if there is one, and
-//! of its database if there is none.
+//! `drydock invite`, `user`, `recording`, `audit`, `data` and `outbox`: sent to the running server, or applied to its
+//! database if no server runs.
 
 use super::output::Output;
 use super::serve::{host, is_unusable};
@@ -53,7 +53,7 @@ impl GrantScope {
     }
 }
 
-/// A text that passes `check`: what is refused is told before anything is asked, as wrong usage.
+/// Returns a parser for a text that must pass `check`. A refused text is reported as wrong usage, before any request.
 fn checked(
     check: impl Fn(&str) -> Result<(), AccessError> + Clone + Send + Sync + 'static,
 ) -> impl Fn(&str) -> Result<String, AccessError> + Clone + Send + Sync + 'static {
@@ -245,12 +245,12 @@ pub(super) fn print_json(output: &Output, answer: &AdminReply) -> Result<(), Cli
     Ok(())
 }
 
-/// Asks the running server, else the database itself.
+/// Sends a request to the running server, or applies it to the database if no server runs.
 pub(super) async fn send_request(global: &Global, request: AdminRequest) -> Result<AdminReply, CliError> {
     AdminClient::new(global)?.send(request).await
 }
 
-/// An operator's requests: to the running server, else to the database itself, which stays open then.
+/// A client for an operator's requests. It uses the running server, or else opens the database and keeps it open.
 pub(super) struct AdminClient {
     settings: OperatorSettings,
     database: Option<Admin>,
@@ -286,7 +286,7 @@ impl AdminClient {
 
     async fn open(&self, request: &AdminRequest) -> Result<Admin, CliError> {
         let data = &self.settings.data.directory;
-        // Only an invite may come before the first start; a question about nothing is a mistake.
+        // Only an invite can come before the first start; any other request without a data directory is a mistake.
         if !matches!(request, AdminRequest::Invite { .. }) && !data.is_dir() {
             let why = format!(
                 "there is no data directory `{}`; name the server's configuration with --config",

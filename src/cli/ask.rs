@@ -1,4 +1,4 @@
-//! `drydock ask`: one request on the files around you.
+//! `drydock ask`: one request about the files in the working directory.
 
 use super::output::{Output, OutputStyle};
 use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded, totals};

@@ -1,4 +1,4 @@
-//! `drydock audit`: whether the log is whole, and what stands in it.
+//! `drydock audit`: verifies the audit log and lists its entries.
 
 use super::admin::{print_json, send_request};
 use super::output::Output;
@@ -105,7 +105,7 @@ fn row(line: &AuditLine) -> Vec<String> {
     ]
 }
 
-/// A kind, or the part of several before the dot.
+/// Parses a kind, or the common prefix of several kinds before the dot.
 fn kind(text: &str) -> Result<String, String> {
     let groups = AUDIT_KINDS.iter().filter_map(|kind| kind.split('.').next());
     let known: Vec<&str> = AUDIT_KINDS.iter().copied().chain(groups).collect();
@@ -119,7 +119,7 @@ fn kind(text: &str) -> Result<String, String> {
     ))
 }
 
-/// A moment: so long ago, a day of UTC, or as it is written.
+/// Parses a time: a duration before now, a day in UTC, or a full timestamp.
 fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);

@@ -1,4 +1,4 @@
-//! `drydock chat`: a conversation about the files around you, line by line.
+//! `drydock chat`: a conversation about the files in the working directory, line by line.
 
 use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
@@ -30,7 +30,7 @@ enum ChatVerb {
     Help,
     Status,
     Diff,
-    /// Asks of environments, as in the chats of a server.
+    /// A question about environments, as in the chats of a server.
     Inspect(command::Verb),
     Undo,
     Clear,
@@ -39,7 +39,7 @@ enum ChatVerb {
     Exit,
 }
 
-/// The commands, each with its word, its arguments, and what `/help` says.
+/// The commands, each with its word, its arguments, and its text in `/help`.
 const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
     (ChatVerb::Help, "help", "", "this list"),
     (
@@ -141,7 +141,7 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
                 Some(Err(usage)) => output.message(usage),
                 Some(Ok(question)) => {
                     terminal.inspect(&question).await?;
-                    // A Ctrl-C that ended it is not one at the prompt, too.
+                    // A Ctrl-C that stopped the question must not also count at the prompt.
                     interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                 }
             },
@@ -151,8 +151,8 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             }
             ChatInput::Request(request) => {
                 let outcome = terminal.turn(request).await?;
-                // A Ctrl-C that stopped the turn is not one at the prompt, too; one that comes after the
-                // first line of the answer is.
+                // A Ctrl-C that stopped the turn must not also count at the prompt; one after the first line of the
+                // answer does.
                 interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                 show(&outcome, &mut terminal, output).await?;
             }
@@ -166,7 +166,7 @@ enum PromptResult {
     End,
 }
 
-/// The next line; Ctrl-C at the prompt gives a fresh one.
+/// Reads the next line; Ctrl-C at the prompt clears it.
 async fn next_line(
     input: &mut InputReader<BufReader<Stdin>>,
     interrupts: &mut Signal,
@@ -198,7 +198,7 @@ async fn next_line(
     }
 }
 
-/// `/word` is a command; a path such as `/etc/hosts` is part of a request.
+/// Parses a line. `/word` is a command; a path such as `/etc/hosts` is part of a request.
 fn parse_line(line: &str) -> ChatInput<'_> {
     let line = line.trim();
     let Some(rest) = line.strip_prefix('/') else {
@@ -218,8 +218,8 @@ fn parse_line(line: &str) -> ChatInput<'_> {
     }
 }
 
-/// Returns the question a command asks about the environments, or the text to show where it lacks an argument. `None`
-/// for a command that asks nothing about them.
+/// Returns the command's question about environments, or a usage text if an argument is missing. `None` for a command
+/// without such a question.
 fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, &'static str>> {
     match verb {
         ChatVerb::Inspect(verb) => verb.question(arguments),

@@ -1,4 +1,4 @@
-//! `drydock check`: is the configuration good? Nothing is connected, nothing is changed.
+//! `drydock check`: validates the configuration. It makes no connections and changes nothing.
 
 use super::output::Output;
 use super::{CliError, Global, comparer, evaluator, sandbox_layers};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Characters of a signing secret of Slack.
+/// The number of characters of a Slack signing secret.
 const SLACK_SIGNING_CHARS: usize = 32;
 
 pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
@@ -74,8 +74,8 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     report(findings, output)
 }
 
-/// A hint where a signing secret does not look like one of Slack's: 32 letters and digits. Only Slack knows whether it is
-/// the right one.
+/// Returns a hint if a signing secret does not have the form of Slack's: 32 letters and digits. Only Slack knows
+/// whether it is the right one.
 fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Finding> {
     let ChannelSettings::Slack(slack) = settings else {
         return None;
@@ -89,8 +89,8 @@ fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Findi
     (!is_usual).then(|| skipped(&format!("channel {name}"), &hint))
 }
 
-/// A hint for each secret that nobody who came lately had: what a server that runs or ran here has noted. It is no
-/// failure, because the secret may have been mended since.
+/// Returns a hint for each secret with which no recent request was signed, according to the records of the server. It
+/// is not a failure, because the secret may have been corrected since.
 fn secret_mismatch_findings(config: &Config) -> Vec<Finding> {
     match store::read_ingress_activity(&config.data.directory) {
         Ok(doors) => app::secret_mismatches(config, &doors)
@@ -104,7 +104,7 @@ fn secret_mismatch_findings(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// Reports the mode of the data directory; an error if others can read it.
+/// Checks the mode of the data directory; fails if other users can read it.
 fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
     let group = GroupAccess::from_setting(settings.group_access);
     let found = store::check_directory(&settings.directory, group)?;
@@ -114,7 +114,7 @@ fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
     })
 }
 
-/// A repository on this machine, and the newest commit of its branch.
+/// Opens a local repository and returns it with the newest commit of its branch.
 fn open(
     name: &str,
     path: &Path,
@@ -132,7 +132,7 @@ fn open(
     Ok((repository, head))
 }
 
-/// Are a hook's instructions on the trusted branch, and text?
+/// Checks that a hook's instructions exist on the trusted branch and are text.
 fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, RepositoryError> {
     let name = RepoPath::parse(path).map_err(|error| RepositoryError::Refused(error.to_string()))?;
     let refused = |why: &str| RepositoryError::Refused(format!("`{path}` {why}"));
@@ -146,7 +146,7 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
     Ok(format!("`{path}` is on the branch, {} bytes", text.len()))
 }
 
-/// Reports the layers of the sandbox that this system has; an error if it lacks one that it may not lack.
+/// Reports the layers of the sandbox on this system; fails if a required one is missing.
 fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
     let standing = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
     let present = sandbox_layers::format_layers(&standing.present);
@@ -159,7 +159,7 @@ fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
     })
 }
 
-/// Each problem of the configuration as a finding of its own.
+/// Returns each problem of the configuration as a separate finding.
 fn misconfigured(failure: &CliError) -> Vec<Finding> {
     let found = failure.message.lines().map(|problem| Finding {
         what: "configuration".to_owned(),

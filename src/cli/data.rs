@@ -1,4 +1,4 @@
-//! `drydock data`: what is stored, for how long, and the end of what is older.
+//! `drydock data`: shows the stored data and its retention, and removes expired data.
 
 use super::admin::{AdminClient, print_json, send_request};
 use super::output::Output;
@@ -18,7 +18,7 @@ Examples:
 A running server removes it by itself, once an hour. The section [retention] says how long each kind is kept;
 with a running server, its configuration counts.";
 
-/// Times a round is asked to go on; each is some seconds of work.
+/// The maximum number of rounds of removal; each takes some seconds.
 const ROUNDS_MAX: usize = 10_000;
 
 #[derive(Debug, Subcommand)]

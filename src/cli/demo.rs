@@ -1,4 +1,4 @@
-//! `drydock demo`: plays the story, then lets a visitor type.
+//! `drydock demo`: runs the demo script and then reads a visitor's requests.
 
 use super::input::{InputLine as Typed, InputReader};
 use super::output::Output;
@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Bytes of a request a visitor types.
+/// The maximum number of bytes of a visitor's request.
 const REQUEST_BYTES_MAX: usize = 16_000;
 
 #[derive(Debug, clap::Args)]
@@ -28,10 +28,10 @@ pub(super) struct DemoArguments {
     layers_missing: Option<String>,
 }
 
-/// The variable that says the same to every command.
+/// The environment variable with the same effect for every command.
 const MAY_LACK: &str = "DRYDOCK_SANDBOX__LAYERS_MISSING";
 
-/// The layers this system may lack, as they are written in a configuration.
+/// Returns the layers that may be missing on this system, in the notation of the configuration.
 fn may_lack(arguments: &DemoArguments) -> Result<Vec<String>, CliError> {
     let sources = ConfigSources {
         flags: Vec::from_iter(
@@ -59,7 +59,7 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
     }
     let script = move |asked: &_| scripted_model::answer(asked, pace);
-    // Listening begins before there is anything to clean up.
+    // The signal handlers are installed before there is anything to clean up.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
     let mut terminations = signal(SignalKind::terminate()).map_err(CliError::failed)?;
     let mut hang_ups = signal(SignalKind::hangup()).map_err(CliError::failed)?;
@@ -94,7 +94,7 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
     if interactive && result.is_ok() {
         talked = tokio::select! {
             talked = run_visitor(&stage, output) => talked,
-            // Leaving with Ctrl-C is as good as with Ctrl-D.
+            // Ctrl-C ends the demo as Ctrl-D does.
             () = &mut stop => {
                 output.message("");
                 Ok(())

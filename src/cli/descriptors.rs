@@ -1,13 +1,13 @@
-//! Limits on the files this process has open, and on the connections among them: a server that runs out of
-//! descriptors can neither answer nor store.
+//! Limits on the open files of this process, and on its connections: a server without free file descriptors can
+//! neither answer nor store.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept for everything but connections of senders: the database, sandboxes, recordings, calls to models and
-/// platforms. Where there are few, it is half of them.
+/// The number of file descriptors reserved for everything except incoming connections: the database, sandboxes,
+/// recordings, calls to models and platforms. At most half of all descriptors are reserved.
 const RESERVED_MAX: u64 = 512;
 
-/// Raises the limit as far as this process may, and answers what it is then; none if there is no limit.
+/// Raises the limit as far as possible and returns it; `None` if there is no limit.
 pub(super) fn raise() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -20,7 +20,7 @@ pub(super) fn raise() -> Option<u64> {
     }
 }
 
-/// Returns the number of connections a limit leaves room for, at most as many as are wanted.
+/// Returns the number of connections that fit the limit, at most `wanted`.
 pub(super) fn connections(limit: Option<u64>, wanted: usize) -> usize {
     let Some(limit) = limit else { return wanted };
     let room = limit - (limit / 2).min(RESERVED_MAX);

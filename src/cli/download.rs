@@ -1,4 +1,4 @@
-//! Work that may download much: the terminal is told how far it is, and Ctrl-C ends it.
+//! Runs work that may download large files: the terminal shows its progress, and Ctrl-C stops it.
 
 use super::CliError;
 use super::output::{Output, OutputStyle};
@@ -6,7 +6,8 @@ use crate::download::DownloadObserver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Does the work where it may block. Ctrl-C stops its downloads; whatever it does after them is up to it.
+/// Runs the work on a thread that may block. Ctrl-C stops its downloads; the work itself decides what to do after
+/// that.
 pub(super) async fn until_interrupted(
     output: Output,
     work: impl FnOnce(&DownloadObserver) -> Result<(), CliError> + Send + 'static,

@@ -1,5 +1,5 @@
-//! An error of a program as a terminal shows it: the message, the line of the source with a mark below it, and the calls
-//! that led there.
+//! Formats an error of a Jsonnet program for a terminal: the message, the source line with a marker below it, and the
+//! stack trace.
 
 use super::CliError;
 use crate::compare::BrokenEnvironment;
@@ -9,29 +9,29 @@ use crate::redact::Redactor;
 use crate::tanka::TankaError;
 use crate::workspace::Tree;
 
-/// Different failures that are shown, and environments that are named with each.
+/// The maximum number of different failures that are shown, and of environments that are named with each.
 const FAILURES_MAX: usize = 10;
 const NAMES_MAX: usize = 5;
-/// Calls that are shown.
+/// The maximum number of stack frames that are shown.
 const FRAMES_MAX: usize = 12;
-/// Characters of a line of source.
+/// The maximum number of characters of a source line.
 const LINE_CHARS_MAX: usize = 160;
 
-/// The sources that failures are about. Every failure of a program is shown by them, whichever command came to it.
+/// Formats failures with their source lines. All commands format the failures of programs in this way.
 #[derive(Clone, Copy)]
 pub(super) struct FailureFormatter<'a> {
     pub(super) tree: &'a dyn Tree,
-    /// Hides secrets: what a terminal shows is pasted elsewhere.
+    /// Redacts secrets: terminal output is often pasted elsewhere.
     pub(super) redactor: &'a Redactor,
 }
 
 impl FailureFormatter<'_> {
-    /// The failure of a rendering.
+    /// Converts the failure of a rendering.
     pub(super) fn to_error(self, error: &TankaError) -> CliError {
         CliError::failed(self.format_error(error))
     }
 
-    /// Returns the failure with its places as one text.
+    /// Returns the failure with its source locations as one text.
     pub(super) fn format_error(self, error: &TankaError) -> String {
         let details = match error {
             TankaError::Evaluation(error) => self.format_trace(&error.places()),
@@ -40,7 +40,7 @@ impl FailureFormatter<'_> {
         format!("{error}{details}")
     }
 
-    /// The calls, after the line of the innermost one.
+    /// Formats the stack trace, after the source line of the innermost frame.
     pub(super) fn format_trace(self, trace: &[TraceFrame]) -> String {
         let innermost = trace.iter().find(|frame| !frame.at.is_empty());
         let source = innermost.and_then(|frame| self.source_excerpt(&frame.at));
@@ -59,7 +59,7 @@ impl FailureFormatter<'_> {
         format!("{}{calls}{more}", source.unwrap_or_default())
     }
 
-    /// The place at which each environment fails; those that fail in the same way are told together.
+    /// Returns the locations where environments fail; environments with the same failure are combined.
     pub(super) fn format_failures(self, broken: &[BrokenEnvironment]) -> Vec<String> {
         let mut ways: Vec<(&[TraceFrame], Vec<String>)> = Vec::new();
         for BrokenEnvironment { name, trace } in broken {
@@ -85,7 +85,7 @@ impl FailureFormatter<'_> {
         told.collect()
     }
 
-    /// The line of a place, and a mark below the column.
+    /// Returns the source line of a location, with a marker below the column.
     fn source_excerpt(self, at: &str) -> Option<String> {
         let (rest, column) = at.rsplit_once(':')?;
         let (path, line) = rest.rsplit_once(':')?;
@@ -114,8 +114,8 @@ impl FailureFormatter<'_> {
     }
 }
 
-/// A line without the secrets that its whole file shows to be some: what a terminal shows is pasted elsewhere. Nothing
-/// for a line that is only a part of one.
+/// Redacts a line. Secrets are found in the whole file, because terminal output is often pasted elsewhere. Returns
+/// `None` for a line in the middle of a secret of several lines.
 fn redact_line(source: &str, line: usize, text: &str) -> Option<String> {
     let redactor = Redactor::new([]);
     redactor.learn_file(None, text.as_bytes());
@@ -124,7 +124,7 @@ fn redact_line(source: &str, line: usize, text: &str) -> Option<String> {
     (is_hidden || !redactor.lines(text).contains(&line)).then_some(redacted)
 }
 
-/// The part of a line around a column, and how many columns further left it begins than it is shown.
+/// Returns the part of a line around a column, and the number of columns that were cut off at its left.
 fn line_window(line: &str, column: usize) -> (String, usize) {
     let length = line.chars().count();
     let skipped = match column > LINE_CHARS_MAX {

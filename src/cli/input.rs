@@ -1,4 +1,4 @@
-//! Lines a person types, or a pipe brings: bounded, and a wait for one can be given up.
+//! Reads lines of bounded length from a terminal or a pipe. Reading can be cancelled.
 
 use std::pin::pin;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader, Stdin};
@@ -10,13 +10,13 @@ pub(super) enum InputLine {
     Text(String),
     /// A line that is not UTF-8.
     NotText,
-    /// A line of more bytes than fit; it was skipped.
+    /// A line that exceeded the limit and was skipped.
     TooLong,
     /// The end of the input.
     End,
 }
 
-/// Reads lines. What was read of a line is kept when [`InputReader::next`] is given up.
+/// A reader of lines. If [`InputReader::next`] is cancelled, the bytes read so far are kept.
 #[derive(Debug)]
 pub(super) struct InputReader<R> {
     reader: R,
@@ -26,7 +26,7 @@ pub(super) struct InputReader<R> {
 }
 
 impl InputReader<BufReader<Stdin>> {
-    /// The program's standard input.
+    /// Creates a reader of the program's standard input.
     pub(super) fn standard(bytes_max: usize) -> Self {
         Self::new(BufReader::new(tokio::io::stdin()), bytes_max)
     }
@@ -42,7 +42,7 @@ impl<R: AsyncBufRead + Unpin> InputReader<R> {
         }
     }
 
-    /// The next line.
+    /// Reads the next line.
     pub(super) async fn next(&mut self) -> std::io::Result<InputLine> {
         loop {
             let chunk = pin!(self.reader.fill_buf()).await?;

@@ -1,4 +1,4 @@
-//! `drydock jb`: packages of Jsonnet in the repository around you, as jsonnet-bundler manages them.
+//! `drydock jb`: Jsonnet packages in the repository of the working directory, as jsonnet-bundler manages them.
 
 use super::output::{Output, OutputStyle};
 use super::{CliError, Global, download};
@@ -82,7 +82,7 @@ pub(super) struct PlanOptions {
     project: ProjectOptions,
 }
 
-/// Returns the source of packages: the network, or none while no host is allowed.
+/// Returns the source of packages: the network, or an offline source if no host is allowed.
 pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dyn Fetch> {
     if hosts_allowed.is_empty() {
         return Arc::new(OfflineFetcher);
@@ -151,7 +151,7 @@ fn perform(
     Ok(())
 }
 
-/// The project's path inside the repository.
+/// Returns the project's path inside the repository.
 fn inside(directory: &Directory, place: &Path) -> Result<String, CliError> {
     let place = place.canonicalize().map_err(CliError::failed)?;
     let inside = place.strip_prefix(directory.root()).map_err(CliError::failed)?;

@@ -1,4 +1,4 @@
-//! The Jsonnet files a person means: those that are named, and those in directories.
+//! Finds the Jsonnet files of a command's arguments: named files, and files in directories.
 
 use super::CliError;
 use crate::model::RepoPath;
@@ -21,7 +21,7 @@ pub(super) struct JsonnetFiles {
 }
 
 impl JsonnetFiles {
-    /// The files that are meant by somebody in `here`, relative to the root of the repository.
+    /// Returns the files, relative to the root of the repository. The arguments are relative to `here`.
     pub(super) fn resolve(&self, directory: &Directory, here: &Path) -> Result<Vec<RepoPath>, CliError> {
         let excludes = globs(&self.excludes)?;
         let here = here.canonicalize().map_err(CliError::failed)?;
@@ -51,14 +51,14 @@ impl JsonnetFiles {
     }
 }
 
-/// True for a file, and for a link to one, however large it is.
+/// Returns true for a file of any size, or a link to one.
 fn is_file(directory: &Directory, path: &RepoPath) -> bool {
     let real = directory.real_path(path);
     let entry = real.and_then(|real| directory.entry(&real));
     matches!(entry, Ok(Some(TreeEntry::File)))
 }
 
-/// The files in a directory. Those that git ignores are left out, unless the directory that is named is ignored itself.
+/// Returns the files in a directory. Files that git ignores are left out, unless the directory itself is ignored.
 fn within(
     directory: &Directory,
     files: &[RepoPath],
@@ -95,7 +95,8 @@ fn globs(patterns: &[String]) -> Result<GlobSet, CliError> {
     set.build().map_err(CliError::usage)
 }
 
-/// A path as it is typed in `inside`, from the root. What leads out of it is refused.
+/// Returns a typed path, which is relative to `inside`, from the root. A path that leads out of the repository is
+/// refused.
 fn relative(inside: &str, typed: &str) -> Result<String, CliError> {
     if typed.starts_with('/') {
         return Err(CliError::usage(format!(

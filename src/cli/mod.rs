@@ -1,7 +1,6 @@
-//! The command line: arguments in, exit code out. Data goes to standard output, messages to standard
-//! error. Exit codes: 0 done, 1 failed, 2 wrong usage, 16 something differs where a command was asked for
-//! that, 70 a part of the server ended, 74 the store is broken, 78 wrong
-//! configuration.
+//! The command line. Data is printed to standard output, messages to standard error. Exit codes: 0 success, 1
+//! failure, 2 wrong usage, 16 differences found (for commands that report them), 70 a part of the server ended, 74
+//! the store is broken, 78 wrong configuration.
 
 mod admin;
 mod ask;
@@ -165,7 +164,7 @@ enum CliCommand {
     Data(data::DataCommand),
 }
 
-/// Evaluates what is rendered; nothing is started before the first environment is.
+/// Returns the evaluator; sandbox workers are started only for the first environment.
 fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
     Arc::new(LazyEvaluator::new(
         sandbox::ProgramPath::current(),
@@ -173,7 +172,7 @@ fn evaluator(settings: &SandboxSettings) -> Arc<dyn Evaluate> {
     ))
 }
 
-/// The operator's helm, where there is one, and the repositories that charts may be fetched from.
+/// Returns the operator's helm, if configured, with the repositories from which charts may be fetched.
 fn helm(settings: &SandboxSettings, client: reqwest::Client) -> Option<Arc<Helm>> {
     let helm = Helm::configured(sandbox::ProgramPath::current(), &settings.programs)?;
     let runtime = tokio::runtime::Handle::current();
@@ -181,12 +180,12 @@ fn helm(settings: &SandboxSettings, client: reqwest::Client) -> Option<Arc<Helm>
     Some(Arc::new(helm.with_repositories(charts)))
 }
 
-/// Compares the working directory with its base.
+/// Returns a comparer of the working directory with its base.
 fn comparer(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>) -> Arc<Comparer> {
     Arc::new(Comparer::new(evaluator, redactor, serve::random().to_vec()))
 }
 
-/// The error of a command that did not work, and its exit code.
+/// The error of a command, and its exit code.
 #[derive(Debug)]
 struct CliError {
     code: u8,
@@ -218,8 +217,8 @@ impl CliError {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    // A sandbox worker is this program too. It must not have a thread, a runtime or an open file
-    // when it confines itself, so it is recognised before anything else happens.
+    // Sandbox workers run the same program. A worker must have no thread, runtime or open file when it confines
+    // itself, so this check comes before everything else.
     if let Some(confinement) = sandbox::task_of(std::env::args_os()) {
         return jsonnet::serve_as_worker(confinement);
     }
@@ -229,7 +228,7 @@ pub fn main() -> ExitCode {
     let arguments = match parsed() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // clap prints help to standard output and errors to standard error itself.
+            // clap itself prints help to standard output and errors to standard error.
             let code = if error.use_stderr() { 2 } else { 0 };
             return if error.print().is_ok() {
                 ExitCode::from(code)
@@ -261,12 +260,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The arguments. The demo's help has a list that is made only where somebody may read it.
+/// Parses the arguments. The demo's help contains a list that is built only if it may be printed.
 fn parsed() -> Result<CommandLine, clap::Error> {
     let mut command = CommandLine::command();
     if std::env::args_os().any(|argument| argument == "demo") {
         command = command.mut_subcommand("demo", |demo| {
-            // A list is read by its columns, so its lines stay whole.
+            // The list has columns, so its lines must not be wrapped.
             demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", tool_commands::command_list()))
                 .term_width(0)
         });
@@ -276,7 +275,7 @@ fn parsed() -> Result<CommandLine, clap::Error> {
 
 async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     let global = &arguments.global;
-    // The server logs them, and the demo reads none.
+    // The server logs them, and the demo reads no variables.
     if !matches!(arguments.command, CliCommand::Serve | CliCommand::Demo(_)) {
         ignored().iter().for_each(|line| output.message(line));
     }
@@ -298,16 +297,16 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
 }
 
 impl Global {
-    /// Returns the sources of a server's configuration. Without `--config`, `drydock.toml` counts if it is
-    /// here.
+    /// Returns the sources of a server's configuration. Without `--config`, `drydock.toml` is used if it exists in
+    /// the working directory.
     fn sources(&self) -> Result<ConfigSources, CliError> {
         let here = PathBuf::from("drydock.toml");
         let file = self.config.clone().or_else(|| here.is_file().then_some(here));
         self.read(file)
     }
 
-    /// Returns the sources of a person's own configuration. Without `--config` it is in their home; a file
-    /// that lies in the repository is somebody else's, and could send their key anywhere.
+    /// Returns the sources of a user's own configuration. Without `--config`, it is in the home directory. A file in
+    /// the repository is not trusted, because it could send the user's key to any host.
     fn personal_sources(&self) -> Result<ConfigSources, CliError> {
         let variable = |name: &str| {
             #[allow(
@@ -349,7 +348,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     environment
 }
 
-/// A line for each variable that looks like one of ours and is ignored.
+/// Returns a warning for each variable that looks like one of Drydock's and is ignored.
 fn ignored() -> Vec<String> {
     let names: Vec<String> = environment().map(|(name, _)| name).collect();
     ignored_variables(names.iter().map(String::as_str))

@@ -1,4 +1,4 @@
-//! `drydock outbox`: what was given up on its way to people, why, and what becomes of it.
+//! `drydock outbox`: lists messages that could not be delivered, with the reason, and retries or removes them.
 
 use super::admin::{print_json, send_request};
 use super::output::Output;

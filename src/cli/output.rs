@@ -1,11 +1,11 @@
-//! The place that prints what a command says. Text of models and repositories passes here as well: on a terminal
-//! nothing in it can move the cursor, hide text or change a title.
+//! Prints the output of commands. It also prints texts of models and repositories, so on a terminal their escape
+//! sequences are made visible: they cannot move the cursor, hide text or change the title.
 
 use crate::model::one_line;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
-/// The colours and weights we use. Every other escape sequence is made visible instead.
+/// The colours and weights of Drydock. All other escape sequences are made visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputStyle {
     Bold,
@@ -82,45 +82,45 @@ impl Output {
         }
     }
 
-    /// Does the user want JSON?
+    /// Returns true if the user wants JSON.
     pub(super) fn json(&self) -> bool {
         self.json
     }
 
-    /// A message for the person: standard error.
+    /// Prints a message for the user to standard error.
     pub(super) fn message(&self, text: &str) {
         write(std::io::stderr().lock(), self.messages, text);
     }
 
-    /// A message in a style.
+    /// Prints a message in a style.
     pub(super) fn styled_message(&self, style: OutputStyle, text: &str) {
         self.message(&self.messages.paint(style, text));
     }
 
-    /// A dim message with a border at its left.
+    /// Prints a dim message with a border at its left.
     pub(super) fn bordered(&self, text: &str) {
         let border = self.messages.paint(OutputStyle::Border, "│");
         let text = self.messages.paint(OutputStyle::Dim, &format!(" {text}"));
         self.message(&format!("{border}{text}"));
     }
 
-    /// A prompt for the person, without a line end.
+    /// Prints a prompt for the user, without a line end.
     pub(super) fn prompt(&self, text: &str) {
         let mut stream = std::io::stderr().lock();
         let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
     }
 
-    /// Data: standard output.
+    /// Prints data to standard output.
     pub(super) fn line(&self, text: &str) {
         write(std::io::stdout().lock(), self.data, text);
     }
 
-    /// Data as one line of JSON.
+    /// Prints data as one line of JSON.
     pub(super) fn value(&self, value: &serde_json::Value) {
         self.line(&value.to_string());
     }
 
-    /// Rows as aligned columns.
+    /// Prints rows as aligned columns.
     pub(super) fn table(&self, header: &[&str], rows: &[Vec<String>]) {
         let all = || {
             std::iter::once(header.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()).chain(
@@ -147,17 +147,17 @@ impl Output {
         }
     }
 
-    /// Data that is dim where colours are wanted.
+    /// Returns data in a dim style if colours are enabled.
     pub(super) fn dim(&self, text: &str) -> String {
         self.data.paint(OutputStyle::Dim, text)
     }
 
-    /// Data that is bold where colours are wanted.
+    /// Returns data in bold if colours are enabled.
     pub(super) fn bold(&self, text: &str) -> String {
         self.data.paint(OutputStyle::Bold, text)
     }
 
-    /// A text of somebody else's: if it holds a diff, the lines of that are coloured where colours are wanted.
+    /// Returns an untrusted text. If it contains a diff and colours are enabled, the diff's lines are coloured.
     pub(super) fn answer(&self, text: &str) -> String {
         match holds_diff(text) {
             true => self.diff(text),
@@ -165,7 +165,7 @@ impl Output {
         }
     }
 
-    /// A diff with its lines coloured where colours are wanted. What stands around it stays as it is.
+    /// Returns a text with the lines of its diff coloured if colours are enabled. Other lines stay as they are.
     pub(super) fn diff(&self, text: &str) -> String {
         let mut is_inside = false;
         let mut paint = |line: &str| {
@@ -183,12 +183,12 @@ impl Output {
     }
 }
 
-/// True if a text is a diff, or has one in it.
+/// Returns true if a text is or contains a diff.
 fn holds_diff(text: &str) -> bool {
     text.starts_with("diff ") || text.starts_with("---") || text.contains("\n+++ ")
 }
 
-/// True if a line belongs to a diff: it begins one, or goes on with the one before it.
+/// Returns true if a line belongs to a diff: it begins one or continues the one before it.
 fn is_in_diff(line: &str, was_inside: bool) -> bool {
     let begins = ["diff ", "--- ", "+++ ", "@@"];
     let goes_on = ['+', '-', ' ', '\\'];
@@ -208,14 +208,14 @@ impl Stream {
 fn write(mut to: impl Write, stream: Stream, text: &str) {
     let text = match stream.terminal {
         true => visible(text),
-        // A file or another program gets the bytes as they are.
+        // A file or another program gets the bytes unchanged.
         false => Cow::Borrowed(text),
     };
-    // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error of ours.
+    // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error.
     let _ = writeln!(to, "{text}").and_then(|()| to.flush());
 }
 
-/// The text with what a terminal would obey, or not show, made visible. Our own styles stay.
+/// Returns the text with terminal controls and invisible characters made visible. Drydock's own styles are kept.
 fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_terminal_control) {
         return Cow::Borrowed(text);
@@ -238,7 +238,7 @@ fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters other than line end and tab, and those that reorder or hide text.
+/// Returns true for a control character other than line end and tab, and for characters that reorder or hide text.
 fn is_terminal_control(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

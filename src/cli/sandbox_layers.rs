@@ -1,10 +1,10 @@
-//! The first thing that is said on a system that cannot confine as much as is required: which layer of the sandbox is missing,
-//! what that means, and the ways out. A command that evaluates asks here before it does anything else.
+//! Checks the sandbox before a command evaluates. If the system lacks a required layer, the error names the layer,
+//! the consequence and the possible remedies.
 
 use super::CliError;
 use crate::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError};
 
-/// The layers this system has, and those it may do without. A failure with code 78 where another one is missing.
+/// Returns the layers of this system. Fails with exit code 78 if a layer that is not in `may_lack` is missing.
 pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError> {
     match sandbox::layer_status(&ProgramPath::current(), may_lack) {
         Ok(standing) => Ok(standing),
@@ -15,7 +15,7 @@ pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError>
     }
 }
 
-/// A line for a system that does without layers because somebody said so; none where it has all.
+/// Returns a warning about layers that are missing as allowed by the configuration; `None` if all are present.
 pub(super) fn absent_layers_note(standing: &LayerStatus) -> Option<String> {
     let absent = standing.absent.as_slice();
     (!absent.is_empty()).then(|| {
@@ -28,7 +28,7 @@ pub(super) fn absent_layers_note(standing: &LayerStatus) -> Option<String> {
     })
 }
 
-/// Layers as people call them.
+/// Returns layers by their names for users.
 pub(super) fn format_layers(layers: &[LayerName]) -> String {
     let names: Vec<String> = layers.iter().map(ToString::to_string).collect();
     names.join(", ")
@@ -43,7 +43,7 @@ fn missing_layers_message(missing: &[LayerName], may_lack: &[String]) -> String 
         .iter()
         .map(|layer| format!("{layer} needs {}", layer.origin()))
         .collect();
-    // What is listed already stays listed.
+    // Layers that are already configured as optional stay in the list.
     let names = may_lack
         .iter()
         .map(String::as_str)

@@ -1,4 +1,4 @@
-//! `drydock serve`: the gateway until it is told to stop.
+//! `drydock serve`: runs the gateway until it is stopped.
 
 use super::{CliError, Global, descriptors, ignored, sandbox_layers};
 use crate::app::{App, Host, ServerFailure, StartError};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Exit code when something ended that the server cannot do without (`EX_SOFTWARE`).
+/// The exit code after a task ended that the server needs (`EX_SOFTWARE`).
 const CODE_TASK: u8 = 70;
-/// Exit code when nothing can be stored any more (`EX_IOERR`).
+/// The exit code after the store broke (`EX_IOERR`).
 const CODE_STORE: u8 = 74;
-/// Longest time a server whose store is broken takes to tell those who ask: there is nothing else left to do.
+/// The longest time that a server with a broken store answers requests with the reason before it ends.
 const STORE_STOP_MAX: Duration = Duration::from_secs(2);
-/// Longest time the other tasks take to end where one has ended before its time.
+/// The longest time that the other tasks may take to end after one has ended unexpectedly.
 const TASK_STOP_MAX: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(global: &Global) -> Result<(), CliError> {
@@ -64,7 +64,7 @@ pub(super) async fn run(global: &Global) -> Result<(), CliError> {
     }
 }
 
-/// No more connections than there are descriptors for, beside everything else.
+/// Limits the connections to the number of free file descriptors.
 fn bound_connections(config: &mut Config, limit: Option<u64>) {
     let wanted = config.server.connections_max;
     let connections = descriptors::connections(limit, wanted);
@@ -78,7 +78,7 @@ fn bound_connections(config: &mut Config, limit: Option<u64>) {
     }
 }
 
-/// Stops what is left of a server that does not work any more. What does not end in time ends with the process.
+/// Stops the remaining parts of a failed server. A part that does not end in time ends with the process.
 async fn stop_failed_server(app: App, ended: &ServerFailure) {
     let time_max = match ended {
         ServerFailure::Store(_) => STORE_STOP_MAX,
@@ -98,8 +98,8 @@ fn server_error(ended: &ServerFailure) -> CliError {
     }
 }
 
-/// A data directory that cannot be used stays so until somebody changes the configuration or the
-/// machine; a port or a lock that is taken may be free at the next attempt.
+/// Returns the error of a failed start. An unusable data directory needs a change of the configuration or the
+/// machine, so it is a configuration error; an occupied port or lock may be free at the next attempt.
 fn start_error(error: StartError) -> CliError {
     match &error {
         StartError::Database(unusable) if is_unusable(unusable) => CliError::config(error),
@@ -110,7 +110,7 @@ fn start_error(error: StartError) -> CliError {
     }
 }
 
-/// A data directory nobody can work in.
+/// Returns true if the error means that the data directory cannot be used.
 pub(super) fn is_unusable(error: &OpenError) -> bool {
     match error {
         OpenError::ReadOnly(_)
@@ -127,7 +127,7 @@ pub(super) fn is_unusable(error: &OpenError) -> bool {
     }
 }
 
-/// The real clock and the system's randomness.
+/// Returns the real clock and the system's randomness.
 pub(super) fn host() -> Host {
     Host {
         now,

@@ -1,5 +1,5 @@
-//! `drydock tanka`: what the environments around you are and what they render to, as the files are
-//! now. No model and no cluster is asked.
+//! `drydock tanka`: lists the environments in the working directory and renders them from the current files. It
+//! contacts no model and no cluster.
 
 use super::failure_format::FailureFormatter;
 use super::output::Output;
@@ -185,7 +185,7 @@ async fn lint(
     tanka_lint::run(arguments, directory, &here, &settings, output).await
 }
 
-/// The working directory, its repository and the settings to render there.
+/// The working directory, its repository and the settings for rendering.
 pub(super) struct WorkingContext {
     pub(super) here: PathBuf,
     pub(super) directory: Arc<Directory>,
@@ -208,7 +208,7 @@ pub(super) fn open_working_context(global: &Global) -> Result<WorkingContext, Cl
     })
 }
 
-/// Paths as people write them, from the directory they are in.
+/// Converts paths as users type them, relative to their directory.
 struct PathMapper(String);
 
 impl PathMapper {
@@ -218,7 +218,7 @@ impl PathMapper {
         Self(inside.to_string_lossy().into_owned())
     }
 
-    /// Relative to the root. What climbs above it is left for the renderer to refuse.
+    /// Returns a path relative to the root. A path that leads above the root is left for the renderer to refuse.
     fn path(&self, given: &str) -> String {
         let mut components: Vec<&str> = self.0.split('/').filter(|part| !part.is_empty()).collect();
         if given.starts_with('/') {
@@ -254,7 +254,7 @@ fn target(arguments: EnvironmentShowArguments, within: &PathMapper) -> Result<Ta
     })
 }
 
-/// Variables as Jsonnet code; a text is code in quotes.
+/// Returns variables as Jsonnet code; a text becomes a string literal.
 fn variables(texts: &[String], codes: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     let pair = |given: &String| match given.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
@@ -405,7 +405,7 @@ fn list_as_tk(
     Ok(())
 }
 
-/// Prints a text that ends its last line itself.
+/// Prints a text that already ends with a line end.
 fn print_document(text: &str, output: &Output) {
     if let Some(text) = text.strip_suffix('\n') {
         output.line(text);

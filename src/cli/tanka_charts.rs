@@ -1,5 +1,5 @@
-//! `drydock tanka charts`: what `chartfile.yaml` asks for and what is there, and what the operator's helm
-//! says of a chart.
+//! `drydock tanka charts`: compares the charts of `chartfile.yaml` with the present ones, and runs the operator's
+//! helm on a chart.
 
 use super::output::{Output, OutputStyle};
 use super::{CliError, Global, download, helm};
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The exit code when what is there is not what is asked for.
+/// The exit code if the present charts differ from `chartfile.yaml`.
 const DIFFERS: u8 = 16;
 
 pub(super) const EXAMPLES: &str = "\
@@ -71,7 +71,7 @@ pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output)
     let directory = directory.bounded(settings.file_bytes_max);
     let client = provider::download_client().map_err(CliError::failed)?;
     let helm = helm(&settings, client);
-    // Helm is waited for, and it ends with the thread that has started it.
+    // Helm's process ends with the thread that started it, so this thread waits for it.
     let perform = move |watch: &DownloadObserver| perform(&command, &directory, &here, helm, watch, output);
     download::until_interrupted(output, perform).await
 }
@@ -111,7 +111,7 @@ fn perform(
     }
 }
 
-/// A path as it is typed here, from the root.
+/// Returns a typed path, which is relative to the working directory, from the root.
 fn inside(directory: &Directory, here: &Path, typed: &str) -> Result<String, CliError> {
     let here = here.canonicalize().map_err(CliError::failed)?;
     let inside = here.strip_prefix(directory.root()).unwrap_or(Path::new(""));

@@ -1,5 +1,5 @@
-//! `drydock tanka env diff`: what the working directory changes in environments, against the commit that
-//! is checked out.
+//! `drydock tanka env diff`: shows the effect of the working directory's changes on environments, compared with the
+//! commit that is checked out.
 
 use super::failure_format::FailureFormatter;
 use super::output::Output;
@@ -16,7 +16,7 @@ use clap::Args;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Characters of a report. Terminals scroll.
+/// The maximum number of characters of a report; it is large because terminals scroll.
 const REPORT_CHARS_MAX: usize = 100_000;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(super) async fn run(
     if no_cross_check {
         asked.cross_check = CrossCheckWanted::Never;
     }
-    // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
+    // Secrets that match patterns are redacted here as well: terminal output is often pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
     let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
     let comparison = comparer.compare(asked, &CancellationToken::new()).await;
@@ -72,7 +72,7 @@ pub(super) async fn run(
     }
 }
 
-/// The working directory against its commit; against nothing before the first.
+/// Returns the working directory and its base, which is the current commit, or nothing before the first commit.
 pub(super) fn sides(directory: Arc<Directory>) -> Result<Sides, CliError> {
     let name = directory.root().file_name().unwrap_or_default().to_string_lossy();
     let repository = Repository::open_personal(&name, directory.root()).map_err(CliError::failed)?;

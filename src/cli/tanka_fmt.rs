@@ -1,5 +1,5 @@
-//! `drydock tanka fmt`: Jsonnet files in the one style. One that cannot be formatted is told, and keeps none of the
-//! others from it.
+//! `drydock tanka fmt`: formats Jsonnet files. A file that cannot be formatted is reported and does not affect the
+//! others.
 
 use super::jsonnet_files::JsonnetFiles;
 use super::output::Output;
@@ -38,7 +38,7 @@ pub(super) struct FmtArguments {
 pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) -> Result<(), CliError> {
     let WorkingContext { here, directory, .. } = open_working_context(global)?;
     let chosen = arguments.files.resolve(&directory, &here)?;
-    // A link stays one: what it leads to is formatted, once.
+    // A link stays a link; its target is formatted once.
     let real = |path: RepoPath| directory.real_path(&path).unwrap_or(path);
     let paths: BTreeSet<RepoPath> = chosen.into_iter().map(real).collect();
     let paths = Vec::from_iter(paths);
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &FmtArguments, global: &Global, output: &Output) ->
     Ok(())
 }
 
-/// Writes a file, as large as it may be. It keeps its mode.
+/// Writes a file of any size and keeps its mode.
 fn write(directory: &Directory, change: &FormatChange) -> Result<(), TreeError> {
     let after = FileVersion {
         content: Bytes::from(change.after.clone()),

@@ -1,5 +1,5 @@
-//! `drydock tanka lint`: what is wrong with Jsonnet files, and whether every environment that uses them
-//! renders.
+//! `drydock tanka lint`: reports problems in Jsonnet files, and the environments that use the files and do not
+//! render.
 
 use super::failure_format::FailureFormatter;
 use super::jsonnet_files::JsonnetFiles;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Files or entry points that nobody waits for long enough to be told.
+/// The number of files or entry points below which no progress is shown.
 const PROGRESS_MIN: usize = 20;
 
 pub(super) const EXAMPLES: &str = "\
@@ -46,7 +46,7 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     let paths = arguments.files.resolve(&directory, here)?;
-    // What patterns know of secrets is hidden here, too: what a terminal shows is pasted elsewhere.
+    // Secrets that match patterns are redacted here as well: terminal output is often pasted elsewhere.
     let redactor = Arc::new(Redactor::new([]));
     let comparer = comparer(evaluator(settings), Arc::clone(&redactor));
     let tree = Arc::clone(&directory) as Arc<dyn Tree>;
@@ -101,7 +101,7 @@ fn as_json(path: &RepoPath, found: &Result<Validation, CompareError>) -> Value {
     })
 }
 
-/// Findings file by file, then each environment that does not render once, whichever files it uses.
+/// Prints the findings file by file, and then each environment that does not render, once.
 fn show(seen: &[FileValidation], sources: FailureFormatter<'_>, output: &Output) {
     let mut environments: BTreeMap<&str, &DependentEnvironment> = BTreeMap::new();
     let mut left_out = 0;
@@ -146,10 +146,11 @@ fn show(seen: &[FileValidation], sources: FailureFormatter<'_>, output: &Output)
     ));
 }
 
-/// Tells how far it is where that takes long: a line for each tenth of the files and of the environments.
+/// Reports the progress of long runs: a line for each tenth of the files and of the environments.
 struct LintProgress {
     output: Output,
-    // The tenths that were told of files and of environments. Held while one is told, so that none comes after a later one.
+    // The tenths of files and of environments that were reported. The lock is held during a report, so that reports
+    // stay in order.
     reported_tenths: Mutex<[usize; 2]>,
 }
 

@@ -1,6 +1,6 @@
-//! The tools about environments, packages and charts as people have them: each command of the terminal,
-//! what it does, and the tool that does the same for a model. The demo's help shows it. It is made of
-//! what there is: the commands of the parser, and the tools of the registry.
+//! The list of commands about environments, packages and charts in the demo's help. It has each terminal command, its
+//! description, and the model's tool with the same function. It is generated from the command-line parser and the
+//! toolbox.
 
 use super::{CommandLine, comparer, evaluator};
 use crate::bundler::OfflineFetcher;
@@ -13,10 +13,10 @@ use clap::CommandFactory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The commands that are listed, with all that is below them.
+/// The commands that are listed with their subcommands.
 const LISTED_COMMANDS: [&str; 2] = ["tanka", "jb"];
 
-/// The tools and the command that does the same as each.
+/// The tools, each with the command of the same function.
 const TOOL_COMMANDS: [(&str, &str); 14] = [
     ("helm_dependency_build", "tanka charts build"),
     ("helm_dependency_list", "tanka charts dependencies"),
@@ -34,14 +34,14 @@ const TOOL_COMMANDS: [(&str, &str); 14] = [
     ("tanka_validate_jsonnet", "tanka lint"),
 ];
 
-/// A command that can be typed.
+/// A command for the list.
 struct ListedCommand {
-    /// The words that are typed, without the program.
+    /// The words of the command, without the program's name.
     path: String,
     about: String,
 }
 
-/// Returns the list of commands in the demo's help, one a line.
+/// Returns the list of commands for the demo's help, one per line.
 pub(super) fn command_list() -> String {
     let tools = tool_names();
     let commands = commands();
@@ -61,11 +61,11 @@ pub(super) fn command_list() -> String {
     lines.join("\n")
 }
 
-/// The names of all tools. Nothing is started and nothing is reached for a name.
+/// Returns the names of all tools. Nothing is started or contacted for this.
 fn tool_names() -> BTreeSet<&'static str> {
     let settings = SandboxSettings::default();
     let mut programs = settings.programs.clone();
-    // Whether there is a helm makes a difference to a gateway, not to the list of tools.
+    // The list includes the tools that need helm, whether or not it is installed.
     programs.helm = Some("helm".into());
     let evaluator = evaluator(&settings);
     let reach = ToolServices {
@@ -77,7 +77,7 @@ fn tool_names() -> BTreeSet<&'static str> {
     tool::all(&reach).iter().map(|tool| tool.spec().name).collect()
 }
 
-/// The commands below [`LISTED_COMMANDS`], in the order of their help.
+/// Returns the commands below [`LISTED_COMMANDS`], in the order of their help.
 fn commands() -> Vec<ListedCommand> {
     let program = CommandLine::command();
     let mut typed = Vec::new();

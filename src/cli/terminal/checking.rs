@@ -1,4 +1,4 @@
-//! Our own checks of what a session changed: before a turn ends as done, and when it is told.
+//! Drydock's own checks of a session's changes, made before a turn ends as done and on request.
 
 use crate::agent::{CheckOutcome, Postconditions};
 use crate::compare::{
@@ -12,37 +12,38 @@ use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Characters that say what the changes do to environments.
+/// The maximum number of characters of the text about effects on environments.
 const EFFECTS_CHARS_MAX: usize = 4_000;
 
 /// The result of checking the changes.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct ChangeCheck {
-    /// Our checks, in a fixed order; none without changes.
+    /// The checks, in a fixed order; empty without changes.
     pub(in crate::cli) checks: Vec<Check>,
-    /// The effects of the changes on environments, in words.
+    /// The effects of the changes on environments, as text.
     pub(in crate::cli) effects: String,
-    /// The environments that do not render, and where each fails.
+    /// The environments that do not render, with the location of each failure.
     pub(super) broken: Vec<BrokenEnvironment>,
     finding: CheckOutcome,
 }
 
-/// Checks the changes, as often as somebody asks; anew only after edits, or when it is to forget.
+/// Checks the changes on demand. The last result is reused until the files change or [`ChangeChecker::forget`] is
+/// called.
 pub(super) struct ChangeChecker {
     pub(super) workspace: Workspace,
     pub(super) comparer: Arc<Comparer>,
     pub(super) redactor: Arc<Redactor>,
-    // Held to take or to put.
+    // The lock is held only to read or replace the value.
     pub(super) latest: Mutex<Option<(Vec<FileChange>, ChangeCheck)>>,
 }
 
 impl ChangeChecker {
-    /// Looks anew the next time: files may have been edited by others since.
+    /// Discards the last result, because other programs may have edited files since.
     pub(super) fn forget(&self) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Returns the checks of the files as they are now; those of the last time if the changes are still the same.
+    /// Checks the current files, or returns the last result if the changes are still the same.
     pub(super) async fn check(
         &self,
         progress: &mut (dyn FnMut(CompareProgress) + Send),

@@ -1,23 +1,23 @@
-//! The display while a turn runs: the model's words before its calls, the calls, and what goes
-//! wrong. All of it goes to standard error; the answer is data and is printed at the end.
+//! The display of a running turn: the model's text before its calls, the calls, and failures. All of it goes to
+//! standard error; the answer is data and is printed at the end.
 
 use crate::agent::TurnEvent;
 use crate::cli::output::{Output, OutputStyle};
 use crate::redact::Redactor;
 use std::sync::Arc;
 
-/// Characters of a tool's arguments or answer that are shown.
+/// The maximum number of characters of a tool's arguments or answer that are shown.
 const SUMMARY_CHARS_MAX: usize = 120;
-/// Characters of words before a call that are kept to be shown.
+/// The maximum number of characters of text before a call that are kept for the display.
 const WORDS_CHARS_MAX: usize = 20_000;
 
-/// Renderings that nobody waits for long enough to be told.
+/// The number of renderings below which no progress is shown.
 const PROGRESS_MIN: usize = 20;
 
 /// The amount of detail that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// Calls, and what failed.
+    /// Calls and failures.
     Usual,
     /// The answers of tools as well.
     Verbose,
@@ -28,7 +28,7 @@ pub(super) struct TurnDisplay {
     output: Output,
     detail: Detail,
     redactor: Arc<Redactor>,
-    // The model's words since its last call; if no call follows they are the answer.
+    // The model's text since its last call; if no call follows, it is the answer.
     words: String,
 }
 
@@ -113,17 +113,17 @@ impl TurnDisplay {
     }
 }
 
-/// `[file_read answered] 1 replicas: 2`.
+/// Returns a line such as `[file_read answered] 1 replicas: 2`.
 fn answered(name: &str, content: &str) -> String {
     format!("[{name} answered] {}", one_line(content))
 }
 
-/// `[jb_install] archive 12 of 40 MiB`.
+/// Returns a line such as `[jb_install] archive 12 of 40 MiB`.
 fn format_progress(name: &str, text: &str) -> String {
     format!("[{name}] {}", one_line(text))
 }
 
-/// A text on one line, cut to what fits beside a tool's name.
+/// Returns a text on one line, truncated to the space next to a tool's name.
 fn one_line(text: &str) -> String {
     let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() > SUMMARY_CHARS_MAX {

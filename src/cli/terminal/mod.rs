@@ -1,4 +1,5 @@
-//! One person at a terminal, on the files around them: the same engine, the same tools, no server.
+//! A session of one user in a terminal, on the files in the working directory: the same engine and tools as the
+//! gateway, without a server.
 
 mod checking;
 mod recording;
@@ -50,7 +51,7 @@ pub(super) struct TerminalOptions {
 }
 
 impl TerminalOptions {
-    /// The keys that the command line sets.
+    /// Returns the keys that the command line sets.
     fn settings(&self) -> Result<Vec<(String, String)>, CliError> {
         if let (Some(provider), None) = (&self.provider, &self.model)
             && usual_model(provider).is_none()
@@ -84,21 +85,21 @@ pub(super) struct Terminal {
     history: History,
     recording: TerminalRecording,
     undo: UndoStack,
-    // What the changes do to environments, as it was said last.
+    // The effects on environments as they were last shown.
     effects_shown: String,
-    // Put before the next request: what the model must know and cannot see.
+    // A note before the next request, about changes that the model cannot see.
     note: Option<&'static str>,
     usage: Usage,
     detail: Detail,
     output: Output,
 }
 
-/// Text the model is told after `/undo`.
+/// The note for the model after `/undo`.
 const UNDO_NOTICE: &str =
     "(The edits of the turn before were taken back; read a file again before you edit it.)\n\n";
 
 impl Terminal {
-    /// Opens the repository around the working directory.
+    /// Opens the repository of the working directory.
     pub(super) fn open(options: &TerminalOptions, global: &Global, output: Output) -> Result<Self, CliError> {
         #[allow(
             clippy::disallowed_methods,
@@ -107,7 +108,7 @@ impl Terminal {
         let here = std::env::current_dir().map_err(CliError::failed)?;
         let mut sources = global.personal_sources()?;
         sources.flags.extend(options.settings()?);
-        // Where there is no repository, that is said before what the configuration lacks.
+        // A missing repository is reported before problems of the configuration.
         let config = Config::for_terminal(sources).map_err(CliError::config);
         if let Ok(config) = &config {
             sandbox_layers::check_layers(&config.sandbox.layers_missing)?;
@@ -178,10 +179,10 @@ impl Terminal {
         })
     }
 
-    /// Runs one turn; Ctrl-C stops it and keeps what was edited.
+    /// Runs one turn; Ctrl-C stops it and keeps its edits.
     pub(super) async fn turn(&mut self, request: &str) -> Result<TurnOutcome, CliError> {
         let cancel = CancellationToken::new();
-        // Listening begins here, not when the task first runs: no Ctrl-C is missed.
+        // The signal handler is installed here, not when the task first runs, so that no Ctrl-C is missed.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
         let stopper = tokio::spawn({
             let cancel = cancel.clone();
@@ -229,14 +230,14 @@ impl Terminal {
         self.directory.changes().map_err(CliError::failed)
     }
 
-    /// The session's changes as a patch.
+    /// Returns the session's changes as a patch.
     pub(super) fn patch(&self) -> Result<patch::Patch, CliError> {
         let base = self.workspace.base.as_deref().unwrap_or_default();
         Ok(patch::write_onto(base, &self.changes()?))
     }
 
-    /// Our own checks of the session's changes, and what these do to environments; nothing without
-    /// changes. Ctrl-C ends the waiting.
+    /// Checks the session's changes and their effects on environments; the result is empty without changes. Ctrl-C
+    /// cancels it.
     pub(super) async fn check_changes(&self) -> Result<ChangeCheck, CliError> {
         let stop = CancellationToken::new();
         let mut nobody = |_| {};
@@ -252,7 +253,7 @@ impl Terminal {
         checked.map_err(CliError::failed)
     }
 
-    /// Answers a question about environments; Ctrl-C ends it.
+    /// Answers a question about environments; Ctrl-C cancels it.
     pub(super) async fn inspect(&self, question: &Question) -> Result<(), CliError> {
         let cancel = CancellationToken::new();
         let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
@@ -297,14 +298,14 @@ impl Terminal {
         }
     }
 
-    /// Shows where environments fail.
+    /// Shows the locations where environments fail.
     fn show_failures(&self, broken: &[BrokenEnvironment]) {
         for place in self.sources().format_failures(broken) {
             self.output.message(&place);
         }
     }
 
-    /// Puts every file back to what it was before the last turn that edited any.
+    /// Restores every file to its state before the last turn that edited files.
     pub(super) fn undo(&mut self) -> Result<Option<UndoResult>, CliError> {
         let undone = self.undo.undo(&self.directory)?;
         if undone.is_some() {
@@ -313,33 +314,33 @@ impl Terminal {
         Ok(undone)
     }
 
-    /// Forgets the conversation; the files stay.
+    /// Clears the conversation; the files stay as they are.
     pub(super) fn clear(&mut self) {
         self.history = History::default();
         self.note = None;
     }
 
-    /// The conversation so far.
+    /// Returns the conversation so far.
     pub(super) fn history(&self) -> &History {
         &self.history
     }
 
-    /// Tokens of all turns.
+    /// Returns the tokens of all turns.
     pub(super) fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The model, as `provider/model`.
+    /// Returns the model, as `provider/model`.
     pub(super) fn model(&self) -> &str {
         &self.config.model.default
     }
 
-    /// The characters a request may have.
+    /// Returns the maximum number of characters of a request.
     pub(super) fn request_chars_max(&self) -> usize {
         self.config.limits.inbound_text_chars_max
     }
 
-    /// Prints how a turn ended: its answer, or why there is none, and checks that failed.
+    /// Prints the result of a turn: its answer, or the reason why there is none, and failed checks.
     pub(super) async fn print(&mut self, outcome: &TurnOutcome) -> Result<(), CliError> {
         if !outcome.answer.is_empty() {
             self.output.line(&self.output.answer(&outcome.answer));
@@ -378,12 +379,12 @@ fn system(repository: &Repository, directory: &Directory) -> Result<String, CliE
     Ok(prompt::system(RepositoryKind::of_files(&files), &facts))
 }
 
-/// Did the turn end well enough for exit code 0?
+/// Returns true if the turn's result means exit code 0.
 pub(super) fn succeeded(outcome: &TurnOutcome) -> bool {
     matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange)
 }
 
-/// Lines added and removed, and how many files: `2 files, +4 −2`.
+/// Returns the number of files and of added and removed lines: `2 files, +4 −2`.
 pub(super) fn totals(patch: &patch::Patch) -> String {
     let added: u64 = patch.stats.iter().map(|stats| stats.added).sum();
     let removed: u64 = patch.stats.iter().map(|stats| stats.removed).sum();

@@ -1,4 +1,4 @@
-//! The recording of a conversation in the terminal: none, unless it is asked for.
+//! The optional recording of a terminal conversation.
 
 use crate::agent::Journal;
 use crate::cli::CliError;
@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A recording, if one is wanted.
+/// A recording, if requested.
 pub(super) struct TerminalRecording {
     recorder: Option<Recorder>,
 }
 
 impl TerminalRecording {
-    /// Opens a recording below `directory`; without one nothing is kept.
+    /// Opens a recording below `directory`; without a directory nothing is recorded.
     pub(super) fn open(directory: Option<&Path>, redactor: &Arc<Redactor>) -> Result<Self, CliError> {
         let Some(directory) = directory else {
             return Ok(Self { recorder: None });
@@ -35,7 +35,7 @@ impl TerminalRecording {
         })
     }
 
-    /// A turn begins.
+    /// Records the request of a new turn.
     pub(super) fn record_request(&self, request: &str) -> anyhow::Result<()> {
         self.append(RecordedEvent::Began {
             user: request.to_owned(),
@@ -62,7 +62,7 @@ impl Journal for &TerminalRecording {
     }
 
     async fn answer_discarded(&mut self, _usage: Usage, _model: &str) -> anyhow::Result<()> {
-        // It is no part of the conversation, and the end of the turn counts it.
+        // A discarded answer is not part of the conversation; its tokens are counted at the end of the turn.
         Ok(())
     }
 

@@ -1,30 +1,30 @@
-//! The edits of each turn, so that they can be taken back.
+//! The edits of each turn, stored so that they can be undone.
 
 use crate::cli::CliError;
 use crate::model::{FileChange, RepoPath};
 use crate::workspace::Directory;
 use std::collections::VecDeque;
 
-/// Turns that can be taken back.
+/// The number of turns that can be undone.
 const TURNS_MAX: usize = 20;
 
-/// The edits of the last turns, newest last. A turn without edits is not among them.
+/// The edits of the last turns, newest last. Turns without edits are left out.
 #[derive(Debug, Default)]
 pub(super) struct UndoStack {
     turns: VecDeque<Vec<FileChange>>,
 }
 
-/// The files that taking a turn back restored, and those it left.
+/// The files that an undo restored, and those that it left.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct UndoResult {
-    /// Files that are as they were before the turn.
+    /// Files that are restored to their state before the turn.
     pub(in crate::cli) restored: Vec<RepoPath>,
-    /// Files somebody edited after the turn: left as they are.
+    /// Files that were edited after the turn and are left as they are.
     pub(in crate::cli) left: Vec<RepoPath>,
 }
 
 impl UndoStack {
-    /// Notes what a turn did, from what differed before and after it.
+    /// Records the edits of a turn, from the changes before and after it.
     pub(super) fn record_turn(&mut self, before: &[FileChange], after: &[FileChange]) {
         let edits = edits(before, after);
         if edits.is_empty() {
@@ -36,7 +36,7 @@ impl UndoStack {
         }
     }
 
-    /// Takes the last turn with edits back; `None` when there is none.
+    /// Undoes the last turn with edits; `None` if there is none.
     pub(super) fn undo(&mut self, directory: &Directory) -> Result<Option<UndoResult>, CliError> {
         let Some(edits) = self.turns.pop_back() else {
             return Ok(None);
@@ -56,7 +56,7 @@ impl UndoStack {
     }
 }
 
-/// Returns the edits between two lists of changes against the same start.
+/// Returns the edits between two lists of changes with the same base.
 fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
     let same_path = |list: &[FileChange], path: &RepoPath| -> Option<FileChange> {
         list.iter().find(|change| change.path == *path).cloned()
@@ -72,7 +72,7 @@ fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
             after: change.after.clone(),
         })
         .collect();
-    // What a turn made as it was at the start is in no list any more.
+    // A file that the turn restored to the base is not in the list after it.
     let back = before
         .iter()
         .filter(|earlier| same_path(after, &earlier.path).is_none());
