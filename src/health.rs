@@ -56,8 +56,9 @@ impl Health {
     /// Returns the problems of a severity, one line each, sorted.
     pub fn reason_lines(&self, severity: HealthSeverity) -> Vec<String> {
         let reasons = self.reasons();
-        let told = reasons.iter().filter(|(_, reason)| reason.severity == severity);
-        told.map(|(name, reason)| format!("{name}: {}", reason.why))
+        let matching = reasons.iter().filter(|(_, reason)| reason.severity == severity);
+        matching
+            .map(|(name, reason)| format!("{name}: {}", reason.why))
             .collect()
     }
 

@@ -27,10 +27,10 @@ pub(super) struct UnknownSenders {
 }
 
 impl UnknownSenders {
-    pub(super) fn new(told_max: usize) -> Self {
+    pub(super) fn new(senders_max: usize) -> Self {
         Self {
             notified_at: HashMap::new(),
-            senders_max: told_max,
+            senders_max,
             purged_at: i64::MIN,
             denials: 0,
         }
@@ -39,17 +39,17 @@ impl UnknownSenders {
     /// True if this sender may need a notice. Counts every call.
     fn may_need_notice(&mut self, sender: &Sender, at: i64) -> bool {
         self.denials = self.denials.saturating_add(1);
-        let is_recent = |told_at: i64| told_at > at.saturating_sub(NOTICE_MS);
-        if let Some(told_at) = self.notified_at.get_mut(sender) {
-            if is_recent(*told_at) {
+        let is_recent = |notified_at: i64| notified_at > at.saturating_sub(NOTICE_MS);
+        if let Some(notified_at) = self.notified_at.get_mut(sender) {
+            if is_recent(*notified_at) {
                 return false;
             }
-            *told_at = at;
+            *notified_at = at;
             return true;
         }
         if self.notified_at.len() >= self.senders_max && at.saturating_sub(self.purged_at) >= PURGE_MS {
             self.purged_at = at;
-            self.notified_at.retain(|_, told_at| is_recent(*told_at));
+            self.notified_at.retain(|_, notified_at| is_recent(*notified_at));
         }
         if self.notified_at.len() >= self.senders_max {
             return false;
@@ -65,24 +65,24 @@ impl Access {
     /// remembered senders is reached.
     pub async fn record_denial(&self, sender: &Sender, at: Timestamp) -> Result<DenialNotice, AccessError> {
         let remembered_max = {
-            let mut strangers = self
+            let mut unknown_senders = self
                 .unknown_senders
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            if !strangers.may_need_notice(sender, at.as_millisecond()) {
+            if !unknown_senders.may_need_notice(sender, at.as_millisecond()) {
                 return Ok(DenialNotice { notify: false });
             }
-            strangers.senders_max
+            unknown_senders.senders_max
         };
         match self.store.notice(sender, remembered_max, at).await {
             Ok(NoticeDecision::Now) => Ok(DenialNotice { notify: true }),
             Ok(NoticeDecision::Before | NoticeDecision::Full) => Ok(DenialNotice { notify: false }),
             Err(err) => {
-                let mut strangers = self
+                let mut unknown_senders = self
                     .unknown_senders
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                strangers.notified_at.remove(sender);
+                unknown_senders.notified_at.remove(sender);
                 Err(err.into())
             }
         }
@@ -90,11 +90,11 @@ impl Access {
 
     /// Returns the number of messages from unknown senders since the start.
     pub fn denials(&self) -> u64 {
-        let strangers = self
+        let unknown_senders = self
             .unknown_senders
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        strangers.denials
+        unknown_senders.denials
     }
 }
 
@@ -149,12 +149,12 @@ mod tests {
         let access = Access::load(store.clone(), &limits(1_000)).await.unwrap();
         let mut notices = 0;
         for round in 0..10 {
-            let strangers = (0..1_500).map(|number| {
+            let senders = (0..1_500).map(|number| {
                 let access = access.clone();
                 async move { is_notified(&access, &number.to_string(), round).await }
             });
-            let told = futures_util::future::join_all(strangers).await;
-            notices += told.into_iter().filter(|told| *told).count();
+            let notified = futures_util::future::join_all(senders).await;
+            notices += notified.into_iter().filter(|notified| *notified).count();
         }
         assert_eq!(notices, 1_000);
         assert_eq!(access.denials(), 15_000);

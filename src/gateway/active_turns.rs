@@ -120,18 +120,18 @@ mod tests {
 
     #[test]
     fn a_stop_cancels_only_the_message_it_names_in_its_conversation() {
-        let (desk, alice) = (ActiveTurns::default(), ConversationId(1));
-        let seat = desk.register(alice);
-        assert!(desk.is_busy(alice) && desk.turn(alice).is_none());
-        seat.set_message(InboxId(4));
-        seat.set_turn(TurnId(7));
-        assert_eq!(desk.turn(alice), Some(TurnId(7)));
-        desk.stop(alice, InboxId(3));
-        desk.stop(ConversationId(2), InboxId(4));
-        assert!(!seat.stop.is_cancelled());
-        desk.stop(alice, InboxId(4));
-        assert!(seat.stop.is_cancelled());
-        drop(seat);
-        assert!(!desk.is_busy(alice));
+        let (turns, alice) = (ActiveTurns::default(), ConversationId(1));
+        let handle = turns.register(alice);
+        assert!(turns.is_busy(alice) && turns.turn(alice).is_none());
+        handle.set_message(InboxId(4));
+        handle.set_turn(TurnId(7));
+        assert_eq!(turns.turn(alice), Some(TurnId(7)));
+        turns.stop(alice, InboxId(3));
+        turns.stop(ConversationId(2), InboxId(4));
+        assert!(!handle.stop.is_cancelled());
+        turns.stop(alice, InboxId(4));
+        assert!(handle.stop.is_cancelled());
+        drop(handle);
+        assert!(!turns.is_busy(alice));
     }
 }

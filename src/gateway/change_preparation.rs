@@ -76,9 +76,9 @@ impl Gateway {
             Err(error) => Err(self.parts.comparer.report_uncompared(sides, error).await),
         };
         let redactor = &workspace.guard.redactor;
-        let told = ChangeReport::new(compared, EFFECTS_CHARS_MAX, redactor);
-        let finding = verify::check_outcome(&checks, &told);
-        checks.extend(told.checks);
+        let report = ChangeReport::new(compared, EFFECTS_CHARS_MAX, redactor);
+        let finding = verify::check_outcome(&checks, &report);
+        checks.extend(report.checks);
         let change = NewChange {
             repository: workspace.repository.name().to_owned(),
             base: workspace.base.clone().unwrap_or_default(),
@@ -86,8 +86,8 @@ impl Gateway {
             patch: compose::masked(&patch.text, redactor),
             stats: patch.stats,
             checks,
-            effects: told.effects,
-            needs: [needs, told.needs].concat(),
+            effects: report.effects,
+            needs: [needs, report.needs].concat(),
         };
         Ok(Some(PreparedChange {
             change,

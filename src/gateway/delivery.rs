@@ -120,9 +120,9 @@ impl ChannelDelivery {
 
     fn release_later(&self, due: DueOperation) {
         let (store, work) = (self.store.clone(), Arc::clone(&self.wake_signal));
-        let mut lanes = self.threads();
-        let cancel = lanes.open.as_ref().map(|(_, cancel)| cancel.clone());
-        lanes.running.spawn(async move {
+        let mut threads = self.threads();
+        let cancel = threads.open.as_ref().map(|(_, cancel)| cancel.clone());
+        threads.running.spawn(async move {
             let outcome = format!("that `{}` was not tried", due.op.id);
             store_outcome(&outcome, &cancel.unwrap_or_default(), || {
                 store.release_operation(&due)
@@ -241,10 +241,10 @@ impl ChannelDelivery {
     /// Starts delivery of an operation in its thread. Returns the operation if there is no room, no channel, or a
     /// limit.
     fn start(&self, due: DueOperation) -> Result<(), Box<DueOperation>> {
-        let mut lanes = self.threads();
-        while lanes.running.try_join_next().is_some() {}
+        let mut threads = self.threads();
+        while threads.running.try_join_next().is_some() {}
         let (Some((channel, cancel)), Ok(place)) = (
-            lanes.open.clone(),
+            threads.open.clone(),
             Arc::clone(&self.thread_slots).try_acquire_owned(),
         ) else {
             return Err(Box::new(due));
@@ -253,7 +253,7 @@ impl ChannelDelivery {
         if !self.gate.admit(&limits) {
             return Err(Box::new(due));
         }
-        let lane = DeliveryThread {
+        let thread = DeliveryThread {
             store: self.store.clone(),
             name: self.name.clone(),
             channel,
@@ -264,8 +264,8 @@ impl ChannelDelivery {
             delivered: self.delivered.clone(),
             cancel,
         };
-        lanes.running.spawn(async move {
-            lane.run(due).await;
+        threads.running.spawn(async move {
+            thread.run(due).await;
             drop(place);
         });
         Ok(())

@@ -190,9 +190,9 @@ impl Gateway {
             return self.deny_unknown_sender(&inbound, at).await;
         }
         let inbound = intake::without_secrets(inbound, &self.parts.redactor);
-        let lane = self.queue_kind(&inbound);
+        let queue_kind = self.queue_kind(&inbound);
         let is_hook = self.hook(&inbound).is_some();
-        let slot = match (lane, is_hook) {
+        let slot = match (queue_kind, is_hook) {
             (QueueKind::Turn, false) => self.scheduler.free_slot(),
             (QueueKind::Turn, true) => self.scheduler.free_hook_slot(),
             (QueueKind::Command | QueueKind::Change, _) => None,
@@ -200,7 +200,7 @@ impl Gateway {
         let worker = slot.as_ref().map(|_| self.scheduler.worker());
         let store = &self.parts.store;
         let accepted = store
-            .accept(&inbound, lane, self.queue_limits(&inbound), worker, at)
+            .accept(&inbound, queue_kind, self.queue_limits(&inbound), worker, at)
             .await?;
         crash_point::before("B4");
         match accepted {
@@ -225,20 +225,20 @@ impl Gateway {
             AcceptOutcome::Stored {
                 inbox,
                 conversation,
-                queue_position: ahead,
-                direct_claim: taken_up,
+                queue_position,
+                direct_claim,
             } => {
                 // The turn begins while the commit reaches the disk. None of its output is sent before that.
-                match taken_up.zip(slot) {
-                    Some((taken_up, slot)) => self.start_claimed(taken_up, slot),
-                    None if lane == QueueKind::Turn => self.scheduler.wake(),
+                match direct_claim.zip(slot) {
+                    Some((direct_claim, slot)) => self.start_claimed(direct_claim, slot),
+                    None if queue_kind == QueueKind::Turn => self.scheduler.wake(),
                     None => {}
                 }
                 if worker.is_some() {
                     store.wait_durable().await?;
                 }
                 crash_point::after("B4");
-                self.handle_stored(inbound, inbox, conversation, lane, ahead);
+                self.handle_stored(inbound, inbox, conversation, queue_kind, queue_position);
                 Ok(ReceiveOutcome::New)
             }
         }
@@ -311,14 +311,15 @@ impl Gateway {
         inbound: Inbound,
         inbox: InboxId,
         conversation: ConversationId,
-        lane: QueueKind,
-        ahead: u32,
+        queue_kind: QueueKind,
+        queue_position: u32,
     ) {
-        match lane {
-            QueueKind::Turn if ahead == 0 => self.react(&inbound, Receipt::Seen),
+        match queue_kind {
+            QueueKind::Turn if queue_position == 0 => self.react(&inbound, Receipt::Seen),
             QueueKind::Turn => {
-                self.active_turns.set_waiting(conversation, ahead as usize);
-                self.show_queue_position(inbound, inbox, ahead);
+                self.active_turns
+                    .set_waiting(conversation, queue_position as usize);
+                self.show_queue_position(inbound, inbox, queue_position);
             }
             QueueKind::Command | QueueKind::Change => {
                 let gateway = Arc::clone(self);
@@ -474,13 +475,13 @@ impl Gateway {
             let access = &self.parts.access;
             let is_burned = access.revoke_invite(token, at).await?;
             // Replies to made-up tokens have the same limits as denial notices and join attempts.
-            let is_told = match access.admit(&inbound.sender) {
+            let may_reply = match access.admit(&inbound.sender) {
                 Some(_) => access.allow_attempt(&inbound.sender, at),
                 None => {
                     access.record_denial(&inbound.sender, at).await?.notify && can_send_ephemeral(inbound)
                 }
             };
-            if !is_burned && !is_told {
+            if !is_burned && !may_reply {
                 return Ok(ReceiveOutcome::Refused);
             }
             let text = "An invite works only in a direct message to me. Others could read this one, \

@@ -160,34 +160,35 @@ mod tests {
     #[tokio::test]
     async fn a_commit_is_prerendered_once_and_until_there_is_a_newer_one() {
         let (comparer, mut seen) = comparer();
-        let (ahead, leaving) = (Prerenderer::default(), CancellationToken::new());
-        let begin =
-            |commit, environment| ahead.begin(("infra", commit), sides(environment), &comparer, &leaving);
+        let (prerenderer, leaving) = (Prerenderer::default(), CancellationToken::new());
+        let begin = |commit, environment| {
+            prerenderer.begin(("infra", commit), sides(environment), &comparer, &leaving)
+        };
         begin("a", "one");
         begin("a", "again");
         assert_eq!(seen.recv().await.unwrap(), "environments/one/main.jsonnet");
         begin("b", "two");
         assert_eq!(seen.recv().await.unwrap(), "dropped");
         assert_eq!(seen.recv().await.unwrap(), "environments/two/main.jsonnet");
-        assert_eq!(ahead.tasks.len(), 1);
+        assert_eq!(prerenderer.tasks.len(), 1);
         leaving.cancel();
-        ahead.wait_idle().await;
+        prerenderer.wait_idle().await;
     }
 
     #[tokio::test]
     async fn prerendering_ends_at_shutdown_and_runs_one_repository_at_a_time() {
         let (comparer, mut seen) = comparer();
-        let (ahead, leaving) = (Prerenderer::default(), CancellationToken::new());
-        ahead.begin(("one", "a"), sides("one"), &comparer, &leaving);
-        ahead.begin(("two", "a"), sides("two"), &comparer, &leaving);
+        let (prerenderer, leaving) = (Prerenderer::default(), CancellationToken::new());
+        prerenderer.begin(("one", "a"), sides("one"), &comparer, &leaving);
+        prerenderer.begin(("two", "a"), sides("two"), &comparer, &leaving);
         assert_eq!(seen.recv().await.unwrap(), "environments/one/main.jsonnet");
         leaving.cancel();
-        ahead.wait_idle().await;
+        prerenderer.wait_idle().await;
         assert_eq!(seen.recv().await.unwrap(), "dropped");
         assert!(seen.try_recv().is_err());
         // Nothing begins afterwards.
-        ahead.begin(("one", "b"), sides("three"), &comparer, &leaving);
-        ahead.wait_idle().await;
+        prerenderer.begin(("one", "b"), sides("three"), &comparer, &leaving);
+        prerenderer.wait_idle().await;
         assert!(seen.try_recv().is_err());
     }
 }

@@ -130,8 +130,8 @@ fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
 impl Gateway {
     /// Runs turns until `cancel`. Running turns then get a moment to reach the end of a step.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        let shift = &self.scheduler;
-        let _abandoned = EndTurnsOnDrop(shift);
+        let scheduler = &self.scheduler;
+        let _abandoned = EndTurnsOnDrop(scheduler);
         while !cancel.is_cancelled() {
             let begun = tokio::select! {
                 begun = self.begin_work() => begun,
@@ -141,31 +141,31 @@ impl Gateway {
                 Ok(()) => break,
                 Err(error) => {
                     error!(%error, "no work can be begun; it is tried again");
-                    shift.wait_for_work(&cancel).await;
+                    scheduler.wait_for_work(&cancel).await;
                 }
             }
         }
-        let shutdown = shift.shutdown.get_or_init(|| cancel.clone());
+        let shutdown = scheduler.shutdown.get_or_init(|| cancel.clone());
         while !cancel.is_cancelled() {
             let slot = tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                slot = Arc::clone(&shift.slots).acquire_owned() => slot,
+                slot = Arc::clone(&scheduler.slots).acquire_owned() => slot,
             };
             let Ok(slot) = slot else { break };
             match self.claim_next(slot, shutdown).await {
-                Ok(Some((taken_up, slot))) => self.start_claimed(taken_up, slot),
-                Ok(None) => shift.wait_for_work(&cancel).await,
+                Ok(Some((direct_claim, slot))) => self.start_claimed(direct_claim, slot),
+                Ok(None) => scheduler.wait_for_work(&cancel).await,
                 Err(error) => {
                     error!(%error, "no work can be claimed");
-                    shift.wait_for_work(&cancel).await;
+                    scheduler.wait_for_work(&cancel).await;
                 }
             }
         }
         self.parts.repositories.stop();
         self.shutdown.cancel();
         // From here on no message is claimed, not even one that arrives at this moment.
-        let turns = shift.turns().take();
+        let turns = scheduler.turns().take();
         if let Some(mut turns) = turns {
             while turns.join_next().await.is_some() {}
         }
@@ -196,24 +196,24 @@ impl Gateway {
         slot: OwnedSemaphorePermit,
         shutdown: &CancellationToken,
     ) -> Result<Option<(DirectClaim, Slot)>, StoreError> {
-        let shift = &self.scheduler;
-        let (hook, suspect) = (permit(&shift.hooks), permit(&shift.suspects));
+        let scheduler = &self.scheduler;
+        let (hook, suspect) = (permit(&scheduler.hooks), permit(&scheduler.suspects));
         let claimable = Claimable {
             hooks: hook.is_some(),
             suspects: suspect.is_some(),
         };
-        let Some(claimed) = self.parts.store.claim(&shift.worker, claimable).await? else {
+        let Some(claimed) = self.parts.store.claim(&scheduler.worker, claimable).await? else {
             return Ok(None);
         };
         let mut permits = vec![slot];
         permits.extend(hook.filter(|_| claimed.is_hook));
         permits.extend(suspect.filter(|_| claimed.is_suspect));
-        let taken_up = DirectClaim {
+        let direct_claim = DirectClaim {
             claim: claimed.claim,
             work: None,
         };
         let shutdown = shutdown.child_token();
-        Ok(Some((taken_up, Slot { permits, shutdown })))
+        Ok(Some((direct_claim, Slot { permits, shutdown })))
     }
 
     /// Starts the turn of a claimed conversation. If the process stops, the claim is released with all others instead.
@@ -289,7 +289,7 @@ impl Gateway {
         work: Option<Box<ClaimedWork>>,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
-        let seat = self.active_turns.register(claim.conversation);
+        let handle = self.active_turns.register(claim.conversation);
         let worker = self.scheduler.worker();
         let work = match work {
             Some(work) => *work,
@@ -306,11 +306,12 @@ impl Gateway {
             },
         };
         crash_point::after("B6");
-        seat.set_message(work.inbox);
-        seat.card
+        handle.set_message(work.inbox);
+        handle
+            .card
             .send_modify(|card| card.add_waiting(work.behind as usize));
         let person = self.identity(&work.inbound).map(|identity| identity.user());
-        let turn = self.run_message_turn(ClaimedMessage { claim, work }, &seat, shutdown);
+        let turn = self.run_message_turn(ClaimedMessage { claim, work }, &handle, shutdown);
         match person {
             Some(person) => Box::pin(Budget::for_person(person).charge(turn)).await,
             None => Box::pin(turn).await,

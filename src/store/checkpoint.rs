@@ -24,10 +24,10 @@ impl WalCheckpointer {
     /// Replaces SQLite's automatic checkpoint, which would run at the end of a commit.
     pub(super) fn attach(connection: &mut Connection) -> rusqlite::Result<Self> {
         let (pages, has_grown) = (Arc::<AtomicI32>::default(), Arc::<AtomicBool>::default());
-        let (told, grew) = (Arc::clone(&pages), Arc::clone(&has_grown));
+        let (logged_pages, grew) = (Arc::clone(&pages), Arc::clone(&has_grown));
         // Called only for commits that wrote something.
         connection.wal_hook(Some(move |_: &mut Wal, pages| {
-            told.store(pages, Ordering::Relaxed);
+            logged_pages.store(pages, Ordering::Relaxed);
             grew.store(true, Ordering::Relaxed);
             Ok(())
         }))?;
@@ -93,11 +93,11 @@ mod tests {
         let file = directory.path().join("drydock.db");
         let before = bytes_of(&file);
         let seen = Arc::new(Mutex::new(0));
-        let (there, told) = (file.clone(), Arc::clone(&seen));
+        let (there, size_seen) = (file.clone(), Arc::clone(&seen));
         let big = |tx: &rusqlite::Transaction<'_>| Ok(tx.execute(INSERT, [4_000_000])?);
         // Called on the writer thread, before the answer.
         store
-            .write_then(big, move |_| *told.lock().unwrap() = bytes_of(&there))
+            .write_then(big, move |_| *size_seen.lock().unwrap() = bytes_of(&there))
             .await
             .unwrap();
         assert_eq!(*seen.lock().unwrap(), before);

@@ -309,7 +309,7 @@ pub(super) fn has_turn_message(
 pub(super) fn create(
     tx: &Transaction<'_>,
     inbound: &Inbound,
-    lane: QueueKind,
+    queue_kind: QueueKind,
     worker: Option<&TurnWorker>,
     pepper: [u8; 32],
     at: Timestamp,
@@ -318,7 +318,7 @@ pub(super) fn create(
     let key_text = key::text(&key)?;
     let session = session_name(pepper, &key_text)?;
     let at = millis(at);
-    let (pending, spoken_at) = match lane {
+    let (pending, spoken_at) = match queue_kind {
         QueueKind::Turn => (1, Some(at)),
         QueueKind::Command | QueueKind::Change => (0, None),
     };

@@ -177,9 +177,9 @@ pub(super) async fn accept(store: &Store, inbound: &Inbound, second: i64) -> (In
         AcceptOutcome::Stored {
             inbox,
             conversation,
-            queue_position: ahead,
+            queue_position,
             ..
-        } => (inbox, conversation, ahead),
+        } => (inbox, conversation, queue_position),
         other => panic!("{other:?}"),
     }
 }

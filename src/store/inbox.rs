@@ -94,15 +94,15 @@ impl Store {
     pub async fn accept(
         &self,
         inbound: &Inbound,
-        lane: QueueKind,
+        queue_kind: QueueKind,
         room: QueueLimits,
         worker: Option<&TurnWorker>,
         at: Timestamp,
     ) -> Result<AcceptOutcome, StoreError> {
         let arrival = Arrival {
             inbound: inbound.clone(),
-            queue_kind: lane,
-            worker: worker.filter(|_| lane == QueueKind::Turn).cloned(),
+            queue_kind,
+            worker: worker.filter(|_| queue_kind == QueueKind::Turn).cloned(),
             at,
         };
         let pepper = self.pepper();
@@ -175,11 +175,11 @@ fn accept(
 ) -> Result<AcceptOutcome, StoreError> {
     let Arrival {
         inbound,
-        queue_kind: lane,
+        queue_kind,
         worker,
         at,
     } = arrival;
-    let (lane, worker, at) = (*lane, worker.as_ref(), *at);
+    let (queue_kind, worker, at) = (*queue_kind, worker.as_ref(), *at);
     if was_delivered(tx, &inbound.delivery)? {
         return Ok(AcceptOutcome::Duplicate);
     }
@@ -194,10 +194,10 @@ fn accept(
             Some(worker) if claim::may_have_more(tx, &json(&inbound.sender)?, worker)? => Some(worker),
             Some(_) | None => None,
         };
-        let conversation = conversation::create(tx, inbound, lane, worker, pepper, at)?;
+        let conversation = conversation::create(tx, inbound, queue_kind, worker, pepper, at)?;
         let inbox = insert(tx, arrival, conversation.id)?;
         let id = conversation.id;
-        let taken_up = worker.map(|_| DirectClaim {
+        let direct_claim = worker.map(|_| DirectClaim {
             claim: Claim::first(id),
             work: Some(Box::new(ClaimedWork::first(inbox, inbound, conversation))),
         });
@@ -205,34 +205,36 @@ fn accept(
             inbox,
             conversation: id,
             queue_position: 0,
-            direct_claim: taken_up,
+            direct_claim,
         });
     };
     // A command or a click creates a conversation, but does not show that its sender is talking to the bot.
     if !inbound.is_addressed() && !conversation::has_turn_message(tx, conversation)? {
         return Ok(AcceptOutcome::NotAddressed);
     }
-    if usize::try_from(unfinished(tx, conversation, lane)?).unwrap_or(usize::MAX) > room.of_conversation_max {
+    if usize::try_from(unfinished(tx, conversation, queue_kind)?).unwrap_or(usize::MAX)
+        > room.of_conversation_max
+    {
         if let Some(refusal) = room.refusal {
             remember_delivery(tx, &inbound.delivery, at)?;
             outbox::enqueue(tx, &refusal(), at)?;
         }
         return Ok(AcceptOutcome::Full);
     }
-    let ahead = waiting(tx, conversation)?;
-    if lane == QueueKind::Turn {
+    let queue_position = waiting(tx, conversation)?;
+    if queue_kind == QueueKind::Turn {
         conversation::add_pending(tx, conversation, at)?;
     }
     let inbox = insert(tx, arrival, conversation)?;
-    let taken_up = match worker {
-        Some(worker) if ahead == 0 => claim::claim_new(tx, conversation, (inbox, inbound), worker)?,
+    let direct_claim = match worker {
+        Some(worker) if queue_position == 0 => claim::claim_new(tx, conversation, (inbox, inbound), worker)?,
         Some(_) | None => None,
     };
     Ok(AcceptOutcome::Stored {
         inbox,
         conversation,
-        queue_position: ahead,
-        direct_claim: taken_up,
+        queue_position,
+        direct_claim,
     })
 }
 
@@ -243,7 +245,7 @@ fn insert(
 ) -> Result<InboxId, StoreError> {
     let Arrival {
         inbound,
-        queue_kind: lane,
+        queue_kind,
         at,
         ..
     } = arrival;
@@ -254,7 +256,7 @@ fn insert(
     )?
     .execute(params![
         conversation.0,
-        lane.as_str(),
+        queue_kind.as_str(),
         json(inbound)?,
         millis(*at)
     ])?;
@@ -282,13 +284,13 @@ fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<b
 fn unfinished(
     tx: &Transaction<'_>,
     conversation: ConversationId,
-    lane: QueueKind,
+    queue_kind: QueueKind,
 ) -> Result<u32, StoreError> {
     let count = tx
         .prepare_cached(
             "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
         )?
-        .query_row(params![conversation.0, lane.as_str()], |row| row.get(0))?;
+        .query_row(params![conversation.0, queue_kind.as_str()], |row| row.get(0))?;
     Ok(count)
 }
 
@@ -429,8 +431,8 @@ mod tests {
     async fn a_full_conversation_stores_nothing_and_the_message_may_come_again() {
         let (_directory, store) = fresh();
         for number in 0..3 {
-            let (_, _, ahead) = accept(&store, &says("U1", "x", &[&format!("m{number}")]), 0).await;
-            assert_eq!(ahead, number);
+            let (_, _, queue_position) = accept(&store, &says("U1", "x", &[&format!("m{number}")]), 0).await;
+            assert_eq!(queue_position, number);
         }
         let late = says("U1", "late", &["late"]);
         for _ in 0..2 {

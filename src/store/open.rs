@@ -513,13 +513,16 @@ mod tests {
     fn a_new_database_has_pages_of_two_kibibytes_and_is_synced_with_each_commit() {
         let directory = tempfile::tempdir().unwrap();
         let opened = super::open(directory.path()).unwrap();
-        let told = |pragma: &str| {
+        let pragma_value = |pragma: &str| {
             let value = opened
                 .writer
                 .pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
             value.unwrap()
         };
-        assert_eq!((told("page_size"), told("synchronous")), (2_048, 2));
+        assert_eq!(
+            (pragma_value("page_size"), pragma_value("synchronous")),
+            (2_048, 2)
+        );
     }
 
     /// R25

@@ -244,13 +244,13 @@ impl Store {
         let Some((op, _)) = sent.last() else {
             return Ok(Vec::new());
         };
-        let (channel, lane) = (op.channel.clone(), thread_key(op)?);
+        let (channel, thread) = (op.channel.clone(), thread_key(op)?);
         let ids: Vec<String> = sent.iter().map(|(op, _)| op.id.clone()).collect();
         let work = move |tx: &Transaction<'_>, busy: &mut InFlightLock<'_>| {
             for (op, message) in sent {
                 mark_delivered(tx, &op.id, message, at)?;
             }
-            lease_next(tx, (&channel, &lane), LEASED_MAX, at, busy)
+            lease_next(tx, (&channel, &thread), LEASED_MAX, at, busy)
         };
         crash_point::before("B10");
         let next = self.lease_in_write(Durability::Deferred, work).await;
@@ -454,13 +454,13 @@ impl Store {
         let (id, why) = (op.to_owned(), why.to_owned());
         let result = self
             .write(move |tx| {
-                let settled = tx
+                let updated = tx
                     .prepare_cached(
                         "UPDATE outbox SET state = ?2, why = ?3, done_at = ?4, attempts = attempts + 1
                          WHERE op = ?1 AND done_at IS NULL",
                     )?
                     .execute(params![id, state, why, millis(at)])?;
-                if settled > 0 {
+                if updated > 0 {
                     enqueue(tx, &instead, at)?;
                 }
                 response_url::drop_if_answered(tx, &id)

@@ -51,13 +51,17 @@ impl Syncer {
         let mut log = LogFile::at(log);
         // The file is opened now, while descriptors are available, and stays open.
         log.current().map_err(resources)?;
-        let (there, told) = (Arc::clone(&shared), reporter.clone());
+        let (thread_shared, thread_reporter) = (Arc::clone(&shared), reporter.clone());
         std::thread::Builder::new()
             .name("store-syncer".to_owned())
             .spawn(move || {
-                if catch_unwind(AssertUnwindSafe(|| run(&there, &mut log, &told))).is_err() {
-                    told.broken("the thread that syncs panicked");
-                    there.fail();
+                if catch_unwind(AssertUnwindSafe(|| {
+                    run(&thread_shared, &mut log, &thread_reporter)
+                }))
+                .is_err()
+                {
+                    thread_reporter.broken("the thread that syncs panicked");
+                    thread_shared.fail();
                 }
             })
             .map_err(resources)?;
@@ -87,11 +91,11 @@ impl Syncer {
             if !state.is_pending() {
                 return Ok(());
             }
-            let (tell, told) = oneshot::channel();
+            let (sender, receiver) = oneshot::channel();
             let committed = state.committed;
-            state.waiting.push((committed, tell));
+            state.waiting.push((committed, sender));
             self.shared.changed.notify_one();
-            told
+            receiver
         };
         match durable.await {
             Ok(true) => Ok(()),
@@ -349,12 +353,12 @@ mod tests {
         let reporter = Reporter::default();
         let syncer = Syncer::start(Path::new(UNSYNCED), reporter.clone()).unwrap();
         syncer.note_commit();
-        let told = syncer.wait_durable().await.unwrap_err();
-        assert!(matches!(told, StoreError::Broken(_)), "{told}");
+        let error = syncer.wait_durable().await.unwrap_err();
+        assert!(matches!(error, StoreError::Broken(_)), "{error}");
         assert!(reporter.is_broken());
         // No later commit is reported as durable either.
         syncer.note_commit();
-        assert_eq!(syncer.wait_durable().await, Err(told));
+        assert_eq!(syncer.wait_durable().await, Err(error));
     }
 
     /// R14: a failed sync elsewhere counts like a failed sync of this thread.
@@ -378,7 +382,7 @@ mod tests {
             reporter: Reporter::default(),
         };
         syncer.note_commit();
-        let (told, ()) = tokio::join!(syncer.wait_durable(), async { syncer.note_synced_commit() });
-        assert!(told.is_ok());
+        let (result, ()) = tokio::join!(syncer.wait_durable(), async { syncer.note_synced_commit() });
+        assert!(result.is_ok());
     }
 }

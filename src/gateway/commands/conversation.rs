@@ -289,10 +289,10 @@ mod tests {
             "not delivered here: the file `CHG-1.patch`; whoever runs this server can have it sent again"
         );
         for (files, others) in [(4, "another file"), (5, "2 other files")] {
-            let told = missing(&vec![file.clone(); files], None).unwrap();
+            let text = missing(&vec![file.clone(); files], None).unwrap();
             let three = ["the file `CHG-1.patch`"; 3].join(", ");
             assert_eq!(
-                told,
+                text,
                 format!(
                     "not delivered here: {three}, {others}; whoever runs this server can have it sent again"
                 )

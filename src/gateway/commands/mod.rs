@@ -173,8 +173,8 @@ impl Gateway {
         if let Some(error) = error.downcast_ref().filter(|_| is_passing(&error)) {
             return Some(Err(StoreError::clone(error)));
         }
-        let told = self.internal_error_text(&error, "command");
-        Some(Ok(CommandAnswer::post(address, Reply::text(told))))
+        let text = self.internal_error_text(&error, "command");
+        Some(Ok(CommandAnswer::post(address, Reply::text(text))))
     }
 
     async fn authorised(&self, asked: &AcceptedCommand, address: &Address) -> anyhow::Result<CommandAnswer> {
@@ -211,8 +211,8 @@ impl Gateway {
             Ok(()) => Ok(()),
             Err(error) if error.may_pass() => Err(error),
             Err(error) => {
-                let CommandAnswer { ops: told, .. } = self.unprepared_answer(address, &error.into());
-                let ops = ops.into_iter().chain(told).collect();
+                let CommandAnswer { ops: notice, .. } = self.unprepared_answer(address, &error.into());
+                let ops = ops.into_iter().chain(notice).collect();
                 store.finish_command(inbox, ops, now).await
             }
         }

@@ -20,13 +20,13 @@ impl Gateway {
         // The usage is shown only to administrators. The permission itself is checked when the person is admitted. If
         // the admission was stored before a crash, the answer reports it, even if the person is not an administrator
         // any more.
-        let told_no = |why: String| match identity.is_admin() {
+        let refuse = |why: String| match identity.is_admin() {
             true => Reply::text(why),
             false => Reply::text("Only an administrator admits people."),
         };
         let new = match parse(arguments) {
             Ok(new) => new,
-            Err(why) => return Ok(told_no(why)),
+            Err(why) => return Ok(refuse(why)),
         };
         let by = Admitter::Administrator {
             user: identity.user(),
@@ -37,7 +37,7 @@ impl Gateway {
         match access.add(new, self.connected(), by, now).await {
             Ok(user) => Ok(Reply::text(admission_text(&user))),
             Err(AccessError::Store(error)) => Err(error.into()),
-            Err(error) => Ok(told_no(refusal_text(&error))),
+            Err(error) => Ok(refuse(refusal_text(&error))),
         }
     }
 

@@ -82,16 +82,16 @@ impl DeliveryThread {
         let mut sent = Vec::with_capacity(due.len());
         let mut due = due.into_iter();
         while let Some(next) = due.next() {
-            let fate = match std::mem::take(&mut is_admitted) || self.admit(&next) {
+            let result = match std::mem::take(&mut is_admitted) || self.admit(&next) {
                 true => self.attempt(&next).await,
                 false => OperationOutcome::Untried,
             };
-            match fate {
+            match result {
                 OperationOutcome::Delivered(message) => sent.push((next.op, message)),
-                fate => {
+                result => {
                     // Every operation needs a stored outcome; otherwise it stays leased.
                     self.store_delivered(&sent).await;
-                    self.record_outcome(&next, fate).await;
+                    self.record_outcome(&next, result).await;
                     for due in due {
                         self.record_outcome(&due, OperationOutcome::Untried).await;
                     }
@@ -133,7 +133,7 @@ impl DeliveryThread {
             return OperationOutcome::Untried;
         };
         match AssertUnwindSafe(self.deliver(due)).catch_unwind().await {
-            Ok(fate) => fate,
+            Ok(result) => result,
             Err(_) => self.broken(due),
         }
     }
@@ -255,11 +255,11 @@ impl DeliveryThread {
     }
 
     /// Stores the outcome of an undelivered operation.
-    async fn record_outcome(&self, due: &DueOperation, fate: OperationOutcome) {
+    async fn record_outcome(&self, due: &DueOperation, result: OperationOutcome) {
         let (op, store) = (&due.op, &self.store);
         let outcome = format!("what became of `{}`", op.id);
         let cancel = &self.cancel;
-        match fate {
+        match result {
             OperationOutcome::Delivered(message) => self.store_delivered(&[(op.clone(), message)]).await,
             OperationOutcome::Failed(why) => {
                 error!(

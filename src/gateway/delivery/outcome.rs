@@ -23,20 +23,20 @@ where
 {
     let mut pause = PAUSE.0;
     let mut last_tries = LAST_TRIES;
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
         let error = match store().await {
             Ok(stored) => {
-                if is_told {
+                if is_logged {
                     info!("{outcome} is stored now");
                 }
                 return Some(stored);
             }
             Err(error) => error,
         };
-        if !is_told {
+        if !is_logged {
             error!(%error, "{outcome} could not be stored; it is kept and stored later");
-            is_told = true;
+            is_logged = true;
         }
         if planted::is("C1") {
             return None;

@@ -322,11 +322,11 @@ impl RepositoryEntry {
     }
 
     fn on_fetch(&self) -> OnFetch {
-        let told = throttled_progress(&self.shared.watcher, &self.name);
+        let report = throttled_progress(&self.shared.watcher, &self.name);
         Arc::new(move |progress: FetchProgress| {
             let unit = if progress.bytes { "bytes" } else { "objects" };
             let of = progress.total.map_or_else(String::new, |of| format!(" of {of}"));
-            told(&format!(
+            report(&format!(
                 "fetching, {}: {}{of} {unit}",
                 progress.what, progress.done
             ));

@@ -139,13 +139,13 @@ impl Repositories {
         if let Some(base) = repository.cached_base(commit) {
             return Ok(base);
         }
-        let (commit, told) = (
+        let (commit, report) = (
             commit.to_owned(),
             Arc::new(throttled_progress(&self.shared.watcher, name)),
         );
         let build = move |repository: &Repository| {
             let progress = |progress: BaseProgress| {
-                told(&format!("loading {} of {} files", progress.done, progress.total))
+                report(&format!("loading {} of {} files", progress.done, progress.total))
             };
             repository.base(&commit, &progress)
         };

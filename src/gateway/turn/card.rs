@@ -52,14 +52,14 @@ impl Gateway {
         self: &Arc<Self>,
         inbound: Inbound,
         inbox: InboxId,
-        ahead: u32,
+        queue_position: u32,
     ) {
         if self.hook(&inbound).is_some() {
             return;
         }
         let address = Address::for_message(&inbound, inbox);
         let card = Announcement {
-            ops: vec![address.placeholder("card", Reply::text(format!("Queued ({ahead} ahead).")))],
+            ops: vec![address.placeholder("card", Reply::text(format!("Queued ({queue_position} ahead).")))],
             actions: Vec::new(),
             deliver_now: self.can_deliver_now(&address.channel),
         };
@@ -92,14 +92,14 @@ impl Gateway {
         assigned: &ClaimedMessage,
         address: &Address,
         opened: &OpenedTurn,
-        seat: &TurnHandle,
+        handle: &TurnHandle,
     ) -> OpenCard {
         let delivery = self.deliveries.get(&address.channel);
         let Some(delivery) = delivery.filter(|_| self.hook(assigned.inbound()).is_none()) else {
             return OpenCard::default();
         };
         let (token, stop) = self.button("stop", assigned.work.inbox.to_string(), opened);
-        seat.card.send_modify(|card| card.set_stop(token));
+        handle.card.send_modify(|card| card.set_stop(token));
         let editor = CardEditor {
             store: self.parts.store.clone(),
             delivery: Arc::clone(delivery),
@@ -110,7 +110,7 @@ impl Gateway {
             stop,
         };
         let done = CancellationToken::new();
-        let editor = tokio::spawn(editor.run(seat.card.subscribe(), done.clone()));
+        let editor = tokio::spawn(editor.run(handle.card.subscribe(), done.clone()));
         OpenCard {
             editor: Some((editor, done.drop_guard())),
         }

@@ -58,7 +58,7 @@ impl Gateway {
     pub(super) async fn run_message_turn(
         &self,
         mut assigned: ClaimedMessage,
-        seat: &TurnHandle,
+        handle: &TurnHandle,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let history = std::mem::take(&mut assigned.work.history);
@@ -76,14 +76,14 @@ impl Gateway {
             return self.refuse(assigned, &address, &why).await;
         }
         if is_stopped {
-            seat.stop.cancel();
+            handle.stop.cancel();
         }
         let began = Instant::now();
         // An interrupted turn has something to show, so it is opened, and stops before the model call.
         let is_new = assigned.work.begun == 0;
         let opened = tokio::select! {
             biased;
-            () = seat.stop.cancelled(), if is_new => Err(TurnRefusal::WithReply("Stopped before it began.".to_owned())),
+            () = handle.stop.cancelled(), if is_new => Err(TurnRefusal::WithReply("Stopped before it began.".to_owned())),
             // This branch is checked first, because an opening that the shutdown interrupted is not a result.
             () = shutdown.cancelled() => return Ok(()),
             () = identity.wait_until_revoked() => Err(TurnRefusal::WithReply(REVOKED.to_owned())),
@@ -105,8 +105,8 @@ impl Gateway {
             latest: &latest,
         };
         let (begun, beginning) = oneshot::channel();
-        let begin = self.begin(assigned, &address, &opened, seat, begun);
-        let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, seat, shutdown));
+        let begin = self.begin(assigned, &address, &opened, handle, begun);
+        let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, handle, shutdown));
         // The model is called in the meantime. Its answer waits until the turn is stored.
         let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
@@ -117,7 +117,7 @@ impl Gateway {
                 .await;
         }
         let (outcome, journal) = match ran {
-            Ok((outcome, journal)) if was_interrupted(&outcome, seat, shutdown) => {
+            Ok((outcome, journal)) if was_interrupted(&outcome, handle, shutdown) => {
                 return self.interrupt(assigned, turn, Some(journal)).await;
             }
             Ok((outcome, journal)) => (outcome, Some(journal)),
@@ -131,7 +131,7 @@ impl Gateway {
         let mut progress = |_| {};
         let prepared = tokio::select! {
             biased;
-            prepared = preparing.change(&mut progress, &seat.stop) => prepared?,
+            prepared = preparing.change(&mut progress, &handle.stop) => prepared?,
             () = opened.wait_until_locked_out() => {
                 return self.end_locked_out(assigned, turn, &address, &opened, journal).await;
             }
@@ -293,11 +293,11 @@ impl Gateway {
         assigned: &ClaimedMessage,
         address: &Address,
         opened: &OpenedTurn,
-        seat: &TurnHandle,
+        handle: &TurnHandle,
         begun: oneshot::Sender<RecordedTurn>,
     ) -> anyhow::Result<(TurnId, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        seat.card.send_modify(|card| {
+        handle.card.send_modify(|card| {
             card.set_started();
             if assigned.work.begun > 0 {
                 card.set_resumed();
@@ -324,15 +324,15 @@ impl Gateway {
         let recording = TurnRecording::open(self, opened, turn, Some(first));
         // The receiver is gone if the model could not be called.
         let _ = begun.send(RecordedTurn { turn, recording });
-        seat.set_turn(turn);
+        handle.set_turn(turn);
         if is_stopped {
-            seat.stop.cancel();
+            handle.stop.cancel();
         }
         if has_card {
             // The card shows that the message waits.
             self.react(assigned.inbound(), Receipt::Started);
         }
-        Ok((turn, self.open_card(assigned, address, opened, seat)))
+        Ok((turn, self.open_card(assigned, address, opened, handle)))
     }
 
     async fn run_agent(
@@ -341,7 +341,7 @@ impl Gateway {
         mut history: History,
         beginning: TurnStartReceiver,
         preparing: &ChangePreparer<'_>,
-        seat: &TurnHandle,
+        handle: &TurnHandle,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<(TurnOutcome, TurnJournal)> {
         let opened = preparing.opened;
@@ -351,7 +351,7 @@ impl Gateway {
             .resolve(&self.parts.config.model.default)
             .map_err(anyhow::Error::msg)?;
         let mut journal = TurnJournal::new(self, assigned, opened, beginning, provider.id());
-        let cancel = seat.stop.child_token();
+        let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,
             provider: provider.as_ref(),
@@ -370,7 +370,7 @@ impl Gateway {
             began: opened.began,
             cancel: &cancel,
         };
-        let mut events = |event: TurnEvent| seat.card.send_modify(|card| card.observe(&event));
+        let mut events = |event: TurnEvent| handle.card.send_modify(|card| card.observe(&event));
         let outcome = {
             let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
             tokio::pin!(running);
@@ -458,12 +458,12 @@ fn card_fill(address: &Address, why: &str) -> Op {
 
 /// True if a shutdown, not the person, interrupted the turn or its checks. The message is then claimed at the next
 /// start. A failed check also counts, because the model could not fix it.
-fn was_interrupted(outcome: &TurnOutcome, seat: &TurnHandle, shutdown: &CancellationToken) -> bool {
+fn was_interrupted(outcome: &TurnOutcome, handle: &TurnHandle, shutdown: &CancellationToken) -> bool {
     let is_cut = matches!(
         outcome.verdict,
         Verdict::Cancelled | Verdict::Incomplete | Verdict::Fail
     );
-    is_cut && shutdown.is_cancelled() && !seat.stop.is_cancelled()
+    is_cut && shutdown.is_cancelled() && !handle.stop.is_cancelled()
 }
 
 #[cfg(test)]
@@ -518,8 +518,8 @@ mod tests {
             writes: WriteCounts::default(),
             usage: Usage::default(),
         };
-        let desk = ActiveTurns::default();
-        let seat = desk.register(ConversationId(1));
+        let turns = ActiveTurns::default();
+        let handle = turns.register(ConversationId(1));
         let (running, shutdown) = (CancellationToken::new(), CancellationToken::new());
         shutdown.cancel();
         for (verdict, is_cut) in [
@@ -530,11 +530,15 @@ mod tests {
             (Verdict::NoChange, false),
         ] {
             let outcome = outcome(verdict);
-            assert_eq!(was_interrupted(&outcome, &seat, &shutdown), is_cut, "{verdict:?}");
-            assert!(!was_interrupted(&outcome, &seat, &running), "{verdict:?}");
+            assert_eq!(
+                was_interrupted(&outcome, &handle, &shutdown),
+                is_cut,
+                "{verdict:?}"
+            );
+            assert!(!was_interrupted(&outcome, &handle, &running), "{verdict:?}");
         }
         // A stop by the person counts as one, even during a shutdown.
-        seat.stop.cancel();
-        assert!(!was_interrupted(&outcome(Verdict::Cancelled), &seat, &shutdown));
+        handle.stop.cancel();
+        assert!(!was_interrupted(&outcome(Verdict::Cancelled), &handle, &shutdown));
     }
 }

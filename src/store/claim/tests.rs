@@ -181,29 +181,31 @@ async fn a_claim_skips_hook_events_and_suspects_without_a_free_slot_for_them() {
         .write(move |tx| Ok(tx.execute(sql, [suspect.0])?))
         .await
         .unwrap();
-    let told = async |hooks, suspects| {
+    let claim_kind = async |hooks, suspects| {
         let claimable = Claimable { hooks, suspects };
         let claimed = store.claim(&worker("w"), claimable).await.unwrap();
         claimed.map(|claimed| (claimed.is_hook, claimed.is_suspect))
     };
-    assert_eq!(told(false, false).await, Some((false, false)));
-    assert_eq!(told(false, false).await, None);
-    assert_eq!(told(false, true).await, Some((false, true)));
-    assert_eq!(told(true, false).await, Some((true, false)));
+    assert_eq!(claim_kind(false, false).await, Some((false, false)));
+    assert_eq!(claim_kind(false, false).await, None);
+    assert_eq!(claim_kind(false, true).await, Some((false, true)));
+    assert_eq!(claim_kind(true, false).await, Some((true, false)));
 }
 
 /// Accepts a message for an idle worker, and returns the direct claim.
-async fn taken_up(store: &Store, inbound: &Inbound, lane: QueueKind, second: i64) -> Option<DirectClaim> {
+async fn taken_up(
+    store: &Store,
+    inbound: &Inbound,
+    queue_kind: QueueKind,
+    second: i64,
+) -> Option<DirectClaim> {
     let (idle, at) = (worker("idle"), at(second));
     match store
-        .accept(inbound, lane, room(20), Some(&idle), at)
+        .accept(inbound, queue_kind, room(20), Some(&idle), at)
         .await
         .unwrap()
     {
-        AcceptOutcome::Stored {
-            direct_claim: taken_up,
-            ..
-        } => taken_up,
+        AcceptOutcome::Stored { direct_claim, .. } => direct_claim,
         other => panic!("{other:?}"),
     }
 }
@@ -215,9 +217,9 @@ async fn an_arriving_message_is_claimed_at_once_by_one_worker_with_the_same_work
         .await
         .unwrap();
     assert_eq!(claim(&store, "w").await, None);
-    let told = first.work.unwrap();
+    let work = first.work.unwrap();
     let found = store.work(&first.claim, 40, usize::MAX).await.unwrap().unwrap();
-    assert_eq!(format!("{told:?}"), format!("{found:?}"));
+    assert_eq!(format!("{work:?}"), format!("{found:?}"));
     // The conversation is claimed, so further messages wait.
     assert!(
         taken_up(&store, &says("U1", "more", &["2"]), QueueKind::Turn, 1)
@@ -231,7 +233,7 @@ async fn an_arriving_message_is_claimed_at_once_by_one_worker_with_the_same_work
     );
     // The claim was not released.
     store
-        .dismiss(&first.claim, told.inbox, Vec::new(), at(2))
+        .dismiss(&first.claim, work.inbox, Vec::new(), at(2))
         .await
         .unwrap();
     let behind = store.work(&first.claim, 40, usize::MAX).await.unwrap().unwrap();
@@ -311,8 +313,8 @@ async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
             .unwrap();
         let found = store.work(&next.claim, 40, usize::MAX).await.unwrap().unwrap();
         assert_eq!(found.history.turns()[0].steps().len(), 1);
-        let told = next.work.map(|work| format!("{work:?}"));
-        assert_eq!(told, is_told.then(|| format!("{found:?}")));
+        let work = next.work.map(|work| format!("{work:?}"));
+        assert_eq!(work, is_told.then(|| format!("{found:?}")));
     }
 }
 
@@ -331,10 +333,10 @@ async fn a_message_is_claimed_even_if_its_history_is_unreadable() {
     let next = taken_up(&store, &says("U1", "and now?", &["2"]), QueueKind::Turn, 2).await;
     let DirectClaim { claim, work } = next.unwrap();
     assert!(work.is_none());
-    let told = store.work(&claim, 40, usize::MAX).await.unwrap_err();
+    let error = store.work(&claim, 40, usize::MAX).await.unwrap_err();
     assert!(
-        matches!(told, StoreError::Unreadable { what: "step", .. }),
-        "{told}"
+        matches!(error, StoreError::Unreadable { what: "step", .. }),
+        "{error}"
     );
 }
 

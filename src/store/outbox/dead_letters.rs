@@ -26,7 +26,7 @@ pub struct DeadLetter {
     /// The name of the file, for an upload.
     #[serde(default)]
     pub file: Option<String>,
-    /// The state. `record_failed`: not sent. `ambiguous`: the outcome cannot be found out.
+    /// The state. `failed`: not sent. `ambiguous`: the outcome cannot be found out.
     pub state: String,
     /// The platform's last answer.
     pub why: String,
@@ -301,7 +301,7 @@ mod tests {
         for op in ["inbox-1/result", "inbox-2/result"] {
             store.record_failed(op, "refused", None, at(1)).await.unwrap();
         }
-        let told = async |by: i64| {
+        let reported = async |by: i64| {
             let letters = store.report_given_up("slack", &here, InboxId(by)).await.unwrap();
             letters.into_iter().map(|letter| letter.op).collect::<Vec<_>>()
         };
@@ -310,7 +310,7 @@ mod tests {
             (7, vec!["inbox-1/result"]),
             (8, vec![]),
         ] {
-            assert_eq!(told(by).await, letters, "{by}");
+            assert_eq!(reported(by).await, letters, "{by}");
         }
         let one = DeadLetterFilter::Op("inbox-1/result".to_owned());
         store.send_again(one, "operator", at(2)).await.unwrap();
@@ -318,6 +318,6 @@ mod tests {
             .record_failed("inbox-1/result", "refused", None, at(3))
             .await
             .unwrap();
-        assert_eq!(told(8).await, ["inbox-1/result"]);
+        assert_eq!(reported(8).await, ["inbox-1/result"]);
     }
 }

@@ -60,12 +60,12 @@ pub(in crate::store) fn lease_enqueued(
     at: Timestamp,
     busy: &mut InFlightLock<'_>,
 ) -> Result<Vec<DueOperation>, StoreError> {
-    let mut lanes = BTreeSet::new();
+    let mut threads = BTreeSet::new();
     let mut taken = Vec::new();
     for op in ops {
-        let lane = thread_key(op)?;
-        if lanes.insert((&op.channel, lane.clone())) {
-            taken.extend(lease_next(tx, (&op.channel, &lane), 1, at, busy)?);
+        let thread = thread_key(op)?;
+        if threads.insert((&op.channel, thread.clone())) {
+            taken.extend(lease_next(tx, (&op.channel, &thread), 1, at, busy)?);
         }
     }
     Ok(taken)
@@ -97,12 +97,12 @@ pub(super) fn lease_due(
 
 pub(super) fn lease_next(
     tx: &Transaction<'_>,
-    lane: (&str, &str),
+    thread: (&str, &str),
     limit: u32,
     at: Timestamp,
     busy: &mut InFlightLock<'_>,
 ) -> Result<Vec<DueOperation>, StoreError> {
-    let next = without_unreadable(tx, lane.0, at, || next(tx, lane, limit, at, busy))?;
+    let next = without_unreadable(tx, thread.0, at, || next(tx, thread, limit, at, busy))?;
     mark_leased(tx, next, at, busy)
 }
 
@@ -110,7 +110,7 @@ pub(super) fn lease_next(
 /// repeated.
 fn next(
     tx: &Transaction<'_>,
-    (channel, lane): (&str, &str),
+    (channel, thread): (&str, &str),
     limit: u32,
     at: Timestamp,
     busy: &InFlightLock<'_>,
@@ -119,7 +119,7 @@ fn next(
         "SELECT id, op, state, due_at, attempts, created_at, tried_at FROM outbox
          WHERE channel = ?1 AND lane = ?2 AND done_at IS NULL ORDER BY id LIMIT ?3",
     )?;
-    let mut rows = statement.query(params![channel, lane, limit])?;
+    let mut rows = statement.query(params![channel, thread, limit])?;
     let mut next: Vec<ThreadHead> = Vec::new();
     while let Some(row) = rows.next()?
         && let Some(head) = due_head(tx, row, at, |op| busy.in_flight.contains(op))?
@@ -178,8 +178,8 @@ fn is_new_message(tx: &Transaction<'_>, row: &Row<'_>) -> bool {
 }
 
 /// Returns the chat of a thread key.
-fn chat(lane: &str) -> String {
-    let parts: Vec<Option<String>> = serde_json::from_str(lane).unwrap_or_default();
+fn chat(thread: &str) -> String {
+    let parts: Vec<Option<String>> = serde_json::from_str(thread).unwrap_or_default();
     parts.into_iter().next().flatten().unwrap_or_default()
 }
 

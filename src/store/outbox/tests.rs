@@ -107,9 +107,9 @@ async fn edits_of_one_thread_are_leased_together_and_a_post_alone() {
     ];
     store.enqueue(ops, at(0)).await.unwrap();
     let mut due = store.lease_due("slack", at(1), 10).await.unwrap();
-    let mut told = Vec::new();
+    let mut leased = Vec::new();
     while !due.is_empty() {
-        told.push(
+        leased.push(
             due.iter()
                 .map(|due| due.op.id.clone())
                 .collect::<Vec<_>>()
@@ -127,7 +127,7 @@ async fn edits_of_one_thread_are_leased_together_and_a_post_alone() {
             .unwrap();
     }
     // The fill of a failed post becomes its own post. The fill of an unknown post does nothing.
-    assert_eq!(told, ["a", "b", "a/fill b/fill", "elsewhere", "a/last"]);
+    assert_eq!(leased, ["a", "b", "a/fill b/fill", "elsewhere", "a/last"]);
     assert_eq!(store.unsent_count("slack").await, Ok(0));
 }
 

@@ -93,11 +93,11 @@ impl Store {
     /// Returns the size of the database file.
     pub async fn bytes(&self) -> Result<DatabaseSize, StoreError> {
         self.read(|tx| {
-            let told = |pragma: &str| tx.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-            let page = count(told("page_size")?);
+            let pragma_value = |pragma: &str| tx.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+            let page = count(pragma_value("page_size")?);
             Ok(DatabaseSize {
-                all: count(told("page_count")?) * page,
-                free: count(told("freelist_count")?) * page,
+                all: count(pragma_value("page_count")?) * page,
+                free: count(pragma_value("freelist_count")?) * page,
             })
         })
         .await

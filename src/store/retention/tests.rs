@@ -393,8 +393,8 @@ async fn edits_and_an_open_change_go_when_their_conversation_was_silent_for_too_
     ));
     assert_eq!(store.change(change.number).await, Ok(None));
     let lines = store.audit_lines(10).await.unwrap();
-    let told = r#""data":{"change":"CHG-1","conversation":1},"event":"change.expired""#;
-    assert!(lines.iter().any(|(_, line)| line.contains(told)), "{lines:?}");
+    let expected = r#""data":{"change":"CHG-1","conversation":1},"event":"change.expired""#;
+    assert!(lines.iter().any(|(_, line)| line.contains(expected)), "{lines:?}");
     is_consistent(&store).await;
     // Alice returns, and gets a new conversation with the same key.
     let again = turn(&store, "Alice", None, on(41, 0)).await;

@@ -252,10 +252,10 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
         drop(store);
         // It is unknown whether the operation was sent, so it is looked up.
         let store = Store::open(directory.path()).unwrap();
-        let mut told = Vec::new();
+        let mut leased = Vec::new();
         let mut due = store.lease_due("slack", at(4), 10).await.unwrap();
         while !due.is_empty() {
-            told.extend(due.iter().map(|due| (due.op.id.clone(), due.ambiguous_since)));
+            leased.extend(due.iter().map(|due| (due.op.id.clone(), due.ambiguous_since)));
             let sent = due.into_iter().map(|due| (due.op, None)).collect();
             due = store.record_delivered_and_lease(sent, at(5)).await.unwrap();
         }
@@ -263,10 +263,10 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
         let since = if is_sent { at(3) } else { at(2) };
         let (card, result) = (("card", Some(at(1))), ("result", Some(since)));
         let rest = [("result/fill", None), ("file", None)];
-        let doubtful = if is_sent { vec![result] } else { vec![card, result] };
-        let expected = doubtful.into_iter().chain(rest);
+        let ambiguous = if is_sent { vec![result] } else { vec![card, result] };
+        let expected = ambiguous.into_iter().chain(rest);
         let expected: Vec<_> = expected.map(|(op, since)| (op.to_owned(), since)).collect();
-        assert_eq!(told, expected);
+        assert_eq!(leased, expected);
     }
 }
 

@@ -14,12 +14,12 @@ use std::time::Duration;
 const WAIT_MAX: usize = 130;
 
 /// Advances time until an operation is shown, by at most this number of seconds.
-async fn is_shown_within(world: &DeliveryFixture, id: &str, seconds: usize) -> bool {
+async fn is_shown_within(fixture: &DeliveryFixture, id: &str, seconds: usize) -> bool {
     for _ in 0..seconds {
-        if world.fake.shown().iter().any(|shown| shown == id) {
+        if fixture.fake.shown().iter().any(|shown| shown == id) {
             return true;
         }
-        world.pass(1).await;
+        fixture.pass(1).await;
     }
     false
 }
@@ -27,23 +27,23 @@ async fn is_shown_within(world: &DeliveryFixture, id: &str, seconds: usize) -> b
 /// R18
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_always_fails_is_given_up_without_blocking_other_chats() {
-    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
         "C0" => ChannelAction::Fails(SendError::Unreachable("slack cannot be reached".to_owned())),
         _ => ChannelAction::Shows,
     }));
-    world.enqueue(vec![post("inbox-0/result", "C0")]).await;
-    world.pass(300).await;
+    fixture.enqueue(vec![post("inbox-0/result", "C0")]).await;
+    fixture.pass(300).await;
     // Each time others are answered, the missing answer counts against this operation.
     for number in 1..5_000 {
-        if !world.letters().await.is_empty() {
+        if !fixture.letters().await.is_empty() {
             break;
         }
         let id = format!("inbox-{number}/result");
-        world.enqueue(vec![post(&id, "C1")]).await;
-        assert!(is_shown_within(&world, &id, WAIT_MAX).await, "{id} waits");
-        world.pass(5).await;
+        fixture.enqueue(vec![post(&id, "C1")]).await;
+        assert!(is_shown_within(&fixture, &id, WAIT_MAX).await, "{id} waits");
+        fixture.pass(5).await;
     }
-    let letters = world.letters().await;
+    let letters = fixture.letters().await;
     assert_eq!(
         letters.first().map(|letter| (&*letter.op, letter.attempts)),
         Some(("inbox-0/result", 8))
@@ -54,7 +54,7 @@ async fn an_operation_that_always_fails_is_given_up_without_blocking_other_chats
 #[tokio::test(start_paused = true)]
 async fn repeatedly_failing_operations_do_not_block_another_chat() {
     for failing in [2, 6] {
-        let world = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
+        let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
             "C1" => ChannelAction::Shows,
             _ => ChannelAction::Fails(SendError::NotSent {
                 why: "slack answered 500".to_owned(),
@@ -65,10 +65,10 @@ async fn repeatedly_failing_operations_do_not_block_another_chat() {
             let id = format!("inbox-0{number}/result");
             post(&id, &format!("C0{number}"))
         });
-        world.enqueue(failing.collect()).await;
-        world.pass(300).await;
-        world.enqueue(vec![post("inbox-1/result", "C1")]).await;
-        assert!(is_shown_within(&world, "inbox-1/result", WAIT_MAX).await);
+        fixture.enqueue(failing.collect()).await;
+        fixture.pass(300).await;
+        fixture.enqueue(vec![post("inbox-1/result", "C1")]).await;
+        assert!(is_shown_within(&fixture, "inbox-1/result", WAIT_MAX).await);
     }
 }
 
@@ -84,7 +84,7 @@ async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups()
         .map(|number| format!("inbox-{number}/result"))
         .collect();
     let letters = ids.clone();
-    let world = DeliveryFixture::start_after(fake, async move |store| {
+    let fixture = DeliveryFixture::start_after(fake, async move |store| {
         store
             .enqueue(letters.iter().map(|id| post(id, "C1")).collect(), now())
             .await
@@ -97,10 +97,10 @@ async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups()
         store.send_again(all, "operator", now()).await.unwrap();
     })
     .await;
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown(), ids);
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown(), ids);
     // One lookup before the wait, and one before sending.
-    let looked = world.fake.looked_up_since.lock().unwrap().len();
+    let looked = fixture.fake.looked_up_since.lock().unwrap().len();
     assert!(looked <= 2 * LETTERS, "looked for {looked} times");
 }
 
@@ -112,7 +112,7 @@ async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
             (Action::Post { .. }, CallPurpose::Deliver) => vec![of_chat(op, 1, Duration::from_secs(60))],
             _ => Vec::new(),
         });
-    let world = DeliveryFixture::start(fake);
+    let fixture = DeliveryFixture::start(fake);
     let in_thread = |op: Op, thread: String| Op {
         place: ChatPlace {
             thread: Some(thread),
@@ -124,31 +124,31 @@ async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
         let id = format!("inbox-{number}/result");
         in_thread(post(&id, "C1"), format!("{number}.0"))
     });
-    world.enqueue(posts.collect()).await;
-    world.pass(5).await;
+    fixture.enqueue(posts.collect()).await;
+    fixture.pass(5).await;
     let message = MessageRef {
         chat: "C1".to_owned(),
         id: "1".to_owned(),
     };
     let reply = Reply::text("edited");
     let edit = op("inbox-900/edit", "C1", Action::Edit { message, reply });
-    world.enqueue(vec![in_thread(edit, "900.0".to_owned())]).await;
-    assert!(is_shown_within(&world, "inbox-900/edit", 40).await);
-    assert!(world.fake.shown().len() <= 3, "the others wait");
+    fixture.enqueue(vec![in_thread(edit, "900.0".to_owned())]).await;
+    assert!(is_shown_within(&fixture, "inbox-900/edit", 40).await);
+    assert!(fixture.fake.shown().len() <= 3, "the others wait");
 }
 
 /// R17
 #[tokio::test(start_paused = true)]
 async fn a_refused_placeholder_is_neither_reported_missing_nor_resent() {
-    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match op.action.is_placeholder() {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match op.action.is_placeholder() {
         true => ChannelAction::Fails(SendError::Refused("msg_blocks_too_long".to_owned())),
         false => ChannelAction::Shows,
     }));
-    world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown(), ["inbox-1/result/fill"]);
+    fixture.enqueue(in_two_steps("inbox-1/result", "C1")).await;
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown(), ["inbox-1/result/fill"]);
     // The operator gets no dead letter, because the placeholder would never be filled.
-    assert_eq!(world.letters().await, []);
+    assert_eq!(fixture.letters().await, []);
 }
 
 /// R20
@@ -156,7 +156,7 @@ async fn a_refused_placeholder_is_neither_reported_missing_nor_resent() {
 async fn a_post_enqueued_with_a_future_time_is_still_found_by_lookup() {
     let fake = FakeChannel::new(true, |_| ChannelAction::Shows);
     fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
-    let world = DeliveryFixture::start_after(fake, async |store| {
+    let fixture = DeliveryFixture::start_after(fake, async |store| {
         let ahead = now() + SignedDuration::from_hours(48);
         store
             .enqueue(vec![post("inbox-1/result", "C1")], ahead)
@@ -166,22 +166,22 @@ async fn a_post_enqueued_with_a_future_time_is_still_found_by_lookup() {
         store.abandon_leases(&due.into_iter().map(|due| due.op.id).collect::<Vec<_>>());
     })
     .await;
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown(), ["inbox-1/result"]);
-    let since = world.fake.looked_up_since.lock().unwrap().clone();
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown(), ["inbox-1/result"]);
+    let since = fixture.fake.looked_up_since.lock().unwrap().clone();
     assert!(since.len() == 1 && since[0] <= now(), "{since:?}");
 }
 
 /// A commit marks leased operations as being sent. So it leases none that could only wait.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_leased_while_all_call_slots_are_taken() {
-    let world = DeliveryFixture::start(FakeChannel::new(true, |_| ChannelAction::Shows));
-    world.until(|| world.delivery.can_send_now()).await;
-    let gate = &world.delivery.gate;
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, |_| ChannelAction::Shows));
+    fixture.until(|| fixture.delivery.can_send_now()).await;
+    let gate = &fixture.delivery.gate;
     let calls = [gate.call().await, gate.call().await, gate.call().await];
-    assert!(!world.delivery.can_send_now());
+    assert!(!fixture.delivery.can_send_now());
     drop(calls);
-    assert!(world.delivery.can_send_now());
+    assert!(fixture.delivery.can_send_now());
 }
 
 /// R17

@@ -29,8 +29,8 @@ fn many(count: usize) -> Vec<Op> {
         .collect()
 }
 
-fn is_each_shown_once(world: &DeliveryFixture, ops: &[Op]) {
-    let shown = world.fake.shown();
+fn is_each_shown_once(fixture: &DeliveryFixture, ops: &[Op]) {
+    let shown = fixture.fake.shown();
     let expected: BTreeSet<String> = ops.iter().map(|op| op.id.clone()).collect();
     assert_eq!(shown.iter().cloned().collect::<BTreeSet<_>>(), expected);
     assert_eq!(shown.len(), ops.len());
@@ -46,19 +46,22 @@ async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
         false => ChannelAction::Fails(unreachable()),
     });
     let fake = fake.probed(move || if is_over() { Ok(()) } else { Err(unreachable()) });
-    let world = DeliveryFixture::start(fake);
+    let fixture = DeliveryFixture::start(fake);
     let ops = many(40);
-    world.enqueue(ops.clone()).await;
-    world.until(|| elapsed() > HOUR).await;
-    assert!(matches!(world.delivery.state(), ChannelState::Unreachable { .. }));
-    let tried = world.fake.calls.lock().unwrap().len();
+    fixture.enqueue(ops.clone()).await;
+    fixture.until(|| elapsed() > HOUR).await;
+    assert!(matches!(
+        fixture.delivery.state(),
+        ChannelState::Unreachable { .. }
+    ));
+    let tried = fixture.fake.calls.lock().unwrap().len();
     assert!(tried <= 8, "{tried} calls found out that nobody is there");
-    assert_eq!(world.attempts().await, 0);
-    world.until_delivered().await;
-    assert_eq!(world.delivery.state(), ChannelState::Open);
-    is_each_shown_once(&world, &ops);
-    assert_eq!(world.letters().await, []);
-    let probes = world.fake.probes.lock().unwrap().clone();
+    assert_eq!(fixture.attempts().await, 0);
+    fixture.until_delivered().await;
+    assert_eq!(fixture.delivery.state(), ChannelState::Open);
+    is_each_shown_once(&fixture, &ops);
+    assert_eq!(fixture.letters().await, []);
+    let probes = fixture.fake.probes.lock().unwrap().clone();
     let during = probes.iter().filter(|at| **at < outage).count();
     // At least one probe a minute, and at most two after the first few.
     assert!((300..=610).contains(&during), "{during}");
@@ -74,15 +77,15 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
         SendError::Ambiguous("slack answered 500".to_owned()),
     ] {
         let outage = elapsed() + 3 * HOUR;
-        let world = DeliveryFixture::start(FakeChannel::new(true, move |_| match elapsed() > outage {
+        let fixture = DeliveryFixture::start(FakeChannel::new(true, move |_| match elapsed() > outage {
             true => ChannelAction::Shows,
             false => ChannelAction::Fails(error.clone()),
         }));
         let ops = many(12);
-        world.enqueue(ops.clone()).await;
-        world.until_delivered().await;
-        is_each_shown_once(&world, &ops);
-        assert_eq!(world.letters().await, []);
+        fixture.enqueue(ops.clone()).await;
+        fixture.until_delivered().await;
+        is_each_shown_once(&fixture, &ops);
+        assert_eq!(fixture.letters().await, []);
     }
 }
 
@@ -90,7 +93,7 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_another_host_delays_no_other_operation() {
     let is_beside = |op: &Op| op.id.ends_with("/aside");
-    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_beside(op) {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_beside(op) {
         true => ChannelAction::Fails(SendError::OtherHost {
             why: "slack's host for it cannot be reached".to_owned(),
             retry_after: None,
@@ -103,21 +106,21 @@ async fn an_outage_of_another_host_delays_no_other_operation() {
             post(&answer, &format!("D{number}")),
             post(&other, &format!("C{number}")),
         ];
-        world.enqueue(ops).await;
+        fixture.enqueue(ops).await;
         let asked = elapsed();
-        world.until_soon(|| world.fake.calls_of(&other) > 0).await;
+        fixture.until_soon(|| fixture.fake.calls_of(&other) > 0).await;
         assert!(elapsed() - asked <= Duration::from_secs(2), "{other}");
-        assert_eq!(world.delivery.state(), ChannelState::Open);
-        world.pass(1).await;
+        assert_eq!(fixture.delivery.state(), ChannelState::Open);
+        fixture.pass(1).await;
     }
-    world.until_delivered().await;
-    assert_eq!(world.fake.probes.lock().unwrap().len(), 0);
-    let letters = world.letters().await;
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.probes.lock().unwrap().len(), 0);
+    let letters = fixture.letters().await;
     let attempts: BTreeSet<u32> = letters.iter().map(|letter| letter.attempts).collect();
     assert_eq!((letters.len(), attempts), (60, BTreeSet::from([8])));
-    let told = world.fake.shown();
-    let told = told.iter().filter(|op| op.ends_with("/missing"));
-    assert_eq!(told.count(), 60);
+    let notices = fixture.fake.shown();
+    let notices = notices.iter().filter(|op| op.ends_with("/missing"));
+    assert_eq!(notices.count(), 60);
 }
 
 #[derive(Clone, Default)]
@@ -151,22 +154,22 @@ async fn a_revoked_token_pauses_delivery_is_reported_once_and_recovers_by_itself
         false => ChannelAction::Fails(revoked()),
     });
     let fake = fake.probed(move || if elapsed() > HOUR { Ok(()) } else { Err(revoked()) });
-    let world = DeliveryFixture::start(fake);
+    let fixture = DeliveryFixture::start(fake);
     let ops = many(100);
-    world.enqueue(ops.clone()).await;
-    world.until(|| elapsed() > HOUR / 2).await;
-    let tried = world.fake.calls.lock().unwrap().len();
+    fixture.enqueue(ops.clone()).await;
+    fixture.until(|| elapsed() > HOUR / 2).await;
+    let tried = fixture.fake.calls.lock().unwrap().len();
     assert!(tried <= 3, "{tried} calls");
-    let health = world.delivery.health().await.unwrap();
+    let health = fixture.delivery.health().await.unwrap();
     assert!(
         matches!(&health.state, ChannelState::Unauthorised { why, .. } if why == "token_revoked"),
         "{health:?}"
     );
     assert_eq!((health.waiting, health.given_up), (100, 0));
-    assert_eq!(world.attempts().await, 0);
-    world.until_delivered().await;
-    is_each_shown_once(&world, &ops);
-    let probes = world.fake.probes.lock().unwrap().len();
+    assert_eq!(fixture.attempts().await, 0);
+    fixture.until_delivered().await;
+    is_each_shown_once(&fixture, &ops);
+    let probes = fixture.fake.probes.lock().unwrap().len();
     assert!((10..=25).contains(&probes), "{probes} probes in an hour");
     let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert_eq!(
@@ -181,7 +184,7 @@ async fn a_revoked_token_pauses_delivery_is_reported_once_and_recovers_by_itself
 #[tokio::test(start_paused = true)]
 async fn a_rate_limited_chat_waits_as_long_as_asked_and_delays_no_other() {
     let limited = Mutex::new(20);
-    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| {
         let mut limited = limited.lock().unwrap();
         if op.place.chat != "C1" || *limited == 0 {
             return ChannelAction::Shows;
@@ -192,12 +195,12 @@ async fn a_rate_limited_chat_waits_as_long_as_asked_and_delays_no_other() {
             retry_after: Some(Duration::from_secs(7)),
         })
     }));
-    world
+    fixture
         .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C2")])
         .await;
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
-    let calls = world.fake.calls.lock().unwrap().clone();
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
+    let calls = fixture.fake.calls.lock().unwrap().clone();
     let of_chat: Vec<Duration> = calls
         .into_iter()
         .filter_map(|(op, at)| (op == "inbox-1/result").then_some(at))
@@ -207,7 +210,7 @@ async fn a_rate_limited_chat_waits_as_long_as_asked_and_delays_no_other() {
         let wait = pair[1] - pair[0];
         assert!(wait >= Duration::from_secs(7), "{wait:?}");
     }
-    assert_eq!(world.fake.probes.lock().unwrap().len(), 0);
+    assert_eq!(fixture.fake.probes.lock().unwrap().len(), 0);
 }
 
 /// R14, R15, P2: neither the post nor the edit is sent again, and later operations continue.
@@ -218,7 +221,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
     let file = tempfile::tempdir().unwrap();
     let path = Arc::new(Mutex::new(file.path().to_owned()));
     let database = Arc::clone(&path);
-    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| {
         if op.id == "inbox-1/result" {
             let other = rusqlite::Connection::open(&*database.lock().unwrap()).unwrap();
             other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -226,7 +229,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
         }
         ChannelAction::Shows
     }));
-    *path.lock().unwrap() = world.database();
+    *path.lock().unwrap() = fixture.database();
     let edit = Action::Edit {
         message: MessageRef {
             chat: "C2".to_owned(),
@@ -234,25 +237,27 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
         },
         reply: Reply::text("edited"),
     };
-    world
+    fixture
         .enqueue(vec![
             post("inbox-1/result", "C1"),
             post("inbox-2/result", "C1"),
             op("inbox-3/edit", "C2", edit),
         ])
         .await;
-    world.until(|| world.fake.calls_of("inbox-1/result") == 1).await;
+    fixture
+        .until(|| fixture.fake.calls_of("inbox-1/result") == 1)
+        .await;
     // Another program locks the database for longer than two writes wait.
     tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(4_600)))
         .await
         .unwrap();
-    assert_eq!(world.fake.calls_of("inbox-2/result"), 0);
+    assert_eq!(fixture.fake.calls_of("inbox-2/result"), 0);
     lock.lock().unwrap().take();
-    world.until_delivered().await;
-    let mut shown = world.fake.shown();
+    fixture.until_delivered().await;
+    let mut shown = fixture.fake.shown();
     shown.sort();
     assert_eq!(shown, ["inbox-1/result", "inbox-2/result", "inbox-3/edit"]);
-    assert_eq!(world.letters().await, []);
+    assert_eq!(fixture.letters().await, []);
 }
 
 /// Checks that a post is looked up, without a restart, when its delivery ended without an outcome. P2
@@ -263,7 +268,7 @@ async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
         if was_shown {
             fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
         }
-        let world = DeliveryFixture::start_after(fake, async |store| {
+        let fixture = DeliveryFixture::start_after(fake, async |store| {
             let ops = vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")];
             store.enqueue(ops, super::fixture::now()).await.unwrap();
             // It is leased and then dropped.
@@ -273,28 +278,28 @@ async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
             store.abandon_leases(&forgotten);
         })
         .await;
-        world.until_delivered().await;
-        assert_eq!(world.fake.shown(), ["inbox-1/result", "inbox-2/result"]);
-        assert_eq!(world.fake.calls_of("inbox-1/result"), usize::from(!was_shown));
+        fixture.until_delivered().await;
+        assert_eq!(fixture.fake.shown(), ["inbox-1/result", "inbox-2/result"]);
+        assert_eq!(fixture.fake.calls_of("inbox-1/result"), usize::from(!was_shown));
     }
 }
 
 /// P2
 #[tokio::test(start_paused = true)]
 async fn a_resend_by_an_operator_is_sent_even_if_the_earlier_outcome_is_unknown() {
-    let world = DeliveryFixture::start(FakeChannel::new(false, |op| match elapsed() > HOUR {
+    let fixture = DeliveryFixture::start(FakeChannel::new(false, |op| match elapsed() > HOUR {
         true => ChannelAction::Shows,
         false if op.id.ends_with("/missing") => ChannelAction::Shows,
         false => ChannelAction::Fails(SendError::Ambiguous("the connection broke".to_owned())),
     }));
-    world
+    fixture
         .enqueue(vec![
             post("inbox-1/answer", "C1"),
             file("inbox-1/CHG-1.patch", "C1"),
         ])
         .await;
-    world.until_delivered().await;
-    let letters = world.letters().await;
+    fixture.until_delivered().await;
+    let letters = fixture.letters().await;
     let states: Vec<(&str, &str)> = letters
         .iter()
         .map(|letter| (&*letter.op, &*letter.state))
@@ -306,17 +311,17 @@ async fn a_resend_by_an_operator_is_sent_even_if_the_earlier_outcome_is_unknown(
             ("inbox-1/CHG-1.patch", "ambiguous")
         ]
     );
-    world.until(|| elapsed() > HOUR).await;
+    fixture.until(|| elapsed() > HOUR).await;
     let again = crate::store::DeadLetterFilter::Channel("slack".to_owned());
-    let channels = world
+    let channels = fixture
         .store
         .send_again(again, "operator", super::fixture::now())
         .await;
     assert_eq!(channels.map(|channels| channels.len()), Ok(2));
-    world.delivery.retry_now();
-    world.until_delivered().await;
-    assert_eq!(world.letters().await, []);
-    let shown: BTreeSet<String> = world.fake.shown().into_iter().collect();
+    fixture.delivery.retry_now();
+    fixture.until_delivered().await;
+    assert_eq!(fixture.letters().await, []);
+    let shown: BTreeSet<String> = fixture.fake.shown().into_iter().collect();
     assert!(
         shown.contains("inbox-1/answer") && shown.contains("inbox-1/CHG-1.patch"),
         "{shown:?}"

@@ -20,37 +20,37 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
         lost(),
     ] {
         let poison = "inbox-0/result";
-        let world = DeliveryFixture::start(FakeChannel::new(true, move |op| match op.id == poison {
+        let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match op.id == poison {
             true => ChannelAction::Fails(error.clone()),
             false => ChannelAction::Shows,
         }));
-        world
+        fixture
             .enqueue(vec![post(poison, "C0"), post("inbox-0/second", "C0")])
             .await;
         // Other operations are answered all the time.
         let mut others = 0;
-        while world.letters().await.is_empty() {
+        while fixture.letters().await.is_empty() {
             others += 1;
             assert!(others < 5_000, "it is never given up");
             let id = format!("inbox-{others}/result");
             let asked = elapsed();
-            world.enqueue(vec![post(&id, &format!("C{others}"))]).await;
-            world.until(|| world.fake.calls_of(&id) > 0).await;
+            fixture.enqueue(vec![post(&id, &format!("C{others}"))]).await;
+            fixture.until(|| fixture.fake.calls_of(&id) > 0).await;
             let waited = elapsed() - asked;
             assert!(waited < Duration::from_secs(70), "{waited:?}");
-            world.pass(5).await;
+            fixture.pass(5).await;
         }
-        world.until_delivered().await;
-        let letters = world.letters().await;
+        fixture.until_delivered().await;
+        let letters = fixture.letters().await;
         assert_eq!(
             (letters.len(), letters[0].op.as_str(), letters[0].attempts),
             (1, poison, 8)
         );
         // Later operations continue, and one line reports what is missing.
-        let shown = world.fake.shown();
+        let shown = fixture.fake.shown();
         assert!(shown.contains(&"inbox-0/second".to_owned()), "{shown:?}");
         assert_eq!(shown.iter().filter(|op| *op == "inbox-0/missing").count(), 1);
-        assert!(world.fake.texts().contains("`diff` shows the prepared change"));
+        assert!(fixture.fake.texts().contains("`diff` shows the prepared change"));
     }
 }
 
@@ -58,15 +58,15 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_sent_again() {
     let is_refused = |op: &crate::model::Op| op.place.chat == "C1" && elapsed() < Duration::from_secs(60);
-    let world = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_refused(op) {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_refused(op) {
         true => ChannelAction::Fails(SendError::Refused("is_archived".to_owned())),
         false => ChannelAction::Shows,
     }));
-    world
+    fixture
         .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C2")])
         .await;
-    world.until_delivered().await;
-    let letters = world.letters().await;
+    fixture.until_delivered().await;
+    let letters = fixture.letters().await;
     let refused: Vec<(&str, &str, &str)> = letters
         .iter()
         .map(|letter| (&*letter.op, &*letter.state, &*letter.why))
@@ -79,18 +79,18 @@ async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_se
             ("inbox-1/missing", "failed", "is_archived")
         ]
     );
-    assert_eq!(world.fake.shown(), ["inbox-2/result"]);
-    world.until(|| elapsed() > Duration::from_secs(60)).await;
+    assert_eq!(fixture.fake.shown(), ["inbox-2/result"]);
+    fixture.until(|| elapsed() > Duration::from_secs(60)).await;
     let one = crate::store::DeadLetterFilter::Op("inbox-1/result".to_owned());
-    world
+    fixture
         .store
         .send_again(one, "operator", super::fixture::now())
         .await
         .unwrap();
-    world.delivery.retry_now();
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
-    assert_eq!(world.letters().await.len(), 1);
+    fixture.delivery.retry_now();
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown(), ["inbox-2/result", "inbox-1/result"]);
+    assert_eq!(fixture.letters().await.len(), 1);
 }
 
 /// R18, P2
@@ -101,17 +101,19 @@ async fn an_operation_that_crashes_its_delivery_is_given_up_and_its_thread_conti
             "inbox-1/result" => ChannelAction::Breaks,
             _ => ChannelAction::Shows,
         });
-        let mut world = DeliveryFixture::start(fake);
-        world
+        let mut fixture = DeliveryFixture::start(fake);
+        fixture
             .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")])
             .await;
-        world.until(|| world.fake.calls_of("inbox-1/result") >= 1).await;
-        world = world.restarted().await;
-        world.until_delivered().await;
-        let letters = world.letters().await;
+        fixture
+            .until(|| fixture.fake.calls_of("inbox-1/result") >= 1)
+            .await;
+        fixture = fixture.restarted().await;
+        fixture.until_delivered().await;
+        let letters = fixture.letters().await;
         assert_eq!((letters.len(), letters[0].op.as_str()), (1, "inbox-1/result"));
-        assert!(world.fake.calls_of("inbox-1/result") <= 8);
-        let mut shown = world.fake.shown();
+        assert!(fixture.fake.calls_of("inbox-1/result") <= 8);
+        let mut shown = fixture.fake.shown();
         shown.sort();
         assert_eq!(shown, ["inbox-1/missing", "inbox-2/result"]);
     }
@@ -120,15 +122,15 @@ async fn an_operation_that_crashes_its_delivery_is_given_up_and_its_thread_conti
 /// R1, R17
 #[tokio::test(start_paused = true)]
 async fn an_uncertain_result_leaves_at_most_one_placeholder_line_behind() {
-    let world = DeliveryFixture::start(FakeChannel::new(false, |op| match &op.action {
+    let fixture = DeliveryFixture::start(FakeChannel::new(false, |op| match &op.action {
         Action::Post { .. } if op.id != "inbox-1/missing" => ChannelAction::ShowsThen(lost()),
         _ => ChannelAction::Shows,
     }));
-    world.enqueue(in_two_steps("inbox-1/result", "C1")).await;
-    world.until_delivered().await;
+    fixture.enqueue(in_two_steps("inbox-1/result", "C1")).await;
+    fixture.until_delivered().await;
     // The first line, the full result, and the line that it may be missing. The true outcome cannot be found out.
     assert_eq!(
-        world.fake.shown(),
+        fixture.fake.shown(),
         ["inbox-1/result", "inbox-1/result/fill", "inbox-1/missing"]
     );
 }
@@ -151,23 +153,23 @@ async fn a_possibly_missing_answer_is_reported_once_per_message_and_never_for_it
             reply: Reply::text("only you"),
         },
     ));
-    let world = DeliveryFixture::start(FakeChannel::new(false, |op| match op.id.ends_with("/missing") {
+    let fixture = DeliveryFixture::start(FakeChannel::new(false, |op| match op.id.ends_with("/missing") {
         true => ChannelAction::Shows,
         false => ChannelAction::Fails(lost()),
     }));
-    world.enqueue(ops).await;
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown(), ["inbox-1/missing", "inbox-2/missing"]);
+    fixture.enqueue(ops).await;
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown(), ["inbox-1/missing", "inbox-2/missing"]);
     // The operator's retry changes nothing here.
-    let world = world.restarted().await;
-    world.until_delivered().await;
-    assert_eq!(world.fake.shown().len(), 2);
+    let fixture = fixture.restarted().await;
+    fixture.until_delivered().await;
+    assert_eq!(fixture.fake.shown().len(), 2);
 }
 
 /// P2
 #[tokio::test(start_paused = true)]
 async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
-    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
         Action::Upload { .. } => ChannelAction::Fails(SendError::Ambiguous("slack answered 500".to_owned())),
         _ => ChannelAction::Shows,
     }));
@@ -176,11 +178,11 @@ async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
         file("inbox-1/CHG-1.patch", "C1"),
         post("inbox-2/result", "C1"),
     ];
-    world.enqueue(ops).await;
-    world
-        .until(|| world.fake.shown().contains(&"inbox-2/result".to_owned()))
+    fixture.enqueue(ops).await;
+    fixture
+        .until(|| fixture.fake.shown().contains(&"inbox-2/result".to_owned()))
         .await;
-    let calls: Vec<String> = world
+    let calls: Vec<String> = fixture
         .fake
         .calls
         .lock()
@@ -194,46 +196,46 @@ async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
     );
     // Each accepted text proves that the platform is reachable.
     let mut others = 2;
-    while world.letters().await.is_empty() {
+    while fixture.letters().await.is_empty() {
         others += 1;
         assert!(others < 5_000, "it is never given up");
-        world
+        fixture
             .enqueue(vec![post(&format!("inbox-{others}/result"), "C1")])
             .await;
-        world.pass(5).await;
+        fixture.pass(5).await;
     }
-    world.until_delivered().await;
-    let shown = world.fake.shown();
-    let told = shown
+    fixture.until_delivered().await;
+    let shown = fixture.fake.shown();
+    let notices = shown
         .iter()
         .filter(|op| *op == "inbox-1/CHG-1.patch/missing")
         .count();
-    assert_eq!(told, 1, "{shown:?}");
-    assert!(world.fake.texts().contains("This is what it holds"));
+    assert_eq!(notices, 1, "{shown:?}");
+    assert!(fixture.fake.texts().contains("This is what it holds"));
 }
 
 /// A large file or an unresponsive platform takes minutes.
 #[tokio::test(start_paused = true)]
 async fn messages_after_a_file_do_not_wait_for_its_upload() {
-    let world = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
+    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
         Action::Upload { .. } => ChannelAction::Hangs,
         _ => ChannelAction::Shows,
     }));
-    world
+    fixture
         .enqueue(vec![
             post("inbox-1/answer", "C1"),
             file("inbox-1/CHG-1.patch", "C1"),
             post("inbox-2/answer", "C1"),
         ])
         .await;
-    let hangs = || world.fake.calls_of("inbox-1/CHG-1.patch") == 1;
-    world.until(hangs).await;
-    world
-        .until(|| world.fake.shown().contains(&"inbox-2/answer".to_owned()))
+    let hangs = || fixture.fake.calls_of("inbox-1/CHG-1.patch") == 1;
+    fixture.until(hangs).await;
+    fixture
+        .until(|| fixture.fake.shown().contains(&"inbox-2/answer".to_owned()))
         .await;
-    world.enqueue(vec![post("inbox-3/answer", "C1")]).await;
-    world
-        .until(|| world.fake.shown().contains(&"inbox-3/answer".to_owned()))
+    fixture.enqueue(vec![post("inbox-3/answer", "C1")]).await;
+    fixture
+        .until(|| fixture.fake.shown().contains(&"inbox-3/answer".to_owned()))
         .await;
     assert!(elapsed() < Duration::from_secs(30), "{:?}", elapsed());
     assert!(hangs());
