@@ -14,7 +14,6 @@ use serde_json::json;
 use sha2::Sha256;
 use std::collections::BTreeSet;
 
-/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaseResult {
     pub(crate) record: ConversationRecord,

@@ -32,7 +32,6 @@ const PART_BYTES_MIN: usize = 16;
 /// The token that the emulated Telegram sends with its updates.
 pub(crate) const TELEGRAM_HOOK_SECRET: &str = "dojo-Q7n2vKx94TfLzR8mWc3Yb6Hd";
 
-/// The owner of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SecretOwner {
     /// The server, whose configuration contains the secret.

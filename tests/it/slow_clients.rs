@@ -19,7 +19,6 @@ const MESSAGES_MIN: usize = 10;
 /// The time after which a client gives up if it is not disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The behaviour of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlowClient {
     /// A client that connects and sends nothing.

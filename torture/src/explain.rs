@@ -44,7 +44,6 @@ impl CommandKind {
     }
 }
 
-/// A command with its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnsweredCommand {
     pub(crate) verb: CommandKind,
@@ -55,7 +54,6 @@ pub(crate) struct AnsweredCommand {
     pub(crate) after: (usize, usize),
 }
 
-/// The state of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     files: FileContents,

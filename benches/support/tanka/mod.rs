@@ -41,7 +41,6 @@ pub(crate) fn files(environments: usize) -> Vec<(String, String)> {
     files
 }
 
-/// Returns the directory of an environment.
 pub(crate) fn directory(number: usize) -> String {
     format!("environments/team-{}/env-{number}", number % 25)
 }

@@ -15,7 +15,6 @@ pub(crate) struct VisibleMessage {
     pub(crate) acts_on: Vec<String>,
     /// The labels of its buttons.
     pub(crate) buttons: Vec<String>,
-    /// The id of the message.
     pub(crate) id: String,
     pub(crate) is_file: bool,
     /// True if another message has replaced it.

@@ -29,7 +29,6 @@ fn go_jsonnet_value(jsonnet: &Component, source: &str) -> Result<Value, String> 
     }
 }
 
-/// The result of comparing one program.
 #[derive(Debug, PartialEq, Eq)]
 enum LiveComparison {
     Equal,

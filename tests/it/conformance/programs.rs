@@ -26,7 +26,6 @@ const KINDS: [ExpressionType; 7] = [
     ExpressionType::Object,
 ];
 
-/// Generates a program.
 pub(super) fn generate_program(seed: u64) -> String {
     let mut writer = ProgramWriter {
         random: SourceRandom::new(seed ^ 0xE7A1),

@@ -26,7 +26,6 @@ impl SourceRandom {
     }
 }
 
-/// Generates a source.
 pub(crate) fn generate_source(seed: u64) -> String {
     let mut random = SourceRandom::new(seed);
     let gap = [2, 4, 12, 60][random.below(4)];

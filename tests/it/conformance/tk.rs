@@ -20,7 +20,6 @@ struct TkPack {
     runs: Vec<TkRun>,
 }
 
-/// One run of `tk`.
 #[derive(Deserialize)]
 struct TkRun {
     args: Vec<String>,

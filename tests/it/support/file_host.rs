@@ -12,11 +12,9 @@ const HELD_MAX: Duration = Duration::from_secs(120);
 /// The answer for one path.
 #[derive(Clone, Debug)]
 pub(crate) enum FileResponse {
-    /// A file.
     File(Vec<u8>),
     /// A file with a header that claims a compressed transfer.
     EncodedFile(Vec<u8>),
-    /// A redirect.
     Redirect(String),
     /// A header with this content length, and then less content than that.
     Truncated(u64, Vec<u8>),

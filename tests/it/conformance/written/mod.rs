@@ -37,7 +37,6 @@ const KINDS: [ProgramType; 5] = [
     ProgramType::Object,
 ];
 
-/// Generates a program.
 pub(crate) fn generate_program(seed: u64) -> String {
     let mut random = SourceRandom::new(seed ^ 0x1E_C5ED);
     let gap = [3, 6, 15, 80][random.below(4)];
