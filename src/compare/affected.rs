@@ -1,5 +1,5 @@
-//! The entry points a change touches. The graph of a base is kept, so that a comparison reads only
-//! what the change touches.
+//! The entry points that a change touches. The import graph of a base is cached, so that a comparison reads only
+//! the files that the change touches.
 
 use super::CompareError;
 use super::request::Sides;
@@ -10,44 +10,44 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Graphs that are kept. Those of the workspaces of one base share most of what they are made of.
+/// Maximum number of cached graphs. The graphs of workspaces with the same base share most of their data.
 const GRAPHS_MAX: usize = 8;
 
-/// The graphs of bases and workspaces that were used last, newest last.
+/// The most recently used graphs of bases and workspaces, newest last.
 #[derive(Debug, Default)]
 pub(super) struct GraphCache {
     outlines: Arc<OutlineCache>,
-    // Held to look up and to add.
+    // The lock is held to look up and to add.
     graphs: Mutex<Vec<(String, Arc<ImportGraph>)>>,
 }
 
-/// The entry points a change touches, and those it does not.
+/// The entry points that a change touches, and the untouched ones.
 #[derive(Debug)]
 pub(super) struct TouchedEntrypoints {
     pub(super) base: Arc<ImportGraph>,
     pub(super) workspace: Arc<ImportGraph>,
-    /// The entry points whose value may differ, among those that were asked for.
+    /// The requested entry points whose value may differ.
     pub(super) affected: Vec<AffectedEntrypoint>,
-    /// The number of affected entry points that are rendered: the first ones.
+    /// The number of affected entry points that are rendered, counted from the first.
     pub(super) rendered_max: usize,
-    /// The entry points that have the same inputs on both sides, with the hash of those.
+    /// The entry points with equal inputs on both sides, with the hash of the inputs.
     pub(super) untouched: BTreeMap<RepoPath, String>,
 }
 
 impl TouchedEntrypoints {
-    /// The entry points that are rendered.
+    /// Returns the entry points that are rendered.
     pub(super) fn rendered(&self) -> impl Iterator<Item = &RepoPath> {
         let affected = self.affected.iter().take(self.rendered_max);
         affected.map(|affected| &affected.entrypoint)
     }
 
-    /// The affected entry points that are not rendered, because there are too many.
+    /// Returns the affected entry points that are not rendered, because there are too many.
     pub(super) fn left_out(&self) -> impl Iterator<Item = &RepoPath> {
         let affected = self.affected.iter().skip(self.rendered_max);
         affected.map(|affected| &affected.entrypoint)
     }
 
-    /// Returns the import closure of an entry point: that of the workspace, else that of the base.
+    /// Returns the import closure of an entry point in the workspace, or else in the base.
     pub(super) fn closure(&self, entrypoint: &RepoPath) -> Option<&Closure> {
         let found = self.workspace.closures().get(entrypoint);
         found
@@ -55,14 +55,15 @@ impl TouchedEntrypoints {
             .map(AsRef::as_ref)
     }
 
-    /// Returns true if there is any environment on either side.
+    /// True if there is an environment on either side.
     pub(super) fn has_environments(&self) -> bool {
         !self.base.closures().is_empty() || !self.workspace.closures().is_empty()
     }
 }
 
 impl GraphCache {
-    /// Returns what the change between two sides touches, of all entry points or of one.
+    /// Returns the entry points that the change between two sides touches, among all entry points or for a single
+    /// one.
     pub(super) fn touched_entrypoints(
         &self,
         sides: &Sides,
@@ -99,7 +100,7 @@ impl GraphCache {
     /// Returns the import graph of the workspace.
     pub(super) fn workspace(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
         if sides.base_id.is_none() {
-            // The base is not kept, so it is of no use.
+            // The base has no lasting identity, so its graph is not cached and cannot be reused.
             let graph = ImportGraph::build(sides.workspace.as_ref(), Arc::clone(&self.outlines))?;
             return Ok(Arc::new(graph));
         }
@@ -161,7 +162,7 @@ impl GraphCache {
     }
 }
 
-/// A hash of what a change makes of its files.
+/// Returns a hash of the changed paths and their new content.
 fn digest(changes: &[FileChange]) -> String {
     let mut digest = Sha256::new();
     let mut add = |part: &[u8]| {

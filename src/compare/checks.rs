@@ -1,4 +1,4 @@
-//! The checks that follow from a comparison. One that could not look at something is never a pass.
+//! The checks that follow from a comparison. A check without access to all its inputs never passes.
 
 use super::affected::TouchedEntrypoints;
 use super::failure::line;
@@ -11,26 +11,26 @@ use crate::model::{Check, CheckState, FileChange, FileMode, RepoPath, quoted};
 use crate::redact::Redactor;
 use crate::review::{Impact, NotProven, Report};
 
-/// Detail of a check where there is nothing it could look at.
+/// Detail of a check that has nothing to examine.
 pub const NO_ENVIRONMENTS: &str = "no Tanka environments here";
 
 const PARSES: &str = "every changed Jsonnet file parses";
 const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
-/// Detail of a check while the second engine has not been asked.
+/// Detail of the cross-check before the second engine was run.
 const CROSS_CHECK_PENDING: &str = "the second engine is asked before this counts as checked";
-/// The words about what nobody wants to have checked.
+/// Detail of the cross-check if it was not requested.
 const CROSS_CHECK_OFF: &str = "the second engine was not asked";
 
-/// Failures of one check that are named.
+/// Maximum number of failures that one check lists.
 const FAILING_MAX: usize = 5;
 
-/// The findings of a comparison besides the report.
+/// The results of a comparison that the report does not contain.
 #[derive(Debug)]
 pub(super) struct CheckInputs {
     has_environments: bool,
-    /// Changed Jsonnet files that were read.
+    /// Changed Jsonnet files that were examined.
     parsed: usize,
     unreadable: Vec<String>,
     /// Changed Jsonnet files that an environment uses.
@@ -38,30 +38,30 @@ pub(super) struct CheckInputs {
     unused: Vec<RepoPath>,
     unresolved: Vec<String>,
     rendered: usize,
-    /// Rendered entry points the second engine was not asked about.
+    /// Rendered entry points without a cross-check.
     not_cross_checked: usize,
     why_not_cross_checked: &'static str,
-    /// A difference between the engines that is known.
+    /// A known difference between the engines.
     known: Option<KnownDifference>,
     disagreeing: Vec<String>,
     unfinished: Vec<String>,
 }
 
-/// The checks, and what follows from them.
+/// The checks and their summary.
 #[derive(Debug)]
 pub(super) struct CheckResults {
     pub(super) checks: Vec<Check>,
-    /// The parts that the change broke, one line each.
+    /// The failures that the change causes, one line each.
     pub(super) failing: Vec<String>,
-    /// The reason something could not be looked at.
+    /// The reason why something could not be examined.
     pub(super) unknown: Option<String>,
 }
 
-/// The environments by how their rendering ended.
+/// The environments, grouped by the result of rendering.
 #[derive(Debug, Default)]
 struct RenderCounts {
     broken: Vec<String>,
-    /// Environments that do not render on the base either: nobody knows what the change does to them.
+    /// Environments that do not render on the base either, so that the effect of the change is unknown.
     broken_before: Vec<String>,
     skipped: Vec<String>,
     rendered: usize,
@@ -107,7 +107,7 @@ impl CheckInputs {
             .collect();
         let is_used = |path: &RepoPath| touched.workspace.is_used(path);
         let (used, unused): (Vec<_>, Vec<_>) = changed.into_iter().partition(|(path, _)| is_used(path));
-        // What a package has beside what is used of it may be anything, such as cases of its tests.
+        // Unused files of a package may contain anything, such as invalid test input.
         let own: Vec<_> = unused
             .into_iter()
             .filter(|(path, _)| !is_vendored(path))
@@ -156,7 +156,7 @@ impl CheckInputs {
         }
     }
 
-    /// The checks, in a fixed order, and what follows from them.
+    /// Returns the checks in a fixed order, and their summary.
     pub(super) fn results(&self, report: &Report, redactor: &Redactor) -> CheckResults {
         let rendering = RenderCounts::from_report(report);
         let redacted = |text: &str| redactor.redact(&line(text)).into_owned();
@@ -287,7 +287,7 @@ fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
     }
 }
 
-/// Returns the first line, with the number of the others before it.
+/// Returns the first entry, preceded by the number of the others.
 fn first_of(list: &[String]) -> String {
     match list {
         [] => String::new(),

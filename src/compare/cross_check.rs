@@ -1,5 +1,5 @@
-//! The cross-check of values that are there already: the second engine evaluates the same programs, and the
-//! hashes of what comes out are compared.
+//! The cross-check of values that are already rendered: the second engine evaluates the same programs, and the
+//! hashes of the values are compared.
 
 use super::failure::{kind_of_evaluation, line};
 use super::render_cache::{CachedRender, CrossCheckVerdict};
@@ -14,21 +14,21 @@ use crate::tanka::TankaError;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A job that was rendered by the first engine.
+/// A job that only the first engine has rendered.
 pub(super) type UncheckedRender = (RenderJob, Arc<CachedRender>);
 
 /// The jobs after the cross-check.
 #[derive(Default)]
 pub(super) struct CrossCheckedJobs {
-    /// The jobs the second engine had a verdict about; true where the verdict depends on no more than they do, so that
-    /// it may be kept.
+    /// The jobs with a verdict. The flag is true if the verdict depends only on the inputs of the job, so that it
+    /// can be cached.
     pub(super) checked: Vec<(RenderJob, Arc<CachedRender>, bool)>,
-    /// The jobs it wrote another value for: both engines have to evaluate them side by side.
+    /// The jobs with a different hash. Both engines must evaluate these again to compare the values.
     pub(super) differing: Vec<RenderJob>,
 }
 
 impl Comparer {
-    /// Has the second engine evaluate them. `done` is told of each.
+    /// Evaluates the jobs with the second engine. `done` is called after each job.
     pub(super) async fn cross_check(
         &self,
         side: RenderSide<'_>,
@@ -53,7 +53,7 @@ impl Comparer {
         }
         for ((job, rendered), answer) in unheard.into_iter().zip(answers) {
             let redactor = with_secrets(&self.redactor, &rendered.secrets);
-            let (opinion, is_covered) = match answer {
+            let (cross_check, is_covered) = match answer {
                 Ok((value, imports)) if value == rendered.value => {
                     (CrossCheckVerdict::Agrees, covers_imports(&job.closure, &imports))
                 }
@@ -67,7 +67,7 @@ impl Comparer {
             let rendered = Arc::new(CachedRender {
                 members: Arc::clone(&rendered.members),
                 value: rendered.value,
-                cross_check: opinion,
+                cross_check,
                 secrets: Arc::clone(&rendered.secrets),
             });
             heard.checked.push((job, rendered, is_covered));
@@ -76,7 +76,7 @@ impl Comparer {
     }
 }
 
-/// Returns the verdict that is kept of a cross-check.
+/// Converts the result of a cross-check to the verdict that is cached.
 pub(super) fn verdict(second: CrossCheckResult, redactor: &Redactor) -> CrossCheckVerdict {
     match second {
         CrossCheckResult::NotRun => CrossCheckVerdict::NotAsked,

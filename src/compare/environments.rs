@@ -1,4 +1,4 @@
-//! The environments that are reviewed, each under a name of its own, with what each side came to.
+//! The reviewed environments with unique names, and the results on each side.
 
 use super::CompareError;
 use super::affected::TouchedEntrypoints;
@@ -17,10 +17,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The environments of one entry point by name, with their places; a name that is there again is counted.
+/// The environments of one entry point with their positions, by name. A counter distinguishes equal names.
 type Members<'a> = BTreeMap<(&'a str, usize), (usize, &'a CachedEnvironment)>;
 
-/// Returns the environments that are reviewed, in the order of entry points.
+/// Returns the reviewed environments in the order of the entry points.
 pub(super) fn environments(
     touched: &TouchedEntrypoints,
     mut both: RenderedSides,
@@ -55,8 +55,8 @@ pub(super) fn environments(
     with_unique_names(found)
 }
 
-/// Returns the environment of a name, or else the ones whose names contain it; all without a name. What
-/// stands for a whole entry point stays.
+/// Returns the environment with a name, or else those whose names contain it. Returns all without a name. An entry
+/// for a whole entry point is always kept.
 pub(super) fn find_by_name(
     mut environments: Vec<ReviewedEnvironment>,
     name: Option<&str>,
@@ -81,7 +81,8 @@ pub(super) fn find_by_name(
     }
 }
 
-/// Every environment of an entry point, and why it has no objects that can be relied on. Nothing is redacted yet.
+/// Returns every environment of an entry point with the reason why it has no reliable objects. Nothing is redacted
+/// yet.
 pub(super) fn failures(
     graph: &ImportGraph,
     entrypoint: &RepoPath,
@@ -106,7 +107,8 @@ pub(super) fn failures(
     }
 }
 
-/// Returns one line for all environments of an entry point: which they are is not known without rendering it.
+/// Returns one entry for all environments of an entry point. Without rendering, the single environments are
+/// unknown.
 fn unrendered_entrypoint(
     touched: &TouchedEntrypoints,
     entrypoint: &RepoPath,
@@ -173,8 +175,8 @@ fn members(outcome: Option<&RenderOutcome>) -> Members<'_> {
 /// An entry point and one of its environments, on one side.
 type OneSide<'a> = (Option<&'a RenderOutcome>, Option<&'a CachedEnvironment>);
 
-/// Returns the rendering of an environment on both sides. Objects that both have, written the same, are read once;
-/// those in `values`, which are of the workspace or none, not at all.
+/// Returns the rendering of an environment on both sides. Objects with equal texts on both sides are parsed once.
+/// Objects in `values`, which are those of the workspace or none, are not parsed at all.
 fn rendering(
     base: OneSide<'_>,
     workspace: OneSide<'_>,
@@ -218,7 +220,7 @@ fn rendering(
     }
 }
 
-/// The objects of a side as they are written, or what it is without any.
+/// Returns the texts of the objects of a side, or the result of a side without objects.
 fn texts<'a>((outcome, member): OneSide<'a>, redactor: &Redactor) -> Result<&'a [Bytes], SideResult> {
     match (outcome, member) {
         (None, _) => Err(SideResult::Absent),
@@ -232,10 +234,10 @@ fn texts<'a>((outcome, member): OneSide<'a>, redactor: &Redactor) -> Result<&'a 
     }
 }
 
-/// Texts, and how often each is there.
+/// Texts and their numbers of occurrences.
 type TextCounts<'a> = HashMap<&'a Bytes, usize>;
 
-/// The texts of both sides.
+/// Returns the texts that both sides contain.
 fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> TextCounts<'a> {
     let mut left: HashMap<&Bytes, usize> = HashMap::new();
     for text in workspace {
@@ -251,7 +253,7 @@ fn in_both<'a>(base: &'a [Bytes], workspace: &[Bytes]) -> TextCounts<'a> {
     both
 }
 
-/// Takes a text out, if it is there.
+/// Removes one occurrence of a text and returns true if there was one.
 fn take_text(counted: &mut TextCounts<'_>, text: &Bytes) -> bool {
     match counted.get_mut(text) {
         Some(count) if *count > 0 => {
@@ -285,7 +287,7 @@ pub(super) fn dispute(rendered: &CachedRender) -> Option<RenderFailure> {
     })
 }
 
-/// A failure as it may be shown.
+/// Redacts a failure for display.
 pub(super) fn redacted(failure: &RenderFailure, redactor: &Redactor) -> RenderFailure {
     RenderFailure {
         kind: failure.kind,
@@ -294,7 +296,7 @@ pub(super) fn redacted(failure: &RenderFailure, redactor: &Redactor) -> RenderFa
     }
 }
 
-/// Two environments of one name are told apart by the file they start with.
+/// Makes the names of environments unique by adding the entry point to equal names.
 fn with_unique_names(found: Vec<(&RepoPath, ReviewedEnvironment)>) -> Vec<ReviewedEnvironment> {
     let mut count: HashMap<String, usize> = HashMap::new();
     for (_, environment) in &found {

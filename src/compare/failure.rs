@@ -1,4 +1,4 @@
-//! The reason an environment did not render, as it is told: what may be done about it, and one line.
+//! The reason why an environment does not render, in the form that is shown: its kind, and one line.
 
 use crate::jsonnet::{EvalError, TraceFrame};
 use crate::model::one_line;
@@ -6,10 +6,10 @@ use crate::redact::Redactor;
 use crate::review::{FailureKind, Impact, NotProven, RenderFailure, Report};
 use crate::tanka::TankaError;
 
-/// Characters of one reason.
+/// Maximum length of one reason in characters.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// Returns the failure as it is told. Secrets are hidden before it is cut.
+/// Converts an error to the failure that is shown. Secrets are hidden before the text is cut.
 pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> RenderFailure {
     RenderFailure {
         kind: kind(error),
@@ -21,17 +21,17 @@ pub(super) fn failure(error: &TankaError, redactor: &Redactor) -> RenderFailure 
     }
 }
 
-/// An environment of the workspace that does not render, and the places that lead to where its program fails.
+/// An environment of the workspace that does not render, and the call stack of the failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenEnvironment {
-    /// The name of the environment, or the path it was asked for by.
+    /// The name of the environment, or the requested path.
     pub name: String,
-    /// The places, innermost first; redacted.
+    /// The stack frames, innermost first and redacted.
     pub trace: Vec<TraceFrame>,
 }
 
 impl BrokenEnvironment {
-    /// The environment of that name, where it is known where its program fails.
+    /// Returns the broken environment if the position of the failure is known.
     pub fn from_error(name: &str, error: &TankaError, redactor: &Redactor) -> Option<Self> {
         let TankaError::Evaluation(error) = error else {
             return None;
@@ -61,7 +61,7 @@ impl BrokenEnvironment {
     }
 }
 
-/// The places of an error without secrets, which a program may have put into names.
+/// Redacts the stack frames of an error. A program may have put secrets into names.
 pub(super) fn redacted_trace(trace: &[TraceFrame], redactor: &Redactor) -> Vec<TraceFrame> {
     let frames = trace.iter().map(|frame| TraceFrame {
         at: frame.at.clone(),
@@ -70,7 +70,7 @@ pub(super) fn redacted_trace(trace: &[TraceFrame], redactor: &Redactor) -> Vec<T
     frames.collect()
 }
 
-/// Returns the failure for JSON that cannot be written or read: it nests too deeply.
+/// Returns the failure for JSON that is nested too deeply to be written or parsed.
 pub(super) fn nesting_failure(error: &serde_json::Error) -> RenderFailure {
     RenderFailure {
         kind: FailureKind::Bound,
@@ -79,7 +79,7 @@ pub(super) fn nesting_failure(error: &serde_json::Error) -> RenderFailure {
     }
 }
 
-/// Returns the kind of failure of an evaluation, which says what may be done about it.
+/// Returns the kind of failure of an evaluation, which determines the possible remedy.
 pub(crate) fn kind_of_evaluation(error: &EvalError) -> FailureKind {
     match error {
         EvalError::Runtime { .. }
@@ -129,13 +129,13 @@ fn kind(error: &TankaError) -> FailureKind {
     }
 }
 
-/// Returns the reason an environment does not render, as one line. Objects are named by their place and never shown:
-/// they may be secrets.
+/// Returns the reason why an environment does not render, as one line. Objects are identified by path and never
+/// shown, because they may be secrets.
 pub fn reason(error: &TankaError) -> String {
     line(&text(error))
 }
 
-/// Returns the reason of [`reason`] without secrets: they are hidden before the line is cut.
+/// Returns the redacted result of [`reason`]. Secrets are hidden before the line is cut.
 pub fn redacted_reason(error: &TankaError, redactor: &Redactor) -> String {
     line(&redactor.redact(&text(error)))
 }
@@ -158,7 +158,7 @@ fn text(error: &TankaError) -> String {
     }
 }
 
-/// Returns any text as one line of a bounded length; what nobody would see is shown by name.
+/// Converts a text to one line of bounded length. Invisible characters are shown by name.
 pub(super) fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = one_line(&words.join(" "));

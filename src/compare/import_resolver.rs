@@ -1,4 +1,4 @@
-//! The files that imports mean to the environments of a tree, each found once for all files that are looked at.
+//! Resolves imports for the environments of a tree. Each import is resolved once for all files of a validation.
 
 use super::Sides;
 use crate::jsonnet::lint::ImportLookup;
@@ -7,24 +7,24 @@ use crate::tanka::importers::{Closure, ImportGraph, UnresolvedImport};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Imports whose meaning is kept. The bound is against a flood of them.
+/// Maximum number of cached imports. It protects against a flood of imports.
 const IMPORTS_MAX: usize = 1 << 20;
 
-/// The meaning of one import in one file.
+/// The resolution of one import in one file.
 #[derive(Debug)]
 enum ImportedFile {
-    /// One file, or none, to all environments that come to the import.
+    /// The same file, or none, in all environments that evaluate the import.
     Same(Option<RepoPath>),
-    /// A file, or none, by number of the environment.
+    /// A file, or none, for each environment, by index.
     PerEnvironment(Vec<Option<RepoPath>>),
 }
 
-/// The files that imports mean to the environments of a tree.
+/// The resolved imports for the environments of a tree.
 pub(super) struct ImportResolver<'a> {
     sides: &'a Sides,
     closures: Vec<&'a Closure>,
     numbers: HashMap<&'a RepoPath, usize>,
-    // Held to look up and to add.
+    // The lock is held to look up and to add.
     resolved: Mutex<HashMap<(String, String), Arc<ImportedFile>>>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> ImportResolver<'a> {
         }
     }
 
-    /// Returns the meanings of imports to these entry points, which use the file at `path`.
+    /// Returns the imports as these entry points resolve them. The entry points use the file at `path`.
     pub(super) fn for_users(&'a self, users: &[RepoPath], path: &RepoPath) -> UserImports<'a> {
         let numbers = users.iter().filter_map(|user| self.numbers.get(user).copied());
         let numbers: Vec<usize> = numbers.collect();
@@ -90,17 +90,17 @@ impl<'a> ImportResolver<'a> {
     }
 }
 
-/// The meanings of imports to all environments that use the file that is looked at. An import that means another file
-/// in another environment is not followed.
+/// The imports as resolved by all environments that use the validated file. An import that resolves to different
+/// files in different environments is not followed.
 pub(super) struct UserImports<'a> {
     resolver: &'a ImportResolver<'a>,
     numbers: Vec<usize>,
-    /// False where the file is no part of the program of one of them, such as one of a chart.
+    /// False if one of the environments uses the file without importing it, such as a file of a chart.
     are_importers: bool,
 }
 
 impl UserImports<'_> {
-    /// Returns why an import of the file means no file to one of them, where that is so.
+    /// Returns the reason why an import of the file is unresolved in one of the environments.
     pub(super) fn missing(&self, path: &RepoPath, import: &str) -> Option<&UnresolvedImport> {
         let first = UnresolvedImport {
             importer: path.clone(),

@@ -1,9 +1,9 @@
-//! The effects of a change of a repository on its environments: the entry points it touches, both sides of
-//! those rendered and reviewed, proof for all others, and the checks that follow from it. It joins
-//! [`crate::tanka`], which renders, with [`crate::review`], which looks at what came of it.
+//! The effects of a change on the environments of a repository: the touched entry points, rendered and reviewed on
+//! both sides, proof for all others, and the resulting checks. It combines [`crate::tanka`], which renders, with
+//! [`crate::review`], which examines the results.
 //!
-//! Nothing a comparison answers holds a secret: values are redacted before they are reviewed, and
-//! reviewing masks those of `Secret`s.
+//! The result of a comparison contains no secret: values are redacted before the review, and the review masks the
+//! values of `Secret`s.
 
 mod affected;
 mod prerender;
@@ -49,28 +49,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Entry points one comparison renders; others that a change touches are said not to be looked at.
+/// Maximum number of entry points that one comparison renders. Further touched entry points are reported as not
+/// examined.
 const RENDERED_MAX: usize = 1_000;
 
 /// The effects of a change.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The effects on each environment, the risks, and the effects that nobody asked for.
+    /// The effects on each environment, the risks, and the effects that the request does not mention.
     pub report: Report,
-    /// Our own checks, in a fixed order.
+    /// The built-in checks in a fixed order.
     pub checks: Vec<Check>,
-    /// The failures that the change causes, one line each, redacted: as long as there is any, it is not valid.
+    /// The failures that the change causes, one redacted line each. A change with failures is not valid.
     pub failing: Vec<String>,
-    /// The reason why not everything could be looked at, in one line, redacted: then it is not known to be valid.
+    /// The reason why not everything could be examined, as one redacted line. Then the validity of the change is
+    /// unknown.
     pub unknown: Option<String>,
-    /// The entry points the change touches, and by which files.
+    /// The entry points that the change touches, and the files that cause it.
     pub affected: Vec<AffectedEntrypoint>,
-    /// The grants that changes of settings take, beside those for the files.
+    /// The grants required by changed settings, in addition to those for the files.
     pub needs: Vec<RequiredGrant>,
 }
 
 impl Comparison {
-    /// True if there was nothing to look at.
+    /// True if there was nothing to examine.
     fn found_nothing(&self) -> bool {
         let was_run = |check: &Check| check.state != CheckState::NotRun;
         self.report.environments.is_empty()
@@ -79,26 +81,26 @@ impl Comparison {
     }
 }
 
-/// The words about a change.
+/// The texts about a change.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeReport {
-    /// The effects on environments, for a person; empty where nothing was compared.
+    /// The effects on environments, for a person. Empty without a comparison.
     pub effects: String,
     /// The checks.
     pub checks: Vec<Check>,
-    /// The failures that the change causes, as [`Comparison::failing`].
+    /// The failures that the change causes, as in [`Comparison::failing`].
     pub failing: Vec<String>,
-    /// The reason why not everything could be looked at, as [`Comparison::unknown`].
+    /// The reason why not everything could be examined, as in [`Comparison::unknown`].
     pub unknown: Option<String>,
-    /// The grants that changes of settings take, as [`Comparison::needs`].
+    /// The grants required by changed settings, as in [`Comparison::needs`].
     pub needs: Vec<RequiredGrant>,
-    /// The environments that do not render, and where each fails, for a terminal.
+    /// The environments that do not render and the positions of their failures, for a terminal.
     pub broken: Vec<BrokenEnvironment>,
 }
 
 impl ChangeReport {
-    /// The report in at most so many characters, and the checks. Where nothing was compared one check says why, and
-    /// what is known without comparing is said.
+    /// Formats the report in at most this many characters, with the checks. Without a comparison, one check
+    /// contains the reason, and the report contains what is known without comparing.
     pub fn new(
         compared: Result<Comparison, FailedComparison>,
         chars_max: usize,
@@ -151,10 +153,10 @@ impl ChangeReport {
     }
 }
 
-/// A change that was not compared, and what is known of it all the same.
+/// A change that was not compared, and what is known about it.
 #[derive(Debug)]
 pub struct FailedComparison {
-    /// The reason why it was not.
+    /// The reason.
     pub error: CompareError,
     settings: Vec<SettingsChange>,
     needs: Vec<RequiredGrant>,
@@ -163,13 +165,13 @@ pub struct FailedComparison {
 /// A reason why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// The caller did not want to wait any longer.
+    /// The caller cancelled the comparison.
     #[error("the comparison was stopped")]
     Cancelled,
-    /// The environment that was asked for is on neither side, or a tree could not be read.
+    /// The requested environment is on neither side, or a tree could not be read.
     #[error(transparent)]
     Tanka(#[from] TankaError),
-    /// The environment that was asked for is there and in no commit, because git ignores it.
+    /// The requested environment exists but is in no commit, because git ignores it.
     #[error(
         "`{0}` is ignored by git, so there is no base to compare it with; `drydock tanka env show` renders it"
     )]
@@ -185,9 +187,9 @@ pub enum CompareError {
     Internal(String),
 }
 
-/// Compares the base of a workspace with the workspace. Keeps what it rendered, so that the next
-/// revision renders only what changed since. Cheap to share, and shared by everybody: what is kept is
-/// found by a hash of everything it was made from.
+/// Compares the base of a workspace with the workspace. Rendered entry points are cached, so that the next revision
+/// renders only what has changed since. It is cheap to clone and shared by all users, because cache entries are
+/// found by a hash of all their inputs.
 pub struct Comparer {
     evaluator: Arc<dyn Evaluate>,
     redactor: Arc<Redactor>,
@@ -195,10 +197,10 @@ pub struct Comparer {
     spool: Spool,
     rendered_max: usize,
     prerender_bytes_max: usize,
-    /// The people who wait for a comparison.
+    /// The number of callers that wait for a comparison.
     waiting_callers: ForegroundCount,
     graphs: GraphCache,
-    // Held to look up and to add, never across a wait.
+    // The lock is held to look up and to add, never across an await.
     render_cache: Mutex<RenderCache>,
 }
 
@@ -209,8 +211,8 @@ impl std::fmt::Debug for Comparer {
 }
 
 impl Comparer {
-    /// A comparer that keeps nothing yet. `mask_key` is random bytes of this process: the marks of secret
-    /// values are made with it.
+    /// Creates a comparer with an empty cache. `mask_key` is random for this process. The marks of secret values
+    /// are derived from it.
     pub fn new(evaluator: Arc<dyn Evaluate>, redactor: Arc<Redactor>, mask_key: Vec<u8>) -> Self {
         Self {
             evaluator,
@@ -225,7 +227,7 @@ impl Comparer {
         }
     }
 
-    /// Keeps large texts in files in a directory that nobody else writes, instead of in memory.
+    /// Stores large texts in files in a private directory instead of in memory.
     #[must_use]
     pub fn with_spool_directory(self, directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -234,8 +236,8 @@ impl Comparer {
         }
     }
 
-    /// Compares. One environment that does not render never hides another; an `Err` means that nothing
-    /// is known.
+    /// Compares two sides. An environment that does not render never hides another one. An error means that the
+    /// effects are unknown.
     pub async fn compare(
         self: &Arc<Self>,
         asked: CompareRequest,
@@ -244,7 +246,7 @@ impl Comparer {
         self.compare_with_progress(asked, &mut |_| {}, cancel).await
     }
 
-    /// Compares, and tells `progress` how far it is. Returns as soon as it is cancelled.
+    /// Compares two sides and reports the progress to `progress`. Returns at once when cancelled.
     pub async fn compare_with_progress(
         self: &Arc<Self>,
         asked: CompareRequest,
@@ -252,8 +254,8 @@ impl Comparer {
         cancel: &CancellationToken,
     ) -> Result<Comparison, CompareError> {
         let _waits = self.waiting_callers.enter();
-        let (told, mut seen) = watch::channel(CompareProgress::default());
-        let comparing = self.run(asked, &told, cancel);
+        let (sender, mut seen) = watch::channel(CompareProgress::default());
+        let comparing = self.run(asked, &sender, cancel);
         tokio::pin!(comparing);
         loop {
             tokio::select! {
@@ -292,14 +294,15 @@ impl Comparer {
         let enough = cancel.clone();
         let stopped = move || enough.is_cancelled();
         run_on_reader(bytes, move || {
-            // It goes along: what is told is in memory until it is done, also when nobody waits for it any more.
+            // Moved into this task: the report stays in memory until the task ends, even if the caller no longer
+            // waits.
             let _room = room;
             comparer.build_comparison(&asked, subject, both, &moves, &stopped)
         })
         .await
     }
 
-    /// The settings that differ, and those that may, of a change that was not compared.
+    /// Returns the settings that differ or may differ, for a change that was not compared.
     pub async fn report_uncompared(self: &Arc<Self>, sides: Sides, error: CompareError) -> FailedComparison {
         let comparer = Arc::clone(self);
         let why = "the change was not compared".to_owned();
@@ -317,7 +320,7 @@ impl Comparer {
         }
     }
 
-    /// Compares as far as it is possible without evaluating anything.
+    /// Compares as far as possible without an evaluation.
     fn first_pass(&self, asked: &CompareRequest) -> Result<FirstPass, CompareError> {
         let only = match &asked.only {
             None => None,
@@ -392,7 +395,8 @@ impl Comparer {
         })
     }
 
-    /// The redactor that hides the secrets of a comparison: whoever looks at the sides learns them.
+    /// Returns the redactor for the secrets of a comparison. With a guard, the secrets are also learnt for the
+    /// reader of the sides.
     fn learn_secrets(&self, sides: &Sides, both: &RenderedSides) -> Arc<Redactor> {
         let redactor = match &sides.guard {
             Some(guard) => Arc::clone(&guard.redactor),
@@ -407,13 +411,13 @@ impl Comparer {
         redactor
     }
 
-    /// The entry points of the workspace that depend on a file or on anything in a directory. Reads
-    /// files and may block.
+    /// Returns the entry points of the workspace that depend on a file or on anything in a directory. Reads files
+    /// and may block.
     pub fn importers(&self, sides: &Sides, path: &RepoPath) -> Result<Vec<Importer>, CompareError> {
         Ok(self.graphs.workspace(sides)?.importers(path))
     }
 
-    /// The entry point of one environment by its path, wherever it still or already is.
+    /// Finds the entry point of one environment by its path, on either side.
     fn find_by_path(
         &self,
         asked: &CompareRequest,
@@ -429,7 +433,7 @@ impl Comparer {
         })
     }
 
-    /// The entry point and name of one environment that is asked for by its name.
+    /// Finds the entry point of one environment by its name.
     async fn find_by_name(
         &self,
         asked: &CompareRequest,
@@ -462,31 +466,31 @@ impl Comparer {
         self.render_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renders what is in `tree`, with the same engines.
+    /// Returns a renderer for `tree` with the same engines.
     pub fn renderer(&self, tree: &Arc<dyn crate::workspace::Tree>) -> Renderer {
         Renderer::new(Arc::clone(tree), Arc::clone(&self.evaluator))
     }
 }
 
-/// The subject of a comparison.
+/// The scope of a comparison.
 struct ComparisonScope {
     touched: TouchedEntrypoints,
-    /// The static environments whose settings differ, of all that there are.
+    /// The static environments whose settings differ, in the whole tree.
     static_moves: Vec<EnvironmentMove>,
-    /// The entry point, where one environment was asked for.
+    /// The entry point, if a single environment was requested.
     only: Option<EnvironmentSelection>,
 }
 
-/// The knowledge before anything is evaluated.
+/// The result of the part that needs no evaluation.
 enum FirstPass {
-    /// The whole comparison: nothing has to be rendered.
+    /// The complete comparison, because nothing has to be rendered.
     Done(Box<Comparison>),
     NeedsRender(ComparisonScope),
-    /// The environment that was asked for is at no path.
+    /// No path matches the requested environment, so it must be found by name.
     NeedsName(EnvironmentSelection),
 }
 
-/// Works on values whose texts have that many bytes.
+/// Runs work on values with texts of this many bytes.
 async fn run_on_reader<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, CompareError> + Send + 'static,
@@ -495,7 +499,7 @@ async fn run_on_reader<T: Send + 'static>(
     read.unwrap_or_else(|why| Err(CompareError::Internal(why)))
 }
 
-/// Reading trees may block.
+/// Runs work that may block, such as reading a tree.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CompareError> + Send + 'static,
 ) -> Result<T, CompareError> {

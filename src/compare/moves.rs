@@ -1,5 +1,5 @@
-//! Environments that have other settings after a change, and the places of all others. What cannot be found out is said to
-//! be unknown.
+//! Environments whose settings change, and the destinations of all others. What cannot be determined is reported as
+//! unknown.
 
 mod static_settings;
 mod report;
@@ -23,18 +23,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// An environment whose settings differ, or may.
+/// An environment whose settings differ or may differ.
 #[derive(Clone, Debug)]
 pub(super) struct EnvironmentMove {
-    /// The directory that a grant for it names; `None` for the root, which all share.
+    /// The directory that a grant for the environment names; `None` for the root, which all environments share.
     owner: Option<String>,
     name: String,
     before: Option<Environment>,
-    /// The settings after the change, or the reason they are not known.
+    /// The settings after the change, or the reason why they are unknown.
     after: Result<Option<Environment>, String>,
 }
 
-/// The environments whose settings differ, and the places of the others before the change.
+/// The environments whose settings differ, and the destinations of the others before the change.
 #[derive(Debug, Default)]
 pub(super) struct EnvironmentMoves {
     moved: Vec<EnvironmentMove>,
@@ -44,10 +44,10 @@ pub(super) struct EnvironmentMoves {
 /// The settings of the environments of an entry point on one side.
 type SideSettings = Result<Vec<Environment>, String>;
 
-/// The settings that a program gives, for the entry points that were evaluated for them.
+/// The settings that the programs define, for the evaluated entry points.
 type EvaluatedSettings = HashMap<RepoPath, SideSettings>;
 
-/// The files of a tree, where it is asked for many entry points whether their environments are written in them.
+/// The sorted files of a tree, to find out for many entry points whether their environments are inline.
 struct TreeFiles(Arc<Vec<RepoPath>>);
 
 impl TreeFiles {
@@ -55,7 +55,7 @@ impl TreeFiles {
         Ok(Self(tree.files()?))
     }
 
-    /// Returns true if an entry point is there, and no `spec.json` beside it.
+    /// True if the entry point exists without a `spec.json` beside it.
     fn has_inline(&self, entrypoint: &RepoPath) -> bool {
         let is_there = |path: &str| self.0.binary_search_by(|file| file.as_str().cmp(path)).is_ok();
         let spec = match entrypoint.parent() {
@@ -66,7 +66,7 @@ impl TreeFiles {
     }
 }
 
-/// The environments of one side of an entry point, by name; those of one name are counted.
+/// Returns the environments of one side of an entry point by name. A counter distinguishes equal names.
 fn by_name(found: &[Environment]) -> BTreeMap<(String, usize), Environment> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut named = BTreeMap::new();
@@ -78,7 +78,7 @@ fn by_name(found: &[Environment]) -> BTreeMap<(String, usize), Environment> {
     named
 }
 
-/// The environments of one entry point that differ, given what its program says on both sides.
+/// Returns the environments of one entry point that differ, given the settings from its program on both sides.
 fn moves_of_program(
     entrypoint: &RepoPath,
     base: &[RepoPath],
@@ -98,7 +98,7 @@ fn moves_of_program(
             }];
         }
     };
-    // Where it is not known what was, all of it is new.
+    // If the earlier settings are unknown, all current ones count as new.
     let before = by_name(&before.unwrap_or_default());
     let names: BTreeSet<&(String, usize)> = before.keys().chain(after.keys()).collect();
     let moved = names.into_iter().filter_map(|name| {
@@ -113,7 +113,7 @@ fn moves_of_program(
     moved.collect()
 }
 
-/// The settings in what an entry point rendered to.
+/// Returns the settings in a rendered entry point.
 fn settings_of_rendered(rendered: &CachedRender) -> SideSettings {
     if let Some(dispute) = dispute(rendered) {
         return Err(dispute.message);
@@ -130,8 +130,8 @@ fn settings_of_rendered(rendered: &CachedRender) -> SideSettings {
 }
 
 impl Comparer {
-    /// Returns what a change does to the settings of the environments that were asked for, given what they render to and
-    /// the static ones that differ.
+    /// Returns the changed settings of the requested environments, given the rendered values and the static
+    /// environments that differ.
     pub(super) async fn moves(
         self: &Arc<Self>,
         sides: &Sides,
@@ -154,7 +154,7 @@ impl Comparer {
             .await?;
         for affected in &touched.affected {
             let entrypoint = &affected.entrypoint;
-            // A side that is not there, or static, has none in its program.
+            // An entry point that is missing or static on a side has no settings in its program.
             let of = |looked: &EvaluatedSettings| looked.get(entrypoint).cloned().unwrap_or(Ok(Vec::new()));
             moved.extend(moves_of_program(entrypoint, &base, of(&before), of(&after)));
         }
@@ -168,8 +168,8 @@ impl Comparer {
         })
     }
 
-    /// The settings in the programs of one side that the change touches. A program whose objects fail may still say
-    /// where they go.
+    /// Returns the settings in the programs of one side that the change touches. The settings may be known even if
+    /// the objects of a program fail.
     async fn settings_of_side(
         &self,
         tree: &Arc<dyn Tree>,
@@ -222,7 +222,8 @@ impl Comparer {
         }
     }
 
-    /// Returns the places of all environments before the change. `known` are those that were looked at already.
+    /// Returns the destinations of all environments before the change. `known` contains those that were already
+    /// read.
     async fn existing_environments(
         self: &Arc<Self>,
         sides: &Sides,
@@ -257,8 +258,8 @@ impl Comparer {
         Ok(residents)
     }
 
-    /// Returns the moves of a change that was not compared: the settings of static environments, and that nobody knows
-    /// where those go that are written in programs it touches. Reads files and may block.
+    /// Returns the moves of a change that was not compared: changed settings of static environments, and an unknown
+    /// destination for each touched inline environment. Reads files and may block.
     pub(super) fn uncompared_moves(&self, sides: &Sides, why: &str) -> EnvironmentMoves {
         let unknown = |owner: Option<String>, name: String| EnvironmentMove {
             owner,
@@ -315,7 +316,7 @@ impl EnvironmentMoves {
 }
 
 impl EnvironmentMove {
-    /// Returns the place of the environment after the change, if it is another one.
+    /// Returns the destination of the environment after the change, if it is a different one.
     fn new_destination(&self) -> Option<Destination> {
         let to = Destination::from_settings(self.after.as_ref().ok()?.as_ref()?);
         let was = self.before.as_ref().map(Destination::from_settings);

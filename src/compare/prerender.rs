@@ -1,5 +1,5 @@
-//! Renders a base before anybody asks, so that a comparison with it finds that side done. Nothing of it is
-//! shown by itself: it is kept, under the names a comparison looks for. It makes way for whoever waits.
+//! Renders a base in the background, so that a later comparison finds that side in the cache. Nothing is shown. The
+//! entries have the cache keys that a comparison looks up. Waiting callers have priority.
 
 use super::render_cache::CACHE_BYTES_MAX;
 use super::render_result::{RedactionContext, render_result};
@@ -17,37 +17,37 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of one base that are rendered ahead. The other half of what can be kept is for what people make
-/// of it: were it more, the first comparison of everything would push out what it needs.
+/// Maximum size of the prerendered entries of one base in bytes. The other half of the cache is for the workspaces
+/// of people: otherwise, the first comparison of everything would evict entries that it needs.
 pub(super) const BYTES_MAX: usize = CACHE_BYTES_MAX / 2;
-/// Entry points that are rendered together, by one process.
+/// Number of entry points that one process renders in a batch.
 const TOGETHER_MAX: usize = 32;
 
-/// The result of rendering a base ahead of its use.
+/// The result of prerendering a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrerenderResult {
-    /// Entry points that are kept now and were not before.
+    /// Entry points that are newly cached.
     pub rendered: usize,
-    /// Entry points that were kept before.
+    /// Entry points that were already cached.
     pub known: usize,
-    /// Entry points that do not render, or that may not be kept.
+    /// Entry points that do not render, or that must not be cached.
     pub failed: usize,
-    /// The reason it went no further.
+    /// The reason why prerendering ended.
     pub end: PrerenderEnd,
 }
 
-/// The reason rendering ahead went no further.
+/// The reason why prerendering ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrerenderEnd {
     /// All entry points are done.
     Done,
-    /// The next entry points would not leave enough room for others.
+    /// The next entry points would leave too little cache space for others.
     Full,
-    /// No program can be evaluated here, or there is no place beside the one for people.
+    /// No program can be evaluated here, or there is no sandbox worker beside the one for people.
     NoWorker,
 }
 
-/// A base while it is rendered.
+/// The state of prerendering a base.
 struct PrerenderState {
     tree: Arc<dyn Tree>,
     graph: Arc<ImportGraph>,
@@ -57,8 +57,8 @@ struct PrerenderState {
 }
 
 impl Comparer {
-    /// Renders the base of these sides as far as it is to be kept, and makes its import graph. It waits
-    /// while anybody has something compared or evaluated, and ends when it is dropped.
+    /// Renders the base of these sides as far as it may be cached, and builds its import graph. Pauses while a
+    /// caller compares or evaluates, and ends when it is dropped.
     pub async fn prerender(self: &Arc<Self>, sides: Sides) -> Result<PrerenderResult, CompareError> {
         let (comparer, of) = (Arc::clone(self), sides.clone());
         let graph = blocking(move || comparer.graphs.base(&of)).await?;
@@ -82,8 +82,8 @@ impl Comparer {
                 end: PrerenderEnd::Done,
             },
         };
-        let aside = Arc::new(BackgroundEvaluator(Arc::clone(&self.evaluator)));
-        let renderer = Renderer::new(Arc::clone(&sides.base), aside);
+        let background = Arc::new(BackgroundEvaluator(Arc::clone(&self.evaluator)));
+        let renderer = Renderer::new(Arc::clone(&sides.base), background);
         loop {
             self.waiting_callers.wait_until_idle().await;
             let batch = self.next_batch(&mut rendering);
@@ -101,7 +101,7 @@ impl Comparer {
         }
     }
 
-    /// The next entry points that are not kept.
+    /// Returns the next entry points that are not cached.
     fn next_batch(&self, rendering: &mut PrerenderState) -> Vec<RenderJob> {
         let mut batch = Vec::new();
         while batch.len() < TOGETHER_MAX
@@ -118,7 +118,7 @@ impl Comparer {
         batch
     }
 
-    /// Renders a batch, until somebody compares: what has an answer by then keeps it.
+    /// Renders a batch until a comparison begins. Results that are ready by then are kept.
     async fn render_in_background(
         &self,
         renderer: &Renderer,
@@ -127,7 +127,7 @@ impl Comparer {
         let variables = Variables::default();
         let target = |job: &RenderJob| variables.entrypoint(job.entrypoint.as_str(), CrossCheckMode::Off);
         let stop = CancellationToken::new();
-        // Whoever compares waits for no more than this batch.
+        // The separate memory permit limits the wait of a comparison to this batch.
         let renderer = renderer.clone().with_memory_permit(&Arc::default());
         let rendering = renderer.render_all(batch.iter().map(target).collect(), &|| {}, &stop);
         tokio::pin!(rendering);
@@ -141,7 +141,7 @@ impl Comparer {
         }
     }
 
-    /// Keeps what was rendered. What was interrupted is left for another time.
+    /// Caches the rendered entry points. Interrupted ones are tried again later.
     async fn cache_answers(
         &self,
         answered: impl Iterator<Item = (RenderJob, Result<RenderedEntrypoint, TankaError>)>,
@@ -162,8 +162,9 @@ impl Comparer {
             Arc::clone(&rendering.tree),
             Arc::clone(&rendering.graph),
         );
-        let settled = blocking(move || {
-            // One that is built on another is kept by whoever renders both.
+        let results = blocking(move || {
+            // An entry point that imports other entry points is not cached here, but by a comparison that renders
+            // both.
             let eyes = RedactionContext {
                 redactor: &redactor,
                 spool: &spool,
@@ -171,11 +172,11 @@ impl Comparer {
                 graph: &graph,
                 inner_secrets: &EntrypointSecrets::new(),
             };
-            let settled = answered.into_iter().map(|answered| render_result(answered, eyes));
-            Ok(settled.collect::<Vec<_>>())
+            let results = answered.into_iter().map(|answered| render_result(answered, eyes));
+            Ok(results.collect::<Vec<_>>())
         });
-        for settled in settled.await? {
-            let (Ok(rendered), Some(key)) = (settled.outcome, settled.key) else {
+        for result in results.await? {
+            let (Ok(rendered), Some(key)) = (result.outcome, result.key) else {
                 rendering.result.failed += 1;
                 continue;
             };
@@ -190,7 +191,7 @@ impl Comparer {
     }
 }
 
-/// An evaluator as it is for work that nobody waits for.
+/// An evaluator for background work.
 struct BackgroundEvaluator(Arc<dyn Evaluate>);
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! Rendered entry points that are kept, by a hash of everything they were made from. The ones that were
-//! not used for the longest time go first.
+//! A cache of rendered entry points, by a hash of all their inputs. The least recently used entries are evicted
+//! first.
 
 use crate::jsonnet::KnownDifference;
 use crate::redact::KnownSecret;
@@ -9,13 +9,13 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Bytes of everything that is kept.
+/// Maximum total size of the cache in bytes.
 pub(super) const CACHE_BYTES_MAX: usize = 64 << 20;
-/// Bytes of one entry point that is kept: larger ones would push out all others.
+/// Maximum size of a cached entry point in bytes. A larger one would evict all others.
 const ENTRYPOINT_BYTES_MAX: usize = CACHE_BYTES_MAX / 16;
-/// Bytes an environment takes beside its objects.
+/// Memory of an environment without its objects, in bytes.
 const MEMBER_BYTES: usize = 512;
-/// Bytes an object takes beside its text.
+/// Memory of an object without its text, in bytes.
 const OBJECT_BYTES: usize = size_of::<Bytes>();
 
 /// A rendered entry point.
@@ -23,11 +23,11 @@ const OBJECT_BYTES: usize = size_of::<Bytes>();
 pub(super) struct CachedRender {
     /// The environments of the entry point.
     pub(super) members: Arc<[CachedEnvironment]>,
-    /// The hash of the value it was made from.
+    /// The hash of its value.
     pub(super) value: ValueHash,
     /// The verdict of the second engine.
     pub(super) cross_check: CrossCheckVerdict,
-    /// The secrets it is made from, and those it makes.
+    /// The secrets in its inputs and in its objects.
     pub(super) secrets: Arc<[KnownSecret]>,
 }
 
@@ -36,9 +36,10 @@ pub(super) struct CachedRender {
 pub(super) struct CachedEnvironment {
     pub(super) name: String,
     pub(super) namespace: String,
-    /// The settings as they are written, or why they are not known, where they are in the program. Never shown.
+    /// The settings of an inline environment without redaction, or the reason why they are unknown. They are never
+    /// shown.
     pub(super) settings: Option<Arc<Result<Environment, String>>>,
-    /// The objects, each as redacted JSON, or why there are none.
+    /// The objects as redacted JSON, or the reason why there are none.
     pub(super) objects: Result<Vec<Bytes>, RenderFailure>,
 }
 
@@ -47,26 +48,26 @@ pub(super) struct CachedEnvironment {
 pub(super) enum CrossCheckVerdict {
     NotAsked,
     Agrees,
-    /// Another value; all differences are of a kind that is known.
+    /// The value differs only in known ways.
     DiffersAsKnown {
         known: KnownDifference,
     },
-    /// Another value, first at this field. The values are not told: they may be secrets.
+    /// The value differs, first at this field. The values are not included, because they may be secrets.
     Differs {
         path: String,
     },
-    /// No value where the first engine has one.
+    /// The second engine fails where the first engine has a value.
     Refuses {
         why: String,
     },
-    /// No verdict, because the second engine met a bound.
+    /// There is no verdict, because the second engine exceeded a limit.
     Unfinished {
         why: String,
     },
 }
 
 impl CrossCheckVerdict {
-    /// Returns true if the value of the first engine must not be relied on.
+    /// True if the value of the first engine must not be relied on.
     pub(super) fn is_disagreement(&self) -> bool {
         match self {
             Self::Differs { .. } | Self::Refuses { .. } => true,
@@ -76,7 +77,7 @@ impl CrossCheckVerdict {
 }
 
 impl CachedRender {
-    /// Returns the bytes it takes in memory.
+    /// Returns its size in memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         let of = |member: &CachedEnvironment| {
             let objects = member.objects.iter().flatten();
@@ -88,18 +89,18 @@ impl CachedRender {
     }
 }
 
-/// The rendered entry points that are kept, by key.
+/// The cached entry points by key.
 #[derive(Debug, Default)]
 pub(super) struct RenderCache {
     by_key: HashMap<String, (u64, Arc<CachedRender>)>,
-    /// The keys by when they were used last.
+    /// The keys in the order of their last use.
     by_use: BTreeMap<u64, String>,
     uses: u64,
     bytes: usize,
 }
 
 impl RenderCache {
-    /// Returns what was rendered for a key, and notes the use.
+    /// Returns the entry for a key and records the use.
     pub(super) fn get(&mut self, key: &str) -> Option<Arc<CachedRender>> {
         self.uses += 1;
         let (used, rendered) = self.by_key.get_mut(key)?;
@@ -109,7 +110,7 @@ impl RenderCache {
         Some(Arc::clone(rendered))
     }
 
-    /// Keeps what was rendered for a key.
+    /// Stores an entry.
     pub(super) fn put(&mut self, key: String, rendered: &Arc<CachedRender>) {
         let bytes = rendered.bytes();
         if bytes > ENTRYPOINT_BYTES_MAX {
@@ -146,7 +147,7 @@ mod tests {
     use bytes::Bytes;
     use std::sync::Arc;
 
-    fn rendered(bytes: usize, opinion: CrossCheckVerdict) -> Arc<CachedRender> {
+    fn rendered(bytes: usize, cross_check: CrossCheckVerdict) -> Arc<CachedRender> {
         Arc::new(CachedRender {
             members: Arc::new([CachedEnvironment {
                 settings: None,
@@ -155,7 +156,7 @@ mod tests {
                 objects: Ok(vec![Bytes::from(vec![b' '; bytes])]),
             }]),
             value: ValueHash::default(),
-            cross_check: opinion,
+            cross_check,
             secrets: Arc::new([]),
         })
     }

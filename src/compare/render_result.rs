@@ -1,5 +1,5 @@
-//! The result of rendering an entry point: the objects of each environment without secrets, as they are kept
-//! and as they are reviewed.
+//! The result of rendering an entry point: the objects of each environment without secrets, for the cache and for
+//! the review.
 
 use super::cross_check::verdict;
 use super::failure::{failure, nesting_failure};
@@ -19,35 +19,35 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The objects of each environment of an entry point, redacted. They are at hand for once, and not kept:
-/// their texts are.
+/// The redacted objects of each environment of an entry point. They are used once and not cached. The cache has
+/// their texts.
 pub(super) type RedactedObjects = Vec<Vec<Value>>;
 
 /// The result of rendering one entry point.
 pub(super) struct RenderResult {
     pub(super) entrypoint: RepoPath,
     pub(super) outcome: RenderOutcome,
-    /// The key to keep it by, if it may be kept.
+    /// The cache key, if it may be cached.
     pub(super) key: Option<String>,
     pub(super) values: RedactedObjects,
     /// The secrets that the entry point knows.
     pub(super) secrets: Arc<[KnownSecret]>,
 }
 
-/// The sources that secrets are found with.
+/// The inputs for finding secrets.
 #[derive(Clone, Copy)]
 pub(super) struct RedactionContext<'a> {
     pub(super) redactor: &'a Arc<Redactor>,
-    /// The place of large texts.
+    /// The store for large texts.
     pub(super) spool: &'a Spool,
     pub(super) tree: &'a dyn Tree,
     pub(super) graph: &'a ImportGraph,
-    /// The secrets of the entry points that others are built on.
+    /// The secrets of the entry points that others import.
     pub(super) inner_secrets: &'a EntrypointSecrets,
 }
 
-/// Returns the result for an entry point. A failure is not kept: it may be chance. Neither is a value that depends on
-/// more than its key was made from, nor one whose secrets are not all known.
+/// Builds the result for an entry point. Not cached are: failures, which may be temporary; values that depend on
+/// more than the inputs in the key; values with unknown secrets.
 pub(super) fn render_result(
     (job, answer): (RenderJob, Result<RenderedEntrypoint, TankaError>),
     eyes: RedactionContext<'_>,
@@ -127,7 +127,7 @@ fn cached_render(
     (rendered, values)
 }
 
-/// Returns each object without secrets, and its place in one text of them all.
+/// Writes each object without secrets, and returns its position in one joined text.
 fn write_objects(
     objects: Vec<Object>,
     redactor: &Redactor,
@@ -145,8 +145,8 @@ fn write_objects(
     Ok((ends.into_iter().map(place).collect(), values))
 }
 
-/// Takes secrets out of every text of an object. Different secrets stay different. Depth is that of a
-/// value that was read, which the reader bounds.
+/// Removes secrets from every text in an object. Different secrets stay distinguishable. The parser has limited the
+/// nesting depth.
 pub(super) fn redact(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => {
@@ -156,7 +156,7 @@ pub(super) fn redact(value: &mut Value, redactor: &Redactor) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
         Value::Object(fields) => {
-            // What a `Secret` holds is masked where it is reviewed, so that a change of it is seen.
+            // The values of a `Secret` are masked during the review, so that a change of them is visible.
             let is_secret = fields.get("kind").and_then(Value::as_str) == Some("Secret");
             for (name, field) in fields.iter_mut() {
                 match field {
@@ -176,7 +176,7 @@ fn is_data(name: &str) -> bool {
     ["data", "stringData"].contains(&name)
 }
 
-/// Takes what was learnt out of the names of fields, which a program may make of anything.
+/// Removes learnt secrets from field names, which a program can compute from anything.
 fn redact_names(fields: &mut Map<String, Value>, redactor: &Redactor) {
     const NAME_BYTES_MIN: usize = 8;
     let may_hide = fields.keys().any(|name| name.len() >= NAME_BYTES_MIN) && redactor.has_learned_secrets();
@@ -200,7 +200,7 @@ mod tests {
     use crate::redact::Redactor;
     use serde_json::json;
 
-    /// The values of a `Secret` are masked where it is reviewed; a name is a name there as anywhere.
+    /// The values of a `Secret` are masked during the review. Its field names are redacted as elsewhere.
     #[test]
     fn names_in_a_secret_show_no_other_secret() {
         let redactor = Redactor::new([]);

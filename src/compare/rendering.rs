@@ -1,4 +1,4 @@
-//! Renders both sides of what a change touches: one batch a side, without what is kept from before.
+//! Renders both sides of the touched entry points, in one batch per side and without those in the cache.
 
 use super::affected::TouchedEntrypoints;
 use super::render_cache::{CachedRender, CrossCheckVerdict};
@@ -20,17 +20,17 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// An entry point on one side: its objects, or why there are none.
+/// An entry point on one side: its objects, or the reason why there are none.
 pub(super) type RenderOutcome = Result<Arc<CachedRender>, RenderFailure>;
 
-/// The entry points on both sides. One that is not there on a side is not in its map.
+/// The entry points on both sides. A missing entry point is not in the map of its side.
 #[derive(Debug, Default)]
 pub(super) struct RenderedSides {
     pub(super) base: BTreeMap<RepoPath, RenderOutcome>,
     pub(super) workspace: BTreeMap<RepoPath, RenderOutcome>,
-    /// The objects of the workspace that were rendered just now.
+    /// The newly rendered objects of the workspace.
     pub(super) values: BTreeMap<RepoPath, RedactedObjects>,
-    /// The secrets that both sides know.
+    /// The secrets known on both sides.
     pub(super) secrets: Vec<Arc<[KnownSecret]>>,
 }
 
@@ -38,32 +38,32 @@ pub(super) struct RenderedSides {
 #[derive(Debug, Default)]
 pub(super) struct SideOutcomes {
     pub(super) outcomes: BTreeMap<RepoPath, RenderOutcome>,
-    /// The secrets that each of them knows.
+    /// The secrets that each entry point knows.
     pub(super) secrets: BTreeMap<RepoPath, Arc<[KnownSecret]>>,
     values: BTreeMap<RepoPath, RedactedObjects>,
 }
 
-/// A side that is to be rendered.
+/// A side that will be rendered.
 #[derive(Clone, Copy)]
 pub(super) struct RenderSide<'a> {
     pub(super) tree: &'a Arc<dyn Tree>,
     pub(super) graph: &'a Arc<ImportGraph>,
     pub(super) variables: &'a Variables,
-    /// True if the values are wanted, beside what is kept of them.
+    /// True if the values are needed in addition to the cache entries.
     pub(super) wants_values: bool,
 }
 
-/// An entry point that is not kept.
+/// An entry point that is not cached.
 pub(super) struct RenderJob {
     pub(super) entrypoint: RepoPath,
-    /// The key it is kept by.
+    /// The cache key.
     pub(super) key: String,
     pub(super) closure: Arc<Closure>,
     cross_check: CrossCheckMode,
 }
 
 impl RenderedSides {
-    /// Bytes of all objects, as they are written.
+    /// Returns the size of all objects as texts, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let outcomes = self.base.values().chain(self.workspace.values());
         outcomes.flatten().map(|rendered| rendered.bytes()).sum()
@@ -77,8 +77,8 @@ impl RenderJob {
 }
 
 impl Comparer {
-    /// Renders what the change touches, both sides at the same time. The workspace has to convince both
-    /// engines, unless one is enough; the base is asked about again only where it did not.
+    /// Renders the touched entry points, both sides concurrently. The workspace is cross-checked unless one engine
+    /// is enough. The base is cross-checked only for entry points whose workspace side failed the cross-check.
     pub(super) async fn render(
         &self,
         asked: &CompareRequest,
@@ -108,7 +108,7 @@ impl Comparer {
         };
         let total = 2 * entrypoints.len();
         progress.send_replace(CompareProgress { done: 0, total });
-        // What both engines have to evaluate again was counted before.
+        // Entry points that both engines must evaluate again were already counted.
         let done = |count: usize| {
             progress.send_modify(|progress| progress.done = (progress.done + count).min(total))
         };
@@ -145,18 +145,18 @@ impl Comparer {
         Ok(both)
     }
 
-    /// Renders these entry points on one side; those that are not there are left out. `done` is told
-    /// of each that nobody waits for any more.
+    /// Renders entry points of one side. Missing ones are skipped. `done` is called for each entry point that is
+    /// finished.
     pub(super) async fn render_side(
         &self,
         side: RenderSide<'_>,
         entrypoints: &[RepoPath],
-        with_opinion: BTreeSet<RepoPath>,
+        cross_checked: BTreeSet<RepoPath>,
         done: &(dyn Fn(usize) + Send + Sync),
         cancel: &CancellationToken,
     ) -> Result<SideOutcomes, CompareError> {
-        let opinions = with_opinion.len();
-        let jobs = jobs(&side, entrypoints, with_opinion).await?;
+        let cross_checks = cross_checked.len();
+        let jobs = jobs(&side, entrypoints, cross_checked).await?;
         let (mut found, mut left, mut unheard) = (SideOutcomes::default(), Vec::new(), Vec::new());
         for job in jobs {
             match self.render_cache().get(&job.key) {
@@ -173,7 +173,7 @@ impl Comparer {
         }
         let (all, count, heard) = (entrypoints.len(), left.len(), unheard.len());
         tracing::debug!(
-            "rendering {count} of {all} entry points, {opinions} with a second opinion, which {heard} need alone"
+            "rendering {count} of {all} entry points, {cross_checks} with a second opinion, which {heard} need alone"
         );
         done(all.saturating_sub(count + heard));
         let heard = self.cross_check(side, unheard, done, cancel).await?;
@@ -185,7 +185,7 @@ impl Comparer {
         }
         left.extend(heard.differing);
         let held = self.secrets_of_inner(side, &left, cancel).await?;
-        // Held while values are read, and never while anything is evaluated.
+        // Held while values are read, and never during an evaluation.
         let room = Arc::new(MemoryPermit::default());
         let targets = left.iter().map(|job| {
             side.variables
@@ -210,9 +210,9 @@ impl Comparer {
             Arc::clone(side.graph),
         );
         let answered: Vec<_> = left.into_iter().zip(answers).collect();
-        // What is large is read again when it is its turn.
+        // Large values are parsed again later, one at a time.
         let wants_values = side.wants_values && !room.is_large();
-        let settled = move |answered| {
+        let to_result = move |answered| {
             let eyes = RedactionContext {
                 redactor: &redactor,
                 spool: &spool,
@@ -220,42 +220,43 @@ impl Comparer {
                 graph: &graph,
                 inner_secrets: &held,
             };
-            let settled = render_result(answered, eyes);
+            let result = render_result(answered, eyes);
             RenderResult {
                 values: match wants_values {
-                    true => settled.values,
+                    true => result.values,
                     false => RedactedObjects::new(),
                 },
-                ..settled
+                ..result
             }
         };
-        // Together they are large or not, whatever each of them is.
+        // The size class is that of all values together.
         let bytes = match room.is_large() {
             true => usize::MAX,
             false => 0,
         };
-        let settled = run_on_reader(bytes, move || {
-            // It goes along: the values are in memory until they are settled, also when nobody waits any more.
+        let results = run_on_reader(bytes, move || {
+            // Moved into this task: the values stay in memory until the results exist, even if the caller no longer
+            // waits.
             let _room = room;
-            Ok(parallel::map(answered, settled))
+            Ok(parallel::map(answered, to_result))
         });
-        for settled in settled.await? {
-            if let (Ok(rendered), Some(key)) = (&settled.outcome, settled.key) {
+        for result in results.await? {
+            if let (Ok(rendered), Some(key)) = (&result.outcome, result.key) {
                 self.render_cache().put(key, rendered);
             }
-            found.secrets.insert(settled.entrypoint.clone(), settled.secrets);
-            found.values.insert(settled.entrypoint.clone(), settled.values);
-            found.outcomes.insert(settled.entrypoint, settled.outcome);
+            found.secrets.insert(result.entrypoint.clone(), result.secrets);
+            found.values.insert(result.entrypoint.clone(), result.values);
+            found.outcomes.insert(result.entrypoint, result.outcome);
         }
         Ok(found)
     }
 }
 
-/// The entry points that are there on this side, each with the hash of what it is made from.
+/// Returns the entry points that exist on this side, each with the hash of its inputs.
 pub(super) async fn jobs(
     side: &RenderSide<'_>,
     entrypoints: &[RepoPath],
-    with_opinion: BTreeSet<RepoPath>,
+    cross_checked: BTreeSet<RepoPath>,
 ) -> Result<Vec<RenderJob>, CompareError> {
     let given = match side.variables == &Variables::default() {
         true => String::new(),
@@ -268,7 +269,7 @@ pub(super) async fn jobs(
             Some((entrypoint, closure))
         });
         let jobs = there.map(|(entrypoint, closure)| RenderJob {
-            cross_check: match with_opinion.contains(&entrypoint) {
+            cross_check: match cross_checked.contains(&entrypoint) {
                 true => CrossCheckMode::On,
                 false => CrossCheckMode::Off,
             },

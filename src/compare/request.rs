@@ -1,4 +1,4 @@
-//! The request for a comparison: two sides, what differs between them, and what the person asked for.
+//! The request for a comparison: two sides, their differences, and the person's request.
 
 use super::CompareError;
 use crate::jsonnet::CrossCheckMode;
@@ -16,46 +16,46 @@ use std::sync::Arc;
 pub struct CompareRequest {
     /// The two trees.
     pub sides: Sides,
-    /// The words of the person, to tell what was not asked for; empty when nobody asked.
+    /// The person's request, used to find effects that it does not mention. Empty without a request.
     pub request: String,
-    /// Only this environment; all otherwise.
+    /// The single environment to compare, or all.
     pub only: Option<EnvironmentSelection>,
-    /// The variables the programs are given.
+    /// The variables for the programs.
     pub variables: Variables,
-    /// The time at which the second engine has to agree about the workspace.
+    /// The time of the cross-check of the workspace.
     pub cross_check: CrossCheckWanted,
 }
 
-/// The times at which the second engine is asked. Without it the difference is there sooner, and not to be relied on.
+/// The time of the cross-check. Without it, the difference is available earlier but not reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrossCheckWanted {
     /// Together with the first engine.
     Now,
-    /// Later, as the change is looked at again.
+    /// Later, when the change is examined again.
     Later,
     /// Never.
     Never,
 }
 
-/// The progress of a comparison: every environment is rendered as it was and as it would be.
+/// The progress of a comparison, which renders every environment on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompareProgress {
-    /// Renderings done, or known from before.
+    /// Renderings that are finished or cached.
     pub done: usize,
-    /// Renderings in all; 0 while that is not known.
+    /// Renderings in all; 0 while unknown.
     pub total: usize,
 }
 
-/// The one environment that is compared.
+/// The single environment to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentSelection {
     /// The directory of the environment, a file in it, or its name.
     pub path: String,
-    /// The name of the environment, where one file holds several.
+    /// The name of the environment, if one file defines several.
     pub name: Option<String>,
 }
 
-/// The variables programs are given on both sides, as Jsonnet code by name.
+/// The variables for the programs of both sides, as Jsonnet code by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
     /// External variables.
@@ -64,24 +64,23 @@ pub struct Variables {
     pub tla_code: BTreeMap<String, String>,
 }
 
-/// Two trees and what differs between them.
+/// Two trees and their differences.
 #[derive(Clone, Debug)]
 pub struct Sides {
     /// The base.
     pub base: Arc<dyn Tree>,
-    /// The lasting identity of the base, such as repository and commit; `None` when it may be another the next
-    /// time.
+    /// The lasting identity of the base, such as repository and commit; `None` if the base may change.
     pub base_id: Option<String>,
     /// The base with the change.
     pub workspace: Arc<dyn Tree>,
     /// Every file that differs.
     pub changes: Vec<FileChange>,
-    /// The guard that keeps files and secrets from whoever looks at the sides; `None` when nobody in particular does.
+    /// The guard that hides files and secrets from the reader; `None` without a specific reader.
     pub guard: Option<SecretGuard>,
 }
 
 impl Sides {
-    /// A workspace against its base. Reads files and may block.
+    /// Compares a workspace with its base. Reads files and may block.
     pub fn from_workspace(workspace: &Workspace) -> Result<Self, CompareError> {
         let repository = &workspace.repository;
         let base = workspace
@@ -104,7 +103,7 @@ impl Sides {
         })
     }
 
-    /// A base against itself.
+    /// Compares a base with itself.
     pub fn unchanged_base(repository: &Repository, base: Arc<Base>) -> Self {
         let base_id = Some(format!("{} {}", repository.name(), base.commit()));
         let base: Arc<dyn Tree> = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
@@ -117,7 +116,7 @@ impl Sides {
         }
     }
 
-    /// A tree against itself.
+    /// Compares a tree with itself.
     pub fn unchanged_tree(workspace: Arc<dyn Tree>) -> Self {
         Self {
             base: Arc::clone(&workspace),
@@ -128,7 +127,7 @@ impl Sides {
         }
     }
 
-    /// A tree against what it was before these changes.
+    /// Compares a tree with its state before these changes.
     pub fn from_changes(workspace: Arc<dyn Tree>, changes: Vec<FileChange>) -> Result<Self, CompareError> {
         Ok(Self {
             base: Arc::new(RevertedTree::new(Arc::clone(&workspace), &changes)?),
@@ -141,7 +140,7 @@ impl Sides {
 }
 
 impl CompareRequest {
-    /// Asks for a comparison of all environments, without variables.
+    /// Requests a comparison of all environments, without variables.
     pub fn all(sides: Sides, request: impl Into<String>) -> Self {
         Self {
             sides,
@@ -152,7 +151,7 @@ impl CompareRequest {
         }
     }
 
-    /// Asks for the comparison as soon as one engine has rendered it; the other is asked when it is looked at again.
+    /// Requests a result after the first engine. The cross-check is done when the change is examined again.
     #[must_use]
     pub fn defer_cross_check(self) -> Self {
         Self {
@@ -161,7 +160,7 @@ impl CompareRequest {
         }
     }
 
-    /// Asks for a comparison of one environment, by its directory, a file in it, or its name.
+    /// Requests a comparison of one environment, by its directory, a file in it, or its name.
     pub fn environment(sides: Sides, path: impl Into<String>) -> Self {
         let path = path.into();
         Self {

@@ -1,6 +1,6 @@
-//! The secrets that a rendering knows: those in the files it is made from, and the `Secret`s of all its
-//! environments and of those it is built on. All of it is known before anything of the rendering is written or told,
-//! so a secret is hidden whatever the program made of it.
+//! The secrets that a rendering knows: those in its input files, and the `Secret`s of all its environments and of
+//! the entry points it imports. They are all known before anything of the rendering is written or shown, so that a
+//! secret is hidden whatever the program does with it.
 
 use super::rendering::{RenderJob, RenderSide, jobs};
 use super::{CompareError, Comparer};
@@ -15,15 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Entry points that are rendered because others import them.
+/// Maximum number of entry points that are rendered because others import them.
 const INNER_MAX: usize = 1_000;
-/// Files of a chart that are looked at.
+/// Maximum number of files of a chart that are examined.
 const CHART_FILES_MAX: usize = 5_000;
 
-/// The secrets of entry points; nothing for one that could not be rendered.
+/// The secrets of entry points; `None` for one that could not be rendered.
 pub(super) type EntrypointSecrets = BTreeMap<RepoPath, Option<Arc<[KnownSecret]>>>;
 
-/// The other entry points among the files that one is made from.
+/// Returns the other entry points among the input files of an entry point.
 pub(super) fn inner_entrypoints<'a>(
     job: &'a RenderJob,
     graph: &'a ImportGraph,
@@ -32,7 +32,7 @@ pub(super) fn inner_entrypoints<'a>(
     files.filter(|file| **file != job.entrypoint && graph.closures().contains_key(*file))
 }
 
-/// The secrets of the files that an entry point is made from.
+/// Returns the secrets in the input files of an entry point.
 pub(super) fn secrets_of_files(closure: &Closure, tree: &dyn Tree, redactor: &Redactor) -> Vec<KnownSecret> {
     let mut known = Vec::new();
     let (mut files, mut named) = (Vec::new(), NamedFiles::default());
@@ -63,7 +63,7 @@ pub(super) fn secrets_of_files(closure: &Closure, tree: &dyn Tree, redactor: &Re
             _ => {}
         }
     }
-    // A file may be a secret because another one says so.
+    // Another file can declare a file to be a secret.
     let is_named = |path: &&RepoPath| is_secret_file_name(path.file_name()) || named.contains(path);
     for version in files
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn secrets_of_files(closure: &Closure, tree: &dyn Tree, redactor: &Re
     known
 }
 
-/// The values of the `Secret`s of all environments of an entry point.
+/// Returns the values of the `Secret`s of all environments of an entry point.
 pub(super) fn secrets_of_rendered(whole: &RenderedEntrypoint, redactor: &Redactor) -> Vec<KnownSecret> {
     let members = whole.members.iter();
     let objects = members
@@ -86,7 +86,7 @@ pub(super) fn secrets_of_rendered(whole: &RenderedEntrypoint, redactor: &Redacto
         .collect()
 }
 
-/// A redactor that knows these as well.
+/// Returns a redactor that also knows these secrets.
 pub(super) fn with_secrets(redactor: &Arc<Redactor>, known: &[KnownSecret]) -> Arc<Redactor> {
     if known.is_empty() {
         return Arc::clone(redactor);
@@ -97,7 +97,7 @@ pub(super) fn with_secrets(redactor: &Arc<Redactor>, known: &[KnownSecret]) -> A
 }
 
 impl Comparer {
-    /// The secrets of the entry points that others are built on. They are rendered for it.
+    /// Renders the entry points that others import, and returns their secrets.
     pub(super) async fn secrets_of_inner(
         &self,
         side: RenderSide<'_>,

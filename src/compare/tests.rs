@@ -1,4 +1,4 @@
-//! Whole comparisons of small trees, by an evaluator that knows JSON and one kind of import.
+//! Complete comparisons of small trees, with an evaluator for JSON and one kind of import.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,8 +26,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// A program is JSON, in which `import 'x'` stands for the file `lib/x`. One that holds `DISPUTED` has
-/// another value in the second engine.
+/// Evaluates programs that are JSON, in which `import 'x'` stands for the file `lib/x`. The second engine returns
+/// another value for a program with `DISPUTED`.
 #[derive(Default)]
 struct JsonStub {
     requests: Mutex<Vec<String>>,
@@ -217,12 +217,12 @@ fn states(comparison: &Comparison) -> Vec<(CheckState, &str)> {
 /// TK-80, TK-81
 #[tokio::test]
 async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
-    let bench = fixture();
+    let fixture = fixture();
     let (two, three, five) = (web(2), web(3), web(5));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let first = repository(&[("lib/web.libsonnet", &three)]);
     let asked = CompareRequest::all(sides(&base, &first), "scale web in dev");
-    let comparison = bench.compare(asked).await.unwrap();
+    let comparison = fixture.compare(asked).await.unwrap();
     let report = &comparison.report;
     assert_eq!((report.counts.affected, report.counts.unaffected), (2, 1));
     assert_eq!(
@@ -243,34 +243,34 @@ async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
     ));
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     let entrypoints = ["dev", "prod"].map(|name| format!("environments/{name}/main.jsonnet"));
-    let with_opinion = entrypoints.clone().map(|name| format!("{name} with opinion"));
-    let mut both = [entrypoints, with_opinion.clone()].concat();
+    let cross_checked = entrypoints.clone().map(|name| format!("{name} with opinion"));
+    let mut both = [entrypoints, cross_checked.clone()].concat();
     both.sort();
-    assert_eq!(bench.evaluated(), both);
+    assert_eq!(fixture.evaluated(), both);
 
-    // The next revision renders only what it changed itself, and the base not at all.
+    // The next revision renders only its own changes and nothing of the base.
     let main = format!("{{\"web\": {five}}}");
     let second = repository(&[
         ("lib/web.libsonnet", &three),
         ("environments/dev/main.jsonnet", &main),
     ]);
-    let comparison = bench.all(&base, &second).await;
+    let comparison = fixture.all(&base, &second).await;
     assert_eq!(comparison.report.classes.len(), 2);
-    assert_eq!(bench.evaluated(), [with_opinion[0].clone()]);
-    bench.all(&base, &second).await;
-    assert!(bench.evaluated().is_empty());
+    assert_eq!(fixture.evaluated(), [cross_checked[0].clone()]);
+    fixture.all(&base, &second).await;
+    assert!(fixture.evaluated().is_empty());
 }
 
 #[tokio::test]
 async fn values_the_engines_disagree_on_are_not_proven_and_not_shown() {
-    let bench = fixture();
+    let fixture = fixture();
     let base = repository(&[("lib/web.libsonnet", "{}")]);
     let disputed = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"x"}}}"#;
     let head = repository(&[
         ("lib/web.libsonnet", "{}"),
         ("environments/dev/main.jsonnet", disputed),
     ]);
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     let expected = "the two engines disagree at `$.a`";
     assert!(matches!(
         impact(&comparison, "environments/dev"),
@@ -282,14 +282,14 @@ async fn values_the_engines_disagree_on_are_not_proven_and_not_shown() {
         (CheckState::Fail, "`environments/dev/main.jsonnet`: at `$.a`")
     );
     assert!(!format!("{comparison:?}").contains("hunter"));
-    // The base was asked about again, so that the change is not blamed for what was there before.
+    // The base is cross-checked too, so that an existing disagreement is not attributed to the change.
     let asked = ["", " by the second", " with opinion"];
     assert_eq!(
-        bench.evaluated(),
+        fixture.evaluated(),
         asked.map(|mark| format!("environments/dev/main.jsonnet{mark}"))
     );
     let elsewhere = disputed.replace("\"x\"", "\"y\"");
-    let comparison = bench
+    let comparison = fixture
         .all(
             &head,
             &repository(&[
@@ -308,14 +308,14 @@ async fn values_the_engines_disagree_on_are_not_proven_and_not_shown() {
 
 #[tokio::test]
 async fn a_difference_between_the_engines_that_is_known_is_named_and_fails_nothing() {
-    let bench = fixture();
+    let fixture = fixture();
     let base = repository(&[("lib/web.libsonnet", "{}")]);
     let known = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"KNOWN"}}}"#;
     let head = repository(&[
         ("lib/web.libsonnet", "{}"),
         ("environments/dev/main.jsonnet", known),
     ]);
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     assert_eq!(comparison.report.classes.len(), 1);
     let detail = "but for how many digits fractions have in texts, see docs/tanka.md";
     assert_eq!(states(&comparison)[3], (CheckState::Pass, detail));
@@ -323,7 +323,7 @@ async fn a_difference_between_the_engines_that_is_known_is_named_and_fails_nothi
 
 #[tokio::test]
 async fn a_change_is_blamed_for_what_it_breaks_and_not_for_what_was_broken() {
-    let bench = fixture();
+    let fixture = fixture();
     let two = web(2);
     let base = repository(&[
         ("lib/web.libsonnet", &two),
@@ -334,7 +334,7 @@ async fn a_change_is_blamed_for_what_it_breaks_and_not_for_what_was_broken() {
         ("environments/other/main.jsonnet", "still broken"),
         ("environments/prod/main.jsonnet", "{}"),
     ]);
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     assert!(matches!(
         impact(&comparison, "environments/dev"),
         Impact::NotProven { reason: NotProven::FailsInWorkspace { workspace } }
@@ -366,7 +366,7 @@ fn inline(names: &[(&str, u32)]) -> String {
 
 #[tokio::test]
 async fn several_environments_in_one_file_are_compared_separately() {
-    let bench = fixture();
+    let fixture = fixture();
     let (before, after) = (
         inline(&[("eu", 1), ("us", 1), ("old", 1)]),
         inline(&[("eu", 1), ("us", 2), ("new", 1)]),
@@ -379,7 +379,7 @@ async fn several_environments_in_one_file_are_compared_separately() {
         ("tkrc.yaml", ""),
         ("environments/all/main.jsonnet", after.as_str()),
     ];
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     let presence = comparison.report.environments.iter();
     let presence: Vec<_> = presence
         .map(|one| (one.name.as_str(), one.presence, one.is_affected()))
@@ -395,29 +395,29 @@ async fn several_environments_in_one_file_are_compared_separately() {
     );
     let mut asked = CompareRequest::environment(sides(&base, &head), "environments/all");
     asked.only.as_mut().unwrap().name = Some("us".to_owned());
-    let only = bench.compare(asked).await.unwrap().report;
+    let only = fixture.compare(asked).await.unwrap().report;
     assert_eq!(only.environments.len(), 1);
     assert_eq!(only.environments[0].name, "us");
 }
 
 #[tokio::test]
 async fn an_environment_missing_on_one_side_can_still_be_compared() {
-    let bench = fixture();
+    let fixture = fixture();
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let mut head = repository(&[("lib/web.libsonnet", &three)]);
     head.retain(|(name, _)| !name.starts_with("environments/dev/"));
     for name in ["environments/dev", "environments/prod", "environments/other"] {
         let asked = CompareRequest::environment(sides(&base, &head), name);
-        let comparison = bench.compare(asked).await.unwrap();
+        let comparison = fixture.compare(asked).await.unwrap();
         assert_eq!(comparison.report.environments.len(), 1);
         assert_eq!(comparison.report.environments[0].name, name);
     }
     let asked = CompareRequest::environment(sides(&base, &head), "environments/none");
-    assert!(matches!(bench.compare(asked).await, Err(CompareError::Tanka(_))));
+    assert!(matches!(fixture.compare(asked).await, Err(CompareError::Tanka(_))));
 }
 
-/// An image that somebody calls a password is hidden from the rules, and that is said.
+/// An image in a field named like a password is hidden from the rules, and the report states this.
 #[tokio::test]
 async fn a_masked_field_that_no_rule_can_check_is_reported_as_a_risk() {
     let main = |image: &str, password: &str| {
@@ -451,7 +451,7 @@ async fn a_masked_field_that_no_rule_can_check_is_reported_as_a_risk() {
 
 #[tokio::test]
 async fn no_secret_comes_through() {
-    let bench = fixture();
+    let fixture = fixture();
     let object = |value: &str| {
         format!(
             r#"{{"s":{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"s"}},"stringData":{{"p":"pass-{value}"}}}},
@@ -467,7 +467,7 @@ async fn no_secret_comes_through() {
         ("lib/web.libsonnet", "{}"),
         ("environments/dev/main.jsonnet", &after),
     ]);
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     assert_eq!(comparison.report.counts.objects_changed, 2);
     let text = format!("{comparison:?}{}", comparison.report.text(10_000));
     for secret in ["pass-one", "pass-two", "a-live-secret-of-ours"] {
@@ -478,11 +478,11 @@ async fn no_secret_comes_through() {
 
 #[tokio::test]
 async fn environments_above_the_render_limit_are_reported_as_not_checked() {
-    let mut bench = fixture();
-    Arc::get_mut(&mut bench.comparer).unwrap().rendered_max = 1;
+    let mut fixture = fixture();
+    Arc::get_mut(&mut fixture.comparer).unwrap().rendered_max = 1;
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
-    let comparison = bench
+    let comparison = fixture
         .all(&base, &repository(&[("lib/web.libsonnet", &three)]))
         .await;
     assert_eq!(comparison.report.counts.not_proven, 1);
@@ -497,14 +497,14 @@ async fn environments_above_the_render_limit_are_reported_as_not_checked() {
 
 #[tokio::test]
 async fn imports_and_syntax_are_checked_without_rendering() {
-    let bench = fixture();
+    let fixture = fixture();
     let two = web(2);
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let head = repository(&[
         ("lib/web.libsonnet", "{ a: 1 b: 2 }"),
         ("lib/unused.libsonnet", "import 'nothing.libsonnet'"),
     ]);
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     let (state, detail) = states(&comparison)[0];
     assert_eq!(state, CheckState::Fail);
     assert!(
@@ -525,31 +525,31 @@ async fn without_environments_the_checks_say_so() {
     assert_eq!(states(&comparison), [no_jsonnet, none, none, none]);
 }
 
-/// Progress counts both sides of every environment: those that are known or not there are not waited for.
+/// Progress counts both sides of every environment. Cached and missing ones count as done.
 #[tokio::test]
 async fn comparison_progress_counts_up_to_the_total() {
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let head = repository(&[("lib/web.libsonnet", &three)]);
-    let bench = fixture();
+    let fixture = fixture();
     for _ in 0..2 {
         let asked = CompareRequest::all(sides(&base, &head), "");
-        let mut told = Vec::new();
-        let compared = bench
+        let mut progress = Vec::new();
+        let compared = fixture
             .comparer
             .compare_with_progress(
                 asked,
-                &mut |progress| told.push(progress),
+                &mut |reported| progress.push(reported),
                 &CancellationToken::new(),
             )
             .await
             .unwrap();
         let total = 2 * compared.affected.len();
         assert!(
-            total > 0 && told.is_sorted_by_key(|progress| progress.done),
-            "{told:?}"
+            total > 0 && progress.is_sorted_by_key(|progress| progress.done),
+            "{progress:?}"
         );
-        assert_eq!(told.last(), Some(&CompareProgress { done: total, total }));
+        assert_eq!(progress.last(), Some(&CompareProgress { done: total, total }));
     }
 }
 
@@ -560,16 +560,16 @@ async fn a_comparison_that_is_stopped_says_nothing() {
     let head = repository(&[("lib/web.libsonnet", &three)]);
     let stopped = CancellationToken::new();
     stopped.cancel();
-    let (bench, sides) = (fixture(), sides(&base, &head));
+    let (fixture, sides) = (fixture(), sides(&base, &head));
     let asked = CompareRequest::all(sides.clone(), "");
-    let error = bench.comparer.compare(asked, &stopped).await.unwrap_err();
+    let error = fixture.comparer.compare(asked, &stopped).await.unwrap_err();
     assert!(matches!(error, CompareError::Cancelled));
-    let comparison = Err(bench.comparer.report_uncompared(sides, error).await);
-    // People are told that it was not looked at: never a pass, and no answer is lost for it.
-    let told = ChangeReport::new(comparison, 1_000, &Redactor::new(Vec::new()));
-    let checks = &told.checks;
-    assert_eq!((told.effects.as_str(), checks.len()), ("", 1));
-    assert_eq!(told.unknown.as_deref(), Some("the comparison was stopped"));
+    let comparison = Err(fixture.comparer.report_uncompared(sides, error).await);
+    // The report states that nothing was examined: no check passes, and the answer is not lost.
+    let report = ChangeReport::new(comparison, 1_000, &Redactor::new(Vec::new()));
+    let checks = &report.checks;
+    assert_eq!((report.effects.as_str(), checks.len()), ("", 1));
+    assert_eq!(report.unknown.as_deref(), Some("the comparison was stopped"));
     assert_eq!(
         (checks[0].state, checks[0].detail.as_str()),
         (CheckState::NotRun, "the comparison was stopped")

@@ -1,4 +1,4 @@
-//! Imports that mean no file: where they were searched, and the files they may have meant.
+//! Imports that resolve to no file, with the searched paths and similar files.
 
 use super::affected::TouchedEntrypoints;
 use crate::jsonnet::path::clean;
@@ -7,19 +7,19 @@ use crate::model::{RepoPath, quoted};
 use crate::workspace::Tree;
 use std::collections::BTreeMap;
 
-/// Imports of one change whose similar files are looked for.
+/// Maximum number of unresolved imports of a change for which similar files are searched.
 const HINTED_MAX: usize = 5;
 
-/// The search of one import.
+/// The search for one import.
 pub(super) struct ImportSearch {
-    /// The paths that were looked at, in order.
+    /// The searched paths, in order.
     pub(super) searched: Vec<String>,
-    /// Files of a similar name.
+    /// Files with a similar name.
     pub(super) similar: Vec<String>,
 }
 
 impl ImportSearch {
-    /// Searches an import again, in the directory of its file and in the libraries.
+    /// Repeats the search for an import, in the directory of its file and in the libraries.
     pub(super) fn run(tree: &dyn Tree, importer: &RepoPath, libraries: &[String], import: &str) -> Self {
         let own = importer.parent().unwrap_or_default();
         let libraries = libraries.iter().map(String::as_str);
@@ -39,7 +39,7 @@ impl ImportSearch {
         }
     }
 
-    /// Similar files as the end of a sentence; empty where there are none.
+    /// Formats similar files as the end of a sentence. Empty if there are none.
     pub(super) fn hint(&self) -> String {
         match self.similar.as_slice() {
             [] => String::new(),
@@ -48,13 +48,13 @@ impl ImportSearch {
     }
 }
 
-/// Paths in a sentence.
+/// Formats paths for a sentence.
 pub(super) fn list_paths(paths: &[String]) -> String {
     let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
     paths.join(", ")
 }
 
-/// Imports of the workspace that mean no file, and did not fail to on the base.
+/// Returns the imports of the workspace that resolve to no file but did not fail in the base.
 pub(super) fn unresolved_imports(touched: &TouchedEntrypoints, tree: &dyn Tree) -> Vec<String> {
     let mut found = BTreeMap::new();
     for affected in &touched.affected {
@@ -72,8 +72,8 @@ pub(super) fn unresolved_imports(touched: &TouchedEntrypoints, tree: &dyn Tree) 
             }
         }
     }
-    let told = found.into_iter().enumerate();
-    told.map(|(number, (said, (import, closure)))| {
+    let messages = found.into_iter().enumerate();
+    messages.map(|(number, (said, (import, closure)))| {
         if !import.is_absent() || number >= HINTED_MAX {
             return said;
         }

@@ -1,5 +1,5 @@
-//! Files that are valid or not: what is found in their texts, and whether everything that uses them renders. However
-//! many files are looked at together, imports are searched once, and each environment is rendered once.
+//! Validation of files: the problems in their texts, and whether all environments that use them render. For any
+//! number of files, each import is resolved once and each environment is rendered once.
 
 use super::environments;
 use super::import_resolver::ImportResolver;
@@ -19,21 +19,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Entry points that are rendered for one file.
+/// Maximum number of entry points that are rendered for one file.
 const USERS_MAX: usize = 200;
-/// Entry points that are rendered together. Their objects are in memory at the same time.
+/// Number of entry points in one batch, whose objects are in memory at the same time.
 const TOGETHER_MAX: usize = 32;
-/// Directories of libraries, from the directory of a file upwards.
+/// Library directories, searched from the directory of a file upwards.
 const LIBRARIES: [&str; 2] = ["lib", "vendor"];
 
 /// The result of validating a file.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// The problems of its text, in the order of it.
+    /// The problems in its text, in order.
     pub findings: Vec<LintFinding>,
     /// The environments that use it.
     pub environments: Vec<Arc<DependentEnvironment>>,
-    /// Entry points that use it and were not rendered, because there are too many.
+    /// The number of entry points that use it but were not rendered, because there are too many.
     pub left_out: usize,
 }
 
@@ -46,20 +46,20 @@ pub struct DependentEnvironment {
     pub failure: Option<RenderFailure>,
 }
 
-/// A file, and what was found out about it.
+/// A file and its validation.
 pub type FileValidation = (RepoPath, Result<Validation, CompareError>);
 
-/// The progress of the validation of files.
+/// The progress of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationStage {
-    /// The texts of the files are looked at.
+    /// The texts of the files are checked.
     Files(CompareProgress),
     /// The environments that use the files are rendered.
     Environments(CompareProgress),
 }
 
 impl Validation {
-    /// Returns true if there is no error. Warnings are none.
+    /// True if there is no error. Warnings are not errors.
     pub fn is_valid(&self) -> bool {
         let is_wrong = |finding: &LintFinding| finding.severity == LintSeverity::Error;
         let fails = self.environments.iter().any(|user| user.failure.is_some());
@@ -67,17 +67,17 @@ impl Validation {
     }
 }
 
-/// A file as it was read, and what uses it.
+/// A file that was read, its problems, and the entry points that use it.
 struct FileFindings {
     path: RepoPath,
     found: Result<(Vec<LintFinding>, Vec<RepoPath>), CompareError>,
 }
 
-/// A callback that is told the progress.
+/// A callback for the progress.
 type StageCallback = dyn Fn(ValidationStage) + Send + Sync;
 
 impl Comparer {
-    /// Looks at one file of the workspace, and renders what uses it.
+    /// Checks one file of the workspace and renders the environments that use it.
     pub async fn validate(
         self: &Arc<Self>,
         sides: Sides,
@@ -94,13 +94,13 @@ impl Comparer {
         )
     }
 
-    /// Looks at files of the workspace, and renders everything that uses any of them once. A file that cannot be read
-    /// fails alone.
+    /// Checks files of the workspace and renders every environment that uses any of them once. An unreadable file
+    /// does not affect the others.
     pub async fn validate_all(
         self: &Arc<Self>,
         sides: Sides,
         paths: Vec<RepoPath>,
-        told: Arc<StageCallback>,
+        on_stage: Arc<StageCallback>,
         cancel: &CancellationToken,
     ) -> Result<Vec<FileValidation>, CompareError> {
         let redactor = self.learn_secrets(&sides, &super::RenderedSides::default());
@@ -109,7 +109,7 @@ impl Comparer {
             Arc::clone(&sides.workspace),
             sides.guard.is_some(),
         );
-        let (known, tells, enough) = (Arc::clone(&redactor), Arc::clone(&told), cancel.clone());
+        let (known, stage_callback, enough) = (Arc::clone(&redactor), Arc::clone(&on_stage), cancel.clone());
         let reading = blocking(move || {
             let graph = comparer.graphs.workspace(&sides)?;
             let reading = TextValidation {
@@ -119,7 +119,7 @@ impl Comparer {
                 sides: &sides,
                 redactor: &known,
             };
-            let read = reading.check_all(paths, tells.as_ref(), &enough)?;
+            let read = reading.check_all(paths, stage_callback.as_ref(), &enough)?;
             Ok((read, graph))
         });
         let (read, graph) = reading.await?;
@@ -129,18 +129,18 @@ impl Comparer {
             redactor: &redactor,
             is_guarded,
         };
-        let rendered = self.render_users(&read, seen, told.as_ref(), cancel).await?;
+        let rendered = self.render_users(&read, seen, on_stage.as_ref(), cancel).await?;
         let judged = read.into_iter().map(|read| build_validation(read, &rendered));
         Ok(judged.collect())
     }
 
-    /// Renders what uses these files, a part at a time: only what it is called and why it fails is kept, without what
-    /// each knows that is secret.
+    /// Renders the environments that use these files, in batches. Only names and failures are kept, redacted with
+    /// the secrets of each environment.
     async fn render_users(
         &self,
         read: &[FileFindings],
         seen: RenderContext<'_>,
-        told: &StageCallback,
+        on_stage: &StageCallback,
         cancel: &CancellationToken,
     ) -> Result<BTreeMap<RepoPath, Vec<Arc<DependentEnvironment>>>, CompareError> {
         let RenderContext { tree, graph, .. } = seen;
@@ -153,7 +153,7 @@ impl Comparer {
         let (total, count) = (users.len(), AtomicUsize::new(0));
         let done = |more: usize| {
             let done = (count.fetch_add(more, Ordering::Relaxed) + more).min(total);
-            told(ValidationStage::Environments(CompareProgress { done, total }));
+            on_stage(ValidationStage::Environments(CompareProgress { done, total }));
         };
         let side = RenderSide {
             tree,
@@ -178,7 +178,7 @@ impl Comparer {
                 rendered.insert(entrypoint.clone(), hidden.collect());
             }
             if seen.is_guarded {
-                // Whoever asks may be told of it elsewhere.
+                // The same caller may see these secrets in other texts.
                 found
                     .secrets
                     .values()
@@ -189,17 +189,17 @@ impl Comparer {
     }
 }
 
-/// The side that is rendered, and what is hidden in it whatever it is.
+/// The side that is rendered, and the redactor for all of it.
 #[derive(Clone, Copy)]
 struct RenderContext<'a> {
     tree: &'a Arc<dyn Tree>,
     graph: &'a Arc<ImportGraph>,
     redactor: &'a Redactor,
-    /// True if somebody is kept from secrets by that redactor elsewhere as well.
+    /// True if the redactor belongs to a guard and is used for other texts too.
     is_guarded: bool,
 }
 
-/// An environment whose failure shows nothing that one of these knows.
+/// Redacts the failure of an environment with both redactors.
 fn redact_failure(user: DependentEnvironment, redactors: [&Redactor; 2]) -> DependentEnvironment {
     let failure = user.failure.map(|failure| {
         let hide = |failure, redactor: &&Redactor| environments::redacted(&failure, redactor);
@@ -208,7 +208,7 @@ fn redact_failure(user: DependentEnvironment, redactors: [&Redactor; 2]) -> Depe
     DependentEnvironment { failure, ..user }
 }
 
-/// The context in which the texts of files are looked at.
+/// The context for checking the texts of files.
 struct TextValidation<'a> {
     sides: &'a Sides,
     graph: &'a ImportGraph,
@@ -221,7 +221,7 @@ impl TextValidation<'_> {
     fn check_all(
         &self,
         paths: Vec<RepoPath>,
-        told: &StageCallback,
+        on_stage: &StageCallback,
         cancel: &CancellationToken,
     ) -> Result<Vec<FileFindings>, CompareError> {
         let (total, count) = (paths.len(), AtomicUsize::new(0));
@@ -231,7 +231,7 @@ impl TextValidation<'_> {
                 false => self.check_file(&path),
             };
             let done = count.fetch_add(1, Ordering::Relaxed) + 1;
-            told(ValidationStage::Files(CompareProgress { done, total }));
+            on_stage(ValidationStage::Files(CompareProgress { done, total }));
             FileFindings { path, found }
         });
         match cancel.is_cancelled() {
@@ -276,7 +276,7 @@ impl TextValidation<'_> {
             };
             let (hint, found) = match why.filter(|why| !why.is_absent()) {
                 None => (Some(self.import_hint(path, &users, &import)), None),
-                // It is there, and cannot be used.
+                // The file exists but cannot be used.
                 Some(found) => (None, Some(found)),
             };
             for finding in findings.iter_mut().filter(of_import) {
@@ -298,7 +298,7 @@ impl TextValidation<'_> {
         Ok((findings, users))
     }
 
-    /// The places where an import was searched, and the files it may have meant.
+    /// Returns the searched paths of an import, and similar files.
     fn import_hint(&self, path: &RepoPath, users: &[RepoPath], import: &str) -> String {
         let layout = users.first().and_then(|user| self.graph.closures().get(user));
         let libraries = match layout {
@@ -321,7 +321,7 @@ fn build_validation(
         let environments: Vec<Arc<DependentEnvironment>> = environments.cloned().collect();
         let all_render = environments.iter().all(|user| user.failure.is_none());
         if all_render && left_out == 0 && !environments.is_empty() {
-            // No environment comes to where the file is missing: it is optional.
+            // All environments render, so none of them evaluates the import. The missing file is optional.
             let imports = findings.iter_mut();
             imports
                 .filter(|finding| finding.code == LintCode::UnresolvedImport)
@@ -336,8 +336,8 @@ fn build_validation(
     (path, found)
 }
 
-/// Returns true if an import of a file that nothing uses may mean anything: beside it, or in the libraries of
-/// any directory above it.
+/// True if an import may resolve, in a file that no environment uses: beside the file, or in the libraries of any
+/// directory above it.
 fn is_somewhere(graph: &ImportGraph, path: &RepoPath, import: &str) -> bool {
     let own = path.parent().unwrap_or_default();
     let above = std::iter::successors(Some(own), |directory| match directory.rsplit_once('/') {

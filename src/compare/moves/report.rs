@@ -1,5 +1,5 @@
-//! The words about environments that move, and the grants they take. Two sides count: who changes where an
-//! environment lives writes to what lives there, too.
+//! The texts about environments that move, and the grants they require. A move also needs grants for the
+//! environments at the new destination, because it can write to their objects.
 
 use super::{EnvironmentMove, EnvironmentMoves};
 use crate::compare::{CompareError, render_result};
@@ -10,29 +10,29 @@ use crate::tanka::{Destination, DestinationIndex, Environment, ReachedOwners, se
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Characters of a reason that stands among other words.
+/// Maximum length of a reason inside a sentence, in characters.
 const WHY_CHARS_MAX: usize = 200;
-/// Grants that a change takes one by one; one that takes more takes a grant for all.
+/// Maximum number of individual grants. A change that needs more requires a grant for all environments.
 const NEEDS_MAX: usize = 1_000;
-/// The name of all environments, where it is not known which are reached or too many are: the glob of a grant for all.
+/// The glob of a grant for all environments. It is used if the reached environments are unknown or too many.
 const ANYONE: &str = "**";
 
-/// The words about them, and the grants they take.
+/// The texts about moved environments, and the required grants.
 #[derive(Clone, Debug, Default)]
 pub(in crate::compare) struct MoveReport {
     pub(in crate::compare) changes: Vec<SettingsChange>,
-    /// The grants that are needed: one for each environment at most, sorted.
+    /// The required grants, at most one for each environment, sorted.
     pub(in crate::compare) needs: Vec<RequiredGrant>,
 }
 
 impl MoveReport {
-    /// Returns the grant for all, where it could not be found out which are needed.
+    /// Returns the grant for all environments, for a change whose required grants could not be determined.
     pub(in crate::compare) fn unknown() -> Self {
         let unknown = EnvironmentMoves::unknown("the change was not compared");
         Self::or_all_grants(unknown.report(&Redactor::new(Vec::new()), &|| false))
     }
 
-    /// Returns what was found out; a grant for all on an error.
+    /// Returns the report, or a grant for all environments on an error.
     fn or_all_grants(said: Result<Self, CompareError>) -> Self {
         said.unwrap_or_else(|error| Self {
             changes: Vec::new(),
@@ -44,7 +44,7 @@ impl MoveReport {
     }
 }
 
-/// The grants that were found to be needed, each with the first reason for it.
+/// The required grants, each with the first reason for it.
 #[derive(Default)]
 struct Needs(BTreeMap<Option<String>, String>);
 
@@ -68,7 +68,7 @@ impl Needs {
 }
 
 impl EnvironmentMoves {
-    /// Returns the words about them, without secrets, and the grants they take, of which nothing is hidden.
+    /// Returns the redacted texts, and the required grants without redaction.
     pub(in crate::compare) fn report(
         &self,
         redactor: &Redactor,
@@ -97,7 +97,7 @@ impl EnvironmentMoves {
     }
 }
 
-/// The directories of those that are reached, sorted.
+/// Returns the directories of the reached environments, sorted.
 fn names(reached: Option<ReachedOwners<'_>>) -> Vec<String> {
     match reached {
         None => Vec::new(),

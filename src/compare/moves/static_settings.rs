@@ -1,4 +1,4 @@
-//! The static environments whose settings a change makes others: what a `spec.json` says on both sides.
+//! The static environments whose settings change, according to their `spec.json` on both sides.
 
 use super::EnvironmentMove;
 use crate::compare::CompareError;
@@ -9,12 +9,13 @@ use crate::workspace::Tree;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
-/// The ends of the names of programs.
+/// The file name suffixes of programs.
 const PROGRAMS: [&str; 2] = [".jsonnet", ".libsonnet"];
 
-/// The static environments whose settings differ. Reads files and may block.
+/// Returns the static environments whose settings differ. Reads files and may block.
 pub(in crate::compare) fn static_moves(sides: &Sides) -> Result<Vec<EnvironmentMove>, CompareError> {
-    // One that is a link differs with what it leads to. Where every file is opened for it, programs are passed over.
+    // A `spec.json` may be a link to any changed file. Without a base identity every file must be opened for this
+    // check, so changes to programs alone are skipped.
     if sides.base_id.is_none() && sides.changes.iter().all(is_edit_of_a_program) {
         return Ok(Vec::new());
     }
@@ -33,13 +34,13 @@ pub(in crate::compare) fn static_moves(sides: &Sides) -> Result<Vec<EnvironmentM
             continue;
         }
         let directory = settings::spec_directory(file).unwrap_or_default();
-        // A description that gets its program only now describes no environment before.
+        // Before its program existed, the `spec.json` described no environment.
         let was = match base.has_program(directory) {
             true => base.content(file),
             false => Ok(None),
         };
         let is = workspace.content(file);
-        // One that can be read on neither side is no business of a change that leaves it alone.
+        // A file that is unreadable on both sides counts as unchanged unless the change writes it.
         let is_same = match (&was, &is) {
             (Err(_), Err(_)) => !written.contains(file),
             (was, is) => was == is,
@@ -58,7 +59,7 @@ pub(in crate::compare) fn static_moves(sides: &Sides) -> Result<Vec<EnvironmentM
             after: parsed(is),
         });
     }
-    // What is written in another way means the same.
+    // Files with a different format but equal settings are dropped.
     moved.retain(|moved| moved.after.as_ref() != Ok(&moved.before) || moved.before.is_none());
     Ok(moved)
 }
@@ -68,7 +69,8 @@ fn is_edit_of_a_program(change: &FileChange) -> bool {
     is_program && change.before.is_some() && change.after.is_some()
 }
 
-/// True for a description of both sides that leads to one file, which was not written. It need not be read then.
+/// True if the `spec.json` resolves to the same file on both sides and that file was not changed. Then it need not
+/// be read.
 fn is_untouched(
     file: &RepoPath,
     base: &SideTree<'_>,
@@ -109,7 +111,7 @@ impl<'t> SideTree<'t> {
         settings::has_program(&self.listing, directory)
     }
 
-    /// A file of this side, or why it cannot be read.
+    /// Returns a file of this side, or the reason why it cannot be read.
     fn content(&self, file: &RepoPath) -> Result<Option<Bytes>, String> {
         if !self.is_file(file) {
             return Ok(None);

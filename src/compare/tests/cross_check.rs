@@ -1,4 +1,4 @@
-//! Comparisons before the second engine was asked, and after it.
+//! Comparisons before and after the cross-check.
 
 use super::{CompareFixture, fixture, impact, repository, sides, states, web};
 use crate::compare::{CompareRequest, Comparison};
@@ -20,11 +20,11 @@ fn entrypoints(mark: &str) -> [String; 2] {
 
 #[tokio::test]
 async fn a_comparison_shows_its_diff_first_and_then_runs_only_the_second_engine() {
-    let bench = fixture();
+    let fixture = fixture();
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let head = repository(&[("lib/web.libsonnet", &three)]);
-    let first = bench.with_deferred_cross_check(&base, &head).await;
+    let first = fixture.with_deferred_cross_check(&base, &head).await;
     assert_eq!(first.report.counts.affected, 2);
     assert_eq!(states(&first)[3], (CheckState::NotRun, NOT_YET));
     assert_eq!(
@@ -33,33 +33,33 @@ async fn a_comparison_shows_its_diff_first_and_then_runs_only_the_second_engine(
     );
     let mut both_sides = [entrypoints(""), entrypoints("")].concat();
     both_sides.sort();
-    assert_eq!(bench.evaluated(), both_sides);
+    assert_eq!(fixture.evaluated(), both_sides);
 
-    let whole = bench.all(&base, &head).await;
+    let whole = fixture.all(&base, &head).await;
     assert_eq!(whole.report, first.report);
     assert_eq!(states(&whole)[3], (CheckState::Pass, ""));
     assert_eq!(whole.unknown, None);
-    assert_eq!(bench.evaluated(), entrypoints(" by the second"));
+    assert_eq!(fixture.evaluated(), entrypoints(" by the second"));
 
-    // Its verdict is kept.
-    bench.all(&base, &head).await;
-    bench.with_deferred_cross_check(&base, &head).await;
-    assert!(bench.evaluated().is_empty());
+    // The verdict is cached.
+    fixture.all(&base, &head).await;
+    fixture.with_deferred_cross_check(&base, &head).await;
+    assert!(fixture.evaluated().is_empty());
 }
 
 #[tokio::test]
 async fn a_later_disagreement_of_the_second_engine_fails_the_environment() {
-    let bench = fixture();
+    let fixture = fixture();
     let disputed = r#"{"web": {"apiVersion":"v1","kind":"DISPUTED","metadata":{"name":"x"}}}"#;
     let base = repository(&[("lib/web.libsonnet", "{}")]);
     let head = repository(&[
         ("lib/web.libsonnet", "{}"),
         ("environments/dev/main.jsonnet", disputed),
     ]);
-    let first = bench.with_deferred_cross_check(&base, &head).await;
+    let first = fixture.with_deferred_cross_check(&base, &head).await;
     assert_eq!(first.report.counts.affected, 1);
-    bench.evaluated();
-    let whole = bench.all(&base, &head).await;
+    fixture.evaluated();
+    let whole = fixture.all(&base, &head).await;
     let reason = impact(&whole, "environments/dev");
     assert!(
         matches!(
@@ -72,7 +72,7 @@ async fn a_later_disagreement_of_the_second_engine_fails_the_environment() {
     );
     assert_eq!(states(&whole)[3].0, CheckState::Fail);
     let [dev, _] = entrypoints("");
-    // The last of them is about the base: the change is not blamed for what was there before.
+    // The last one is for the base, so that an existing disagreement is not attributed to the change.
     let asked = [" by the second", " by the second", " with opinion"].map(|mark| format!("{dev}{mark}"));
-    assert_eq!(bench.evaluated(), asked);
+    assert_eq!(fixture.evaluated(), asked);
 }

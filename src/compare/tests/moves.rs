@@ -1,5 +1,5 @@
-//! Environments that live elsewhere after a change: said first, with a rule of the highest severity, and with the grants
-//! that takes, whatever they render to and whatever else fails.
+//! Environments whose destination changes: reported first, with a rule of the highest severity and the required
+//! grants, whatever they render to and whatever else fails.
 
 use super::{fixture, repository, sides};
 use crate::compare::{ChangeReport, CompareRequest, Comparison};
@@ -25,7 +25,7 @@ fn taken(needs: &[RequiredGrant]) -> Vec<Option<&str>> {
     taken
 }
 
-/// An object that is the same in whatever namespace its environment lives.
+/// An object that is the same in every namespace.
 const CLUSTER_WIDE: &str = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shared"}}"#;
 
 const DEV: Option<&str> = Some("environments/dev");
@@ -39,7 +39,7 @@ fn found(comparison: &Comparison) -> Vec<(&str, String)> {
         .collect()
 }
 
-/// dev, prod and other, each in a cluster of its own, rendering to the same objects.
+/// Returns dev, prod and other, each in its own cluster, with the same rendered objects.
 fn apart() -> [(&'static str, String); 4] {
     [
         ("environments/dev/spec.json", spec("https://dev", "dev")),
@@ -80,7 +80,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     assert_eq!(json["settings"][0]["happens"], "changed");
     assert_eq!(json["settings"][0]["reaches"][0], "environments/prod");
 
-    // A place of its own takes the grant of the environment alone, and so do labels.
+    // A free destination requires only the grant of the environment. The same applies to labels.
     let elsewhere = spec("https://free", "free");
     let head = with(&base, "environments/dev/spec.json", Some(&elsewhere));
     let comparison = fixture().all(&base, &head).await;
@@ -92,12 +92,12 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
         r#"{"metadata":{"labels":{"a":"b"}},"spec":{"apiServer":"https://dev","namespace":"dev"}}"#;
     let head = with(&base, "environments/dev/spec.json", Some(labelled));
     let comparison = fixture().all(&base, &head).await;
-    let told = ("DD103", "`metadata.labels.a` nothing -> b".to_owned());
+    let change = ("DD103", "`metadata.labels.a` nothing -> b".to_owned());
     assert_eq!(
         (taken(&comparison.needs), found(&comparison)),
-        (vec![DEV], vec![told])
+        (vec![DEV], vec![change])
     );
-    // Written in another way it is the same.
+    // A different format with the same content is no change.
     let spaced = format!(" {}\n", apart[0].1);
     let head = with(&base, "environments/dev/spec.json", Some(&spaced));
     let comparison = fixture().all(&base, &head).await;
@@ -121,12 +121,13 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
             .starts_with("⚠ `environments/dev` moves: its settings are gone")
     );
 
-    // The same environment at another path reaches what is there; nobody owns the path yet.
+    // The same environment at another path reaches the environments at its destination. The new path has no owner
+    // yet.
     let moved = with(&gone, "environments/copy/spec.json", Some(&apart[0].1));
     let moved = with(&moved, "environments/copy/main.jsonnet", Some("{}"));
     let comparison = fixture().all(&base, &moved).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
-    // Below one that is there it is of that one, and reaches what that one does not.
+    // An environment below another one belongs to the outer one, and may reach others that the outer one does not.
     for (text, needs) in [(&apart[0].1, vec![DEV]), (&apart[1].1, vec![DEV, PROD])] {
         let nested = with(&base, "environments/dev/more/spec.json", Some(text));
         let nested = with(&nested, "environments/dev/more/main.jsonnet", Some("{}"));
@@ -157,20 +158,20 @@ async fn an_environment_in_a_program_moves_whatever_else_fails() {
     let base = with(&base, "environments/other/main.jsonnet", Some(&other));
     let moved = inline("dev", "https://other", "other", "{}");
     let head = with(&base, "environments/dev/main.jsonnet", Some(&moved));
-    // Another one is broken by the same change.
+    // The same change also breaks another environment.
     let head = with(&head, "environments/prod/main.jsonnet", Some("no JSON"));
     let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [DEV, OTHER]);
     assert!(comparison.report.text(1_000).starts_with("⚠ `dev` moves: "));
 
-    // Its own objects are broken, and where they go is known.
+    // Its objects are broken, but its destination is known.
     let broken = inline("dev", "https://prod", "prod", "[1]");
     let head = with(&base, "environments/dev/main.jsonnet", Some(&broken));
     let comparison = fixture().all(&base, &head).await;
     assert!(!comparison.failing.is_empty());
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
 
-    // What says nothing may go anywhere.
+    // An environment with unknown settings may have any destination.
     let head = with(&base, "environments/dev/main.jsonnet", Some("no JSON"));
     let comparison = fixture().all(&base, &head).await;
     assert_eq!(taken(&comparison.needs), [None, DEV]);
@@ -208,23 +209,23 @@ async fn an_uncompared_change_reports_certain_and_possible_moves() {
     );
     let head = with(&base, "environments/dev/spec.json", Some(&retargeted));
     let head = with(&head, "environments/other/main.jsonnet", Some(&moved));
-    let (bench, sides) = (fixture(), sides(&base, &head));
+    let (fixture, sides) = (fixture(), sides(&base, &head));
     let stopped = CancellationToken::new();
     stopped.cancel();
     let asked = CompareRequest::all(sides.clone(), "");
-    let error = bench.comparer.compare(asked, &stopped).await.unwrap_err();
-    let uncompared = bench.comparer.report_uncompared(sides, error).await;
-    let told = ChangeReport::new(Err(uncompared), 2_000, &Redactor::new(Vec::new()));
-    assert_eq!(taken(&told.needs), [None, DEV, OTHER, PROD]);
+    let error = fixture.comparer.compare(asked, &stopped).await.unwrap_err();
+    let uncompared = fixture.comparer.report_uncompared(sides, error).await;
+    let report = ChangeReport::new(Err(uncompared), 2_000, &Redactor::new(Vec::new()));
+    assert_eq!(taken(&report.needs), [None, DEV, OTHER, PROD]);
     for said in [
         "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod",
         "⚠ Not compared: where `environments/other` goes is not known",
         "DD101",
         "DD102",
     ] {
-        assert!(told.effects.contains(said), "{said}: {}", told.effects);
+        assert!(report.effects.contains(said), "{said}: {}", report.effects);
     }
-    assert_eq!(told.unknown.as_deref(), Some("the comparison was stopped"));
+    assert_eq!(report.unknown.as_deref(), Some("the comparison was stopped"));
 }
 
 #[tokio::test]
@@ -274,7 +275,7 @@ async fn ambiguous_old_settings_do_not_exempt_an_inline_environment_from_the_gra
 async fn an_unreadable_spec_affects_only_its_own_environment() {
     let (apart, free) = (apart(), spec("https://free", "free"));
     let good = base(&apart);
-    // Links that lead nowhere and outside, before and after the change.
+    // Links to missing targets and to targets outside, before and after the change.
     let bad = with(&good, "environments/other/spec.json", Some("-> nowhere"));
     let bad = with(&bad, "environments/out/spec.json", Some("-> ../../../x"));
     let bad = with(&bad, "environments/out/main.jsonnet", Some("{}"));
@@ -282,11 +283,11 @@ async fn an_unreadable_spec_affects_only_its_own_environment() {
     let comparison = fixture().all(&bad, &edited).await;
     assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
     assert_ne!(comparison.report.environments.len(), 0);
-    // Where they live is not known: an environment that moves may reach them.
+    // The destinations of these environments are unknown, so that an environment that moves may reach them.
     let moved = with(&bad, "environments/dev/spec.json", Some(&free));
     let comparison = fixture().all(&bad, &moved).await;
     assert_eq!(taken(&comparison.needs), [DEV, OTHER, Some("environments/out")]);
-    // The change that breaks one may let it go anywhere, and the one that mends it says where it goes.
+    // A change that breaks the settings makes the destination unknown. A change that repairs them states it.
     let broken = with(&good, "environments/other/spec.json", Some("-> nowhere"));
     let comparison = fixture().all(&good, &broken).await;
     assert_eq!(taken(&comparison.needs), [None, OTHER]);
@@ -307,7 +308,8 @@ async fn vendored_and_orphaned_specs_never_move_and_occupy_no_cluster() {
         spec("https://prod", "prod"),
     );
     let base = base(&apart);
-    // Packages bring environments of their own, and another file has the name without a program beside it.
+    // Packages contain environments of their own, and an unrelated file has the name of a settings file without a
+    // program beside it.
     let (mut before, mut after) = (base.clone(), base.clone());
     for (name, is_there_before) in [
         ("environments/dev/vendor/a/environments/default", false),
@@ -329,12 +331,12 @@ async fn vendored_and_orphaned_specs_never_move_and_occupy_no_cluster() {
     let moved = with(&before, "environments/dev/spec.json", Some(&free));
     let comparison = fixture().all(&before, &moved).await;
     assert_eq!(taken(&comparison.needs), [DEV]);
-    // Any program makes it one: who applies it names the file.
+    // Any program makes it an environment, because `tk` can be run on the file directly.
     let named = with(&base, "environments/dev/more/spec.json", Some(&prod));
     let named = with(&named, "environments/dev/more/app.jsonnet", Some("{}"));
     let comparison = fixture().all(&base, &named).await;
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
-    // A description that is there alone becomes one with its program.
+    // A settings file without a program becomes an environment once it has one.
     let alone = with(&base, "environments/dev/more/spec.json", Some(&prod));
     let comparison = fixture().all(&base, &alone).await;
     assert!(comparison.needs.is_empty(), "{:?}", comparison.needs);
@@ -347,7 +349,7 @@ async fn vendored_and_orphaned_specs_never_move_and_occupy_no_cluster() {
 async fn very_many_environments_that_move_take_a_grant_for_all() {
     let apart = apart();
     let base = base(&apart);
-    // One program, and as many clusters as nobody compares with each other.
+    // One program with more clusters than are compared with each other.
     let many = |domain: &str| {
         let one = |number: usize| {
             let (name, server) = (format!("e{number}"), format!("https://{number}.{domain}"));
@@ -367,7 +369,7 @@ async fn very_many_environments_that_move_take_a_grant_for_all() {
     assert_eq!(comparison.report.settings.len(), 1_100);
     assert_eq!(comparison.report.settings[0].reaches, ["**"]);
 
-    // More environments of their own than anybody has a grant for by name.
+    // More environments than grants by name.
     let names: Vec<String> = (0..1_001).map(|number| format!("more/{number}")).collect();
     let files = names
         .iter()

@@ -1,4 +1,4 @@
-//! A base that is rendered before anybody asks.
+//! A base that is rendered in the background.
 
 use super::{CompareFixture, JsonStub, fixture, impact, repository, sides, states, web};
 use crate::compare::{CompareRequest, Comparer, PrerenderEnd, PrerenderResult, Sides};
@@ -40,37 +40,37 @@ impl CompareFixture {
 
 #[tokio::test]
 async fn a_prerendered_base_is_neither_read_nor_rendered_again() {
-    let bench = fixture();
+    let fixture = fixture();
     let (two, three) = (web(2), web(3));
     let base = repository(&[("lib/web.libsonnet", &two)]);
     let head = repository(&[("lib/web.libsonnet", &three)]);
-    let done = bench.prerender(&base).await;
+    let done = fixture.prerender(&base).await;
     assert_eq!(done, prerender_result(3, 0, 0, PrerenderEnd::Done));
-    assert_eq!(bench.evaluated(), entrypoints(&NAMES, ""));
+    assert_eq!(fixture.evaluated(), entrypoints(&NAMES, ""));
     let sides = Sides {
         base: ReadOnlyTree::new(&[]),
         ..sides(&base, &head)
     };
-    let comparison = bench.compare(CompareRequest::all(sides, "")).await.unwrap();
-    assert_eq!(bench.evaluated(), entrypoints(&["dev", "prod"], " with opinion"));
+    let comparison = fixture.compare(CompareRequest::all(sides, "")).await.unwrap();
+    assert_eq!(fixture.evaluated(), entrypoints(&["dev", "prod"], " with opinion"));
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     assert_eq!(comparison.report.counts.affected, 2);
-    // What is known is not rendered ahead again, whoever rendered it.
-    let again = bench.prerender(&base).await;
+    // Cached entries are not rendered again, whoever rendered them.
+    let again = fixture.prerender(&base).await;
     assert_eq!(again, prerender_result(0, 3, 0, PrerenderEnd::Done));
-    assert!(bench.evaluated().is_empty());
+    assert!(fixture.evaluated().is_empty());
 }
 
 #[tokio::test]
 async fn a_base_that_failed_to_prerender_is_evaluated_again_by_the_comparison() {
-    let bench = fixture();
+    let fixture = fixture();
     let base = repository(&[("lib/web.libsonnet", "broken")]);
-    let done = bench.prerender(&base).await;
+    let done = fixture.prerender(&base).await;
     assert_eq!(done, prerender_result(1, 0, 2, PrerenderEnd::Done));
-    assert_eq!(bench.evaluated(), entrypoints(&NAMES, ""));
+    assert_eq!(fixture.evaluated(), entrypoints(&NAMES, ""));
     let two = web(2);
     let head = repository(&[("lib/web.libsonnet", &two)]);
-    let comparison = bench.all(&base, &head).await;
+    let comparison = fixture.all(&base, &head).await;
     assert!(matches!(
         impact(&comparison, "environments/dev"),
         Impact::NotProven {
@@ -78,21 +78,21 @@ async fn a_base_that_failed_to_prerender_is_evaluated_again_by_the_comparison() 
         }
     ));
     let both = ["dev", "prod"].map(|name| ["", " with opinion"].map(|mark| entrypoints(&[name], mark)));
-    assert_eq!(bench.evaluated(), both.as_flattened().concat());
+    assert_eq!(fixture.evaluated(), both.as_flattened().concat());
 }
 
 #[tokio::test]
 async fn prerendering_stops_at_its_share_of_the_render_cache() {
-    let mut bench = fixture();
+    let mut fixture = fixture();
     let two = web(2);
     let base = repository(&[("lib/web.libsonnet", &two)]);
-    // Enough for two entry points and not for three.
-    Arc::get_mut(&mut bench.comparer).unwrap().prerender_bytes_max = 2 * 1_024 + 2 * two.len();
-    let done = bench.prerender(&base).await;
+    // Enough for two entry points but not for three.
+    Arc::get_mut(&mut fixture.comparer).unwrap().prerender_bytes_max = 2 * 1_024 + 2 * two.len();
+    let done = fixture.prerender(&base).await;
     assert_eq!(done, prerender_result(2, 0, 0, PrerenderEnd::Full));
     let three = web(3);
-    bench.evaluated();
-    bench
+    fixture.evaluated();
+    fixture
         .all(&base, &repository(&[("lib/web.libsonnet", &three)]))
         .await;
     let rendered = [
@@ -100,10 +100,10 @@ async fn prerendering_stops_at_its_share_of_the_render_cache() {
         entrypoints(&["prod"], ""),
         entrypoints(&["prod"], " with opinion"),
     ];
-    assert_eq!(bench.evaluated(), rendered.concat());
+    assert_eq!(fixture.evaluated(), rendered.concat());
 }
 
-/// Evaluates as often as it is allowed to, or ends as it is told to.
+/// Evaluates only with a permit, or fails with a given error.
 struct GatedEvaluator {
     small: JsonStub,
     allowed: Semaphore,
@@ -140,7 +140,7 @@ fn gated_evaluator(allowed: usize, error: Option<EvalError>) -> (Arc<GatedEvalua
     (gated, Arc::new(comparer))
 }
 
-/// The clock stands still, and a second is over as soon as everything waits for something else.
+/// The clock is paused, so that a second passes once all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn prerendering_pauses_during_a_comparison_and_resumes_after_it() {
     let (two, three) = (web(2), web(3));
@@ -153,7 +153,7 @@ async fn prerendering_pauses_during_a_comparison_and_resumes_after_it() {
     tokio::pin!(rendering);
     assert!(timeout(second, rendering.as_mut()).await.is_err());
     assert_eq!(asked(), entrypoints(&["dev"], ""));
-    // As soon as somebody compares, nothing is begun any more, and what is done is kept.
+    // Once a comparison begins, no evaluation is started, and finished ones are kept.
     let never = CancellationToken::new();
     let comparing = comparer.compare(CompareRequest::all(sides(&base, &head), ""), &never);
     tokio::pin!(comparing);

@@ -1,4 +1,4 @@
-//! Files that are validated together.
+//! Validation of several files.
 
 use super::{fixture, path};
 use crate::compare::{CompareError, CompareProgress, Sides, ValidationStage};
@@ -27,7 +27,7 @@ fn files() -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn every_environment_is_rendered_once_however_many_files_are_validated() {
-    let (bench, files) = (fixture(), files());
+    let (fixture, files) = (fixture(), files());
     let files: Vec<(&str, &str)> = files
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
@@ -36,22 +36,22 @@ async fn every_environment_is_rendered_once_however_many_files_are_validated() {
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).filter(is_program).collect();
     let paths = names.iter().map(|name| path(name)).chain([path("lib/none")]);
     let stages = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&stages);
-    let tell = Arc::new(move |stage| told.lock().unwrap().push(stage));
+    let reported = Arc::clone(&stages);
+    let on_stage = Arc::new(move |stage| reported.lock().unwrap().push(stage));
     let (sides, cancel) = (
         Sides::unchanged_tree(ReadOnlyTree::new(&files)),
         CancellationToken::new(),
     );
-    let found = bench
+    let found = fixture
         .comparer
-        .validate_all(sides.clone(), paths.collect(), tell, &cancel);
+        .validate_all(sides.clone(), paths.collect(), on_stage, &cancel);
     let found = found.await.unwrap();
-    let evaluated = bench.evaluated();
+    let evaluated = fixture.evaluated();
     let mut once = evaluated.clone();
     once.dedup();
     assert_eq!((evaluated.len(), once.len()), (50, 50));
     for (path, validation) in &found {
-        let alone = bench
+        let alone = fixture
             .comparer
             .validate(sides.clone(), path.clone(), &cancel)
             .await;
@@ -87,12 +87,12 @@ async fn every_environment_is_rendered_once_however_many_files_are_validated() {
             ValidationStage::Files(progress),
             ValidationStage::Environments(progress),
         ]
-        .map(|stage| stages.iter().filter(|told| **told == stage).count())
+        .map(|stage| stages.iter().filter(|reported| **reported == stage).count())
     };
     assert_eq!((ended(56), ended(50)), ([1, 0], [0, 1]));
 }
 
-/// T87: each message is without the secrets of its own files, however many others have.
+/// T87: each message is redacted with the secrets of its own files, even if there are many other secrets.
 #[tokio::test]
 async fn the_messages_of_a_large_repository_are_shown_without_the_secrets_of_their_own_files() {
     let mut state = 7_u64;
@@ -123,7 +123,7 @@ async fn the_messages_of_a_large_repository_are_shown_without_the_secrets_of_the
     let broken = r#"{"password": "kept-to-ourselves-4711", "a": import 'kept', broken"#;
     files.push(("environments/broken/main.jsonnet".to_owned(), broken.to_owned()));
     files.push(("environments/broken/spec.json".to_owned(), SPEC.to_owned()));
-    // A failure may show what another file of it holds.
+    // A failure may quote the content of another imported file.
     files.push((
         "lib/kept".to_owned(),
         "{ token: 'q7Rk2ZpX9vTn4WbY6mLc' }".to_owned(),
@@ -138,10 +138,10 @@ async fn the_messages_of_a_large_repository_are_shown_without_the_secrets_of_the
         Sides::unchanged_tree(ReadOnlyTree::new(&files)),
         CancellationToken::new(),
     );
-    let tell = Arc::new(|_| {});
+    let on_stage = Arc::new(|_| {});
     let found = fixture()
         .comparer
-        .validate_all(sides, paths.collect(), tell, &cancel)
+        .validate_all(sides, paths.collect(), on_stage, &cancel)
         .await
         .unwrap();
     let of = |name: &str| {
