@@ -1,16 +1,17 @@
-//! Says whether what an environment renders to was cross-checked: a second, independent engine has the same value.
+//! Reports whether the rendered value of an environment was cross-checked: whether a second, independent engine has
+//! the same value.
 
 use crate::compare;
 use crate::jsonnet::CrossCheckResult;
 use crate::model::{one_line, quoted};
 use crate::review::FailureKind;
 
-/// The result of a second engine's cross-check of a rendering, as it is told.
+/// The result of the cross-check of a rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossCheck {
-    /// The word for programs.
+    /// The state, for programs.
     pub state: CrossCheckState,
-    /// The sentence for people.
+    /// The sentence, for people.
     pub sentence: String,
 }
 
@@ -18,20 +19,20 @@ pub struct CrossCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CrossCheckState {
-    /// The second engine has the same value, or one that differs in a way that is known.
+    /// The second engine has the same value, or one with only known differences.
     Agrees,
     /// The second engine has another value, or none.
     Disagrees,
-    /// The second engine did not come to an end.
+    /// The second engine did not finish.
     Unfinished,
-    /// The second engine was not asked.
+    /// The second engine was not run.
     NotAsked,
 }
 
 impl CrossCheck {
-    /// Tells the result of a cross-check. Values are not told: they may be secrets.
-    pub fn from_verdict(opinion: &CrossCheckResult) -> Self {
-        let (state, sentence) = match opinion {
+    /// Describes the result of a cross-check. Values are left out, because they may be secrets.
+    pub fn from_verdict(verdict: &CrossCheckResult) -> Self {
+        let (state, sentence) = match verdict {
             CrossCheckResult::Agrees => (
                 CrossCheckState::Agrees,
                 "Cross-checked: a second engine has the same value.".to_owned(),
@@ -92,7 +93,7 @@ mod tests {
             importer: "main.jsonnet".to_owned(),
             trace: Vec::new(),
         };
-        for (opinion, state, words) in [
+        for (verdict, state, words) in [
             (
                 CrossCheckResult::Agrees,
                 CrossCheckState::Agrees,
@@ -124,10 +125,10 @@ mod tests {
                 "was not asked",
             ),
         ] {
-            let told = CrossCheck::from_verdict(&opinion);
-            assert_eq!(told.state, state, "{opinion:?}");
-            assert!(told.sentence.contains(words), "{told:?}");
-            assert!(!told.sentence.contains("hunter"), "{told:?}");
+            let check = CrossCheck::from_verdict(&verdict);
+            assert_eq!(check.state, state, "{verdict:?}");
+            assert!(check.sentence.contains(words), "{check:?}");
+            assert!(!check.sentence.contains("hunter"), "{check:?}");
         }
     }
 }

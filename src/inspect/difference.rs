@@ -1,11 +1,11 @@
-//! The differences of an environment's objects from the base.
+//! The differences between an environment's objects and those of the base.
 
 use super::{AnswerDocument, InspectAnswer, InspectError, Inspector, environment_choice, file_name};
 use crate::compare::{BrokenEnvironment, CompareRequest, EnvironmentSelection, Sides};
 use crate::model::{Check, CheckState, quoted};
 use crate::tanka::Target;
 
-/// Characters of the report above a difference.
+/// Maximum length of the report above a difference, in characters.
 const REPORT_CHARS_MAX: usize = 1_500;
 
 impl Inspector<'_> {
@@ -43,7 +43,7 @@ impl Inspector<'_> {
         })
     }
 
-    /// An environment that the change takes away is found on the base.
+    /// Chooses the environment in the workspace, or in the base if the change removes it.
     async fn choose_on_either_side(&self, sides: &Sides, environment: &str) -> Result<Target, InspectError> {
         let here = environment_choice::choose_environment(&self.renderer(), environment, self.cancel).await;
         let Err(InspectError::NoAnswer(why)) = here else {
@@ -58,7 +58,7 @@ impl Inspector<'_> {
     }
 }
 
-/// Checks as lines.
+/// Formats checks as lines.
 pub fn checks(checks: &[Check]) -> String {
     let line = |check: &Check| {
         let sign = match check.state {

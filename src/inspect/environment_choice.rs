@@ -1,4 +1,4 @@
-//! The choice of the environment a person means: by a path, a name, or the end of one.
+//! Finds the environment that a person means: by a path, a name, or the last components of a name.
 
 use super::InspectError;
 use crate::model::{self, edit_distance, is_invisible};
@@ -6,21 +6,21 @@ use crate::tanka::{EnvironmentList, Renderer, TankaError, Target};
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
-/// Names that are suggested for one nobody knows.
+/// Maximum number of suggestions for an unknown name.
 const NEAREST_MAX: usize = 3;
-/// Names that are listed where several are meant.
+/// Maximum number of names listed for an ambiguous name.
 const NAMES_MAX: usize = 10;
-/// Characters of what was given that are said again.
+/// Maximum number of characters of the given text that are repeated.
 const GIVEN_CHARS_MAX: usize = 80;
 
-/// Said of a path where nothing is.
+/// Message for a path that does not exist.
 const NO_PATH: &str = " That path is not in the repository: what git ignores is not part of it.";
 
-/// An environment that may be meant: its name and the file it starts with. What could not be loaded has
-/// the name of its directory.
+/// A candidate: its name and its entry point. An entry point that could not be loaded has the name of its
+/// directory.
 type Candidate<'a> = (&'a str, &'a str);
 
-/// The environment that is meant. A path counts first, then a name, then the last components of one.
+/// Returns the environment for a text. A path has priority over a name, and a name over the last components of one.
 pub(super) async fn choose_environment(
     renderer: &Renderer,
     given: &str,
@@ -29,7 +29,7 @@ pub(super) async fn choose_environment(
     let given = strip_code_marks(given);
     let note = match renderer.find_entrypoint(given).await {
         Ok(Some(_)) => return Ok(Target::from_path(given)),
-        // It may be a name all the same.
+        // The text may still be a name.
         Ok(None) if given.contains('/') => NO_PATH,
         Ok(None) | Err(TankaError::NoBase { .. } | TankaError::Path(_)) => "",
         Err(error) => return Err(error.into()),
@@ -41,15 +41,15 @@ pub(super) async fn choose_environment(
     })
 }
 
-/// A reason why no environment is meant, in words for the person.
+/// The reason why no environment was chosen, phrased for the person.
 enum ChoiceError {
-    /// No environment fits.
+    /// No environment matches.
     Unknown(String),
-    /// Several environments fit.
+    /// Several environments match.
     Several(String),
 }
 
-/// Returns the typed text without the marks of code around it.
+/// Removes code marks around the text.
 pub(super) fn strip_code_marks(given: &str) -> &str {
     given.trim().trim_matches('`').trim()
 }
@@ -98,7 +98,7 @@ fn directory(entrypoint: &str) -> &str {
 fn ambiguous(given: &str, several: &[Candidate<'_>]) -> String {
     let given = cut(given);
     let names: BTreeSet<&str> = several.iter().map(|(name, _)| *name).collect();
-    // Where one name is there twice, only the files tell them apart.
+    // If names are equal, the entry points are listed instead.
     let ways: BTreeSet<&str> = match names.len() == several.len() {
         true => names,
         false => several.iter().map(|(_, entrypoint)| *entrypoint).collect(),
@@ -106,7 +106,7 @@ fn ambiguous(given: &str, several: &[Candidate<'_>]) -> String {
     format!("`{given}` may be {}. Say which.", quoted(&ways))
 }
 
-/// Words the answer for a name that fits no environment: the nearest names, or else some of all.
+/// Formats the answer for a name that matches no environment: similar names, or else some of all names.
 fn unknown(given: &str, candidates: &BTreeSet<Candidate<'_>>) -> String {
     let names: BTreeSet<&str> = candidates.iter().map(|(name, _)| *name).collect();
     let short = cut(given);
@@ -123,7 +123,8 @@ fn unknown(given: &str, candidates: &BTreeSet<Candidate<'_>>) -> String {
     }
 }
 
-/// Names that are a few letters away, as a whole or in their last component, or that contain it.
+/// Returns the names within a small edit distance of the whole name or of its last component, and names that
+/// contain the text.
 fn nearest<'a>(given: &str, names: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     let last = |name: &'a str| name.rsplit('/').next().unwrap_or(name);
     let given_last = given.rsplit('/').next().unwrap_or(given).to_lowercase();

@@ -1,4 +1,4 @@
-//! The list of environments, with where each goes and the effects of the workspace on it.
+//! The list of environments with their destinations and the effects of the workspace on them.
 
 use super::learning::list_and_learn;
 use super::{AnswerDocument, InspectAnswer, InspectError, Inspector};
@@ -10,21 +10,21 @@ use crate::workspace::Tree;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Environments of one answer: what does not fit a message is a file.
+/// Maximum number of environments in one answer. An answer that does not fit in a message is sent as a file.
 const ENVIRONMENTS_MAX: usize = 10_000;
-/// Failures of one answer.
+/// Maximum number of failures in one answer.
 const FAILURES_MAX: usize = 20;
-/// Characters of one reason.
+/// Maximum length of one reason in characters.
 const REASON_CHARS_MAX: usize = 200;
 
-/// The effects of the workspace on environments, by name; nothing is said of the others.
+/// The effects of the workspace by environment name. Unaffected environments are left out.
 type EnvironmentMarks = BTreeMap<String, String>;
 
 /// The effects of the workspace on environments.
 #[derive(Default)]
 struct Effects {
     marks: EnvironmentMarks,
-    /// The reason why nothing is known of it.
+    /// The reason why the effects are unknown.
     note: Option<String>,
     broken: Vec<BrokenEnvironment>,
 }
@@ -67,7 +67,7 @@ impl Inspector<'_> {
         })
     }
 
-    /// The effects of the workspace on environments, or why they are not known. The list never fails for it.
+    /// Returns the effects of the workspace, or the reason why they are unknown. This never makes the list fail.
     async fn effects(&self) -> Result<Effects, InspectError> {
         let unknown = |why: String| Effects {
             note: Some(format!("What changes here is not known: {why}")),
@@ -133,8 +133,8 @@ fn text(list: &EnvironmentList, marks: &EnvironmentMarks) -> String {
     out
 }
 
-/// Lists at most `environments_max` environments and where each goes, a line each, with the marks of some of them by name. Those that could
-/// not be loaded follow with the reason; without any of both it is empty.
+/// Lists at most `environments_max` environments with their destinations, one line each, and adds the marks by
+/// name. The failures with their reasons follow. Empty without environments and failures.
 pub fn list_environments(
     list: &EnvironmentList,
     marks: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! The programs that import a file, directly or not.
+//! The programs that import a file directly or indirectly.
 
 use super::{
     AnswerDocument, InspectAnswer, InspectError, Inspector, blocking, environment_choice, file_name,
@@ -34,7 +34,7 @@ fn answer(
 ) -> Result<InspectAnswer, InspectError> {
     let missing = match tree.read(path) {
         Err(error @ TreeError::NotFound { .. }) => Some(error),
-        // A directory is there as well.
+        // The path may also be a directory.
         Ok(_) | Err(_) => None,
     };
     let count = pluralize(importers.len(), "entry point", "entry points");

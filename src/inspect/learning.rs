@@ -1,5 +1,5 @@
-//! Learns what environments hold that is secret before anything of them is told: what their `Secret`s hold, and what
-//! those hold that they are built on. They are rendered for it.
+//! Learns the secrets of environments before anything about them is shown: the values of their `Secret`s and of
+//! those of imported environments. The environments are rendered for this.
 
 use crate::model::RepoPath;
 use crate::redact::Redactor;
@@ -12,13 +12,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Environments that are rendered because others are built on them. More are not looked into, so nothing is told.
+/// Maximum number of environments that are rendered because others import them. With more, nothing is shown.
 const INNER_MAX: usize = 1_000;
-/// Bytes of the shortest secret.
+/// Minimum length of a secret in bytes.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// Renders an environment, and learns what it knows that is secret: what its `Secret`s hold, those that were asked for
-/// and others, and what the environments hold that it is built on.
+/// Renders an environment and learns the secrets it knows: the values of its `Secret`s, including filtered ones,
+/// and those of the environments it imports.
 pub async fn render_and_learn(
     renderer: &Renderer,
     tree: &GuardedTree,
@@ -32,7 +32,7 @@ pub async fn render_and_learn(
     let objects = shown.into_iter().flat_map(|shown| &shown.objects);
     objects.for_each(|object| learn(object, redactor));
     let own = match shown {
-        // Others may be written in the same file.
+        // The file may define other environments too.
         Some(shown) => {
             let is_static = shown.layout.is_static(tree);
             is_static.then(|| shown.layout.entrypoint.clone())
@@ -44,7 +44,8 @@ pub async fn render_and_learn(
         .filter(|entrypoint| own.as_ref() != Some(entrypoint))
         .collect();
     if !others.is_empty() {
-        // Nothing is evaluated while something large has the room of the process: it is rendered again after that.
+        // Nothing may be evaluated while the memory permit for large values is held. The environment is rendered
+        // again afterwards.
         let is_large = renderer.has_large();
         if is_large {
             answer = Err(TankaError::Internal("what was rendered is dropped".to_owned()));
@@ -60,8 +61,8 @@ pub async fn render_and_learn(
     Ok(rendered)
 }
 
-/// The environments below a directory. Where a program makes a name or a setting that is shown, all that it is made
-/// from is rendered first: a `Secret` may be among it.
+/// Lists the environments below a directory. If a program computes a displayed name or setting, all its imported
+/// environments are rendered first, because a `Secret` may be among them.
 pub async fn list_and_learn(
     renderer: &Renderer,
     tree: &Arc<GuardedTree>,
@@ -87,7 +88,7 @@ pub async fn list_and_learn(
     Ok(list)
 }
 
-/// The files all of whose environments show only what is written in them.
+/// Returns the entry points whose environments show only literal texts from their files.
 fn literal_entrypoints(list: &EnvironmentList, tree: &dyn Tree) -> BTreeSet<RepoPath> {
     let (mut plain, mut made) = (BTreeSet::new(), BTreeSet::new());
     for found in &list.environments {
@@ -103,7 +104,7 @@ fn literal_entrypoints(list: &EnvironmentList, tree: &dyn Tree) -> BTreeSet<Repo
     plain.difference(&made).cloned().collect()
 }
 
-/// The texts that a list shows of an environment.
+/// Returns the texts of an environment that a list shows.
 fn listed_texts(environment: &Environment) -> impl Iterator<Item = &str> {
     let (metadata, spec) = (&environment.metadata, &environment.spec);
     let own = [&metadata.name, &spec.namespace, &spec.api_server];
@@ -112,7 +113,8 @@ fn listed_texts(environment: &Environment) -> impl Iterator<Item = &str> {
     all.map(String::as_str)
 }
 
-/// Renders entry points, one after the other in a room of their own, and learns what their `Secret`s hold.
+/// Renders entry points one after the other, each with its own memory permit, and learns the values of their
+/// `Secret`s.
 async fn learn_from(
     renderer: &Renderer,
     tree: &GuardedTree,
@@ -159,10 +161,11 @@ mod tests {
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
 
-    /// Longer than any other test has something large.
+    /// Longer than any other test holds the permit for large values.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// A large program that is built on another one, which ends only while there is room for what is large.
+    /// A large program that imports another one. The other one finishes only if the permit for large values is
+    /// free.
     struct Large;
 
     #[async_trait]

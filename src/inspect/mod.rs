@@ -1,8 +1,8 @@
-//! Answers to questions about the environments of a workspace, without a model: which there are, what
-//! one renders to, how it differs from the base, what imports a file, and what may go wrong. The same
-//! answers in chats and in the terminal; the tools of a model share their texts.
+//! Answers questions about the environments of a workspace without a model: the list, the rendered objects of one,
+//! its differences from the base, the importers of a file, and the risks. Chats and the terminal give the same
+//! answers, and the tools of a model share their texts.
 //!
-//! No answer holds a secret: values of `Secret`s are hidden, and all text is redacted.
+//! No answer contains a secret: values of `Secret`s are hidden, and all text is redacted.
 
 mod environment_choice;
 mod cross_check;
@@ -32,14 +32,14 @@ use tokio_util::sync::CancellationToken;
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// The list of environments, with those that the workspace changes.
+    /// The list of environments, with marks for those that the workspace changes.
     Environments,
-    /// The objects an environment renders to.
+    /// The rendered objects of an environment.
     Objects {
-        /// The environment's directory, a file in it, its name, or the last components of either.
+        /// The directory of the environment, a file in it, its name, or the last components of either.
         environment: String,
     },
-    /// The differences of an environment's objects from the base.
+    /// The differences between an environment's objects and those of the base.
     Difference {
         /// The environment, named as in [`Question::Objects`].
         environment: String,
@@ -49,7 +49,7 @@ pub enum Question {
         /// The file or directory.
         path: String,
     },
-    /// The risks of what the workspace changes.
+    /// The risks of the workspace's changes.
     Risks,
 }
 
@@ -58,18 +58,18 @@ pub enum Question {
 pub struct InspectAnswer {
     /// Sentences and short lines.
     pub summary: String,
-    /// The whole of it, where that is more.
+    /// The full text, if it is longer.
     pub document: Option<AnswerDocument>,
-    /// The environments that it says of that they fail, and where, for a terminal.
+    /// The environments that fail, and the positions of the failures, for a terminal.
     pub broken: Vec<BrokenEnvironment>,
 }
 
 /// A text of any length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerDocument {
-    /// The name of the file: `environments-dev.yaml`.
+    /// The file name, such as `environments-dev.yaml`.
     pub file_name: String,
-    /// `yaml`, `diff` or empty.
+    /// The language: `yaml`, `diff` or empty.
     pub language: &'static str,
     /// The lines.
     pub text: String,
@@ -78,18 +78,18 @@ pub struct AnswerDocument {
 /// A reason why there is no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
-    /// The caller did not want to wait any longer.
+    /// The caller cancelled the question.
     #[error("stopped")]
     Cancelled,
-    /// The words for the person: nothing of the kind is there, or it does not render.
+    /// The answer for a person if nothing matches or nothing renders.
     #[error("{0}")]
     NoAnswer(String),
-    /// The words for the person about a program that fails.
+    /// A program fails.
     #[error("{why}")]
     Fails {
-        /// The words for the person.
+        /// The message for the person.
         why: String,
-        /// The place at which it fails, for a terminal.
+        /// The position of the failure, for a terminal.
         broken: BrokenEnvironment,
     },
 }
@@ -114,19 +114,19 @@ impl From<CompareError> for InspectError {
     }
 }
 
-/// The workspace that is looked at, and the means to do so.
+/// Answers questions about one workspace.
 #[derive(Clone, Copy)]
 pub struct Inspector<'a> {
-    /// The files, and what they were.
+    /// The files and their history.
     pub workspace: &'a Workspace,
-    /// Renders and compares.
+    /// The comparer, which renders and compares.
     pub comparer: &'a Arc<Comparer>,
-    /// Ends it.
+    /// Cancels the work.
     pub cancel: &'a CancellationToken,
 }
 
 impl Inspector<'_> {
-    /// Answers one question. Every text of it, and of an error, is redacted.
+    /// Answers one question. Every text in the answer or the error is redacted.
     pub async fn answer(&self, question: &Question) -> Result<InspectAnswer, InspectError> {
         let answer = tokio::select! {
             biased;
@@ -168,7 +168,7 @@ impl Inspector<'_> {
         self.comparer.renderer(&tree)
     }
 
-    /// The base and the workspace. Reads files.
+    /// Returns the base and the workspace. Reads files.
     async fn sides(&self) -> Result<Sides, InspectError> {
         let workspace = self.workspace.clone();
         blocking(move || Ok(Sides::from_workspace(&workspace)?)).await
@@ -185,7 +185,7 @@ impl InspectAnswer {
     }
 }
 
-/// A file named after an environment or a path: no secret, no separators, nothing a shell would read.
+/// Builds a file name from the name of an environment or a path, without secrets, separators and shell characters.
 fn file_name(name: &str, extension: &str, redactor: &Redactor) -> String {
     const NAME_CHARS_MAX: usize = 100;
     let name = redactor.redact(name);
@@ -201,7 +201,7 @@ fn file_name(name: &str, extension: &str, redactor: &Redactor) -> String {
     }
 }
 
-/// Reading trees may block.
+/// Runs work that may block, such as reading a tree.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, InspectError> + Send + 'static,
 ) -> Result<T, InspectError> {

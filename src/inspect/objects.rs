@@ -1,4 +1,4 @@
-//! The objects an environment renders to, with the values of `Secret`s hidden.
+//! The rendered objects of an environment, with the values of `Secret`s hidden.
 
 use super::learning::render_and_learn;
 use super::{
@@ -14,16 +14,16 @@ use crate::workspace::Tree;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A rendered environment as it is shown.
+/// The displayed form of a rendered environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentView {
-    /// The name, and the number of objects.
+    /// The name and the number of objects.
     pub heading: String,
-    /// The result of the cross-check by a second engine.
+    /// The result of the cross-check.
     pub cross_check: String,
-    /// Hints to write something differently.
+    /// Warnings about deprecated or questionable text.
     pub warnings: Vec<String>,
-    /// The objects.
+    /// The objects as YAML.
     pub yaml: String,
 }
 
@@ -78,7 +78,7 @@ fn fails(environment: &str, error: TankaError, redactor: &Redactor) -> InspectEr
     }
 }
 
-/// Words the error for a file that holds several environments, of which one has to be named.
+/// Returns the error for a file with several environments, one of which must be named.
 fn several_environments(path: &str, names: &[String]) -> InspectError {
     const NAMES_MAX: usize = 10;
     let shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| quoted(name)).collect();
@@ -93,7 +93,7 @@ fn several_environments(path: &str, names: &[String]) -> InspectError {
     ))
 }
 
-/// A rendered environment without the values of `Secret`s; their names stay.
+/// Returns a rendered environment without the values of `Secret`s. Their names are kept.
 pub fn environment_view(rendered: &RenderedEnvironment) -> EnvironmentView {
     let objects = rendered.objects.iter();
     let documents: Vec<String> = objects
@@ -115,8 +115,8 @@ pub fn environment_view(rendered: &RenderedEnvironment) -> EnvironmentView {
     }
 }
 
-/// An object as it is shown. It may be a `Secret`, hold some in lists and templates, or carry a copy of one in
-/// an annotation.
+/// Returns an object without secret values. It may be a `Secret`, contain some in lists and templates, or have a
+/// copy of one in an annotation.
 fn without_secrets(object: &Object) -> Value {
     let mut value = object.value.clone();
     Masker::with_hidden_marks().mask(&mut value);

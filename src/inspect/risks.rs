@@ -5,7 +5,7 @@ use crate::compare::{BrokenEnvironment, CompareRequest, NO_ENVIRONMENTS};
 use crate::model::pluralize;
 use crate::review::{Counts, Report};
 
-/// Characters of the whole card.
+/// Maximum length of the risk card in characters.
 const RISKS_CHARS_MAX: usize = 200_000;
 
 impl Inspector<'_> {

@@ -1,4 +1,4 @@
-//! The choice of the environment that is meant, on files that are plain JSON.
+//! Choosing an environment, with files that are plain JSON.
 
 #![allow(clippy::unwrap_used)]
 
@@ -46,7 +46,7 @@ async fn an_environment_is_selected_by_path_name_or_suffix() {
         ),
         ("dev", named("environments/dev/main.jsonnet", "environments/dev")),
         ("other/staging", path("other/staging")),
-        // What cannot be loaded is there all the same, and says why when it is rendered.
+        // An environment that cannot be loaded can be chosen. Rendering it returns the reason.
         (
             "torn",
             named("environments/torn/main.jsonnet", "environments/torn"),
