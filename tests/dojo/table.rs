@@ -184,8 +184,8 @@ pub(crate) struct Expectation {
     /// The least number of results in requests to the model.
     #[serde(default)]
     pub(crate) results_min: usize,
-    /// The texts of which people read one because the turn ends before the model has given all answers of the row. If
-    /// empty, the last answer is given and shown.
+    /// The texts of which one is shown if the turn ends before all answers of the row are given. Without any, the last
+    /// answer must be given and shown.
     #[serde(default)]
     pub(crate) stopped: Vec<String>,
 }

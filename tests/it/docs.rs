@@ -412,7 +412,7 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     assert!(shown["description"].as_str().expect("a description").len() <= 140);
 }
 
-/// The tables of texts and values for `errors` and `values`. They are no lists of differences themselves.
+/// The tables of texts and values that the lists `errors` and `values` belong to. They list no differences themselves.
 const OF_OTHERS: [&str; 2] = ["said", "values_here"];
 
 /// Checks that the numbers of known differences from Tanka are those of the list that the conformance tests read.

@@ -81,7 +81,8 @@ async fn an_ambiguous_text_nested_too_deeply_is_refused() {
     assert!(matches!(refused, Err(EvalError::Stack(_))), "{refused:?}");
 }
 
-/// Checks an error whose location needs too long: the second engine builds lists slowly, and is asked for the location.
+/// Checks an error whose location takes too long to find: the second engine provides the location, and builds lists
+/// slowly.
 #[tokio::test]
 async fn a_failure_is_reported_even_if_locating_it_takes_too_long() {
     let limits = EvalLimits {

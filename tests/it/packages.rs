@@ -531,7 +531,7 @@ fn the_program_begins_installs_plans_updates_and_lists() {
     let listed = shell.run(&["jb", "list", "--json"]);
     let x = json!({"name": "x", "declared": "local", "locked": "local", "local": "libs/x"});
     assert_eq!(listed.json(), json!({ "packages": [x] }));
-    // A file that git ignores is still checked by us.
+    // Installed packages are managed even if git ignores them.
     let again = shell.run(&["jb", "update"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(files(&shell.work().join("vendor")), ["x"]);
