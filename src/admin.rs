@@ -240,7 +240,6 @@ pub struct Admin {
     pub random: fn() -> [u8; 32],
 }
 
-/// An error of an operator request.
 #[derive(Debug, thiserror::Error)]
 enum AdminError {
     #[error(transparent)]

@@ -13,13 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 /// File name of the socket in the data directory.
 const SOCKET: &str = "admin.sock";
-/// Longest request, in bytes.
 const QUESTION_BYTES_MAX: u64 = 64 * 1024;
-/// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Maximum number of operators served at once. Further ones wait.
 const OPERATORS_MAX: usize = 8;
-/// Longest duration of one exchange.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 
 /// Opens the socket of a running server: `admin.sock` in the data directory, mode 0600.
