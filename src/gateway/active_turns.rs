@@ -81,7 +81,6 @@ impl ActiveTurns {
         self.lock().contains_key(&conversation)
     }
 
-    /// Returns the number of active conversations.
     pub(super) fn count(&self) -> usize {
         self.lock().len()
     }

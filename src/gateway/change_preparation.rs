@@ -23,7 +23,6 @@ const EFFECTS_CHARS_MAX: usize = 1_500;
 pub(super) struct ChangeTarget<'a> {
     /// The newest commit of the branch.
     pub(super) head: &'a str,
-    /// The branch.
     pub(super) branch: &'a str,
 }
 

@@ -5,7 +5,6 @@ use crate::access::Identity;
 use crate::config::ChannelSettings;
 use crate::store::Conversation;
 
-/// The reason why no repository was selected.
 pub(super) enum RepositoryChoiceError {
     /// The person may read no repository.
     NoGrant,

@@ -56,7 +56,6 @@ pub struct ChannelDelivery {
     split: Split,
 }
 
-/// The delivery threads that are running.
 #[derive(Default)]
 struct DeliveryThreads {
     /// The connected channel and the token that ends it; `None` before connection and after the end.

@@ -13,7 +13,6 @@ const WORDS_AROUND_MAX: usize = 8;
 /// The text that replaces a token.
 const INSTEAD_OF_TOKEN: &str = "[invite]";
 
-/// An invite in a message.
 #[derive(Debug, PartialEq, Eq)]
 struct FoundInvite<'t> {
     token: &'t str,

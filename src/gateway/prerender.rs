@@ -80,7 +80,6 @@ impl Prerenderer {
         });
     }
 
-    /// Waits until no prerendering runs.
     pub(super) async fn wait_idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;

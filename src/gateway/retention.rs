@@ -94,7 +94,6 @@ pub struct Round {
     pub is_done: bool,
 }
 
-/// The progress of a round.
 #[derive(Debug, Default)]
 struct RoundProgress {
     ended: usize,

@@ -36,7 +36,6 @@ pub(super) struct TurnScheduler {
     shutdown: OnceLock<CancellationToken>,
 }
 
-/// The slot of one turn.
 pub(super) struct Slot {
     permits: Vec<OwnedSemaphorePermit>,
     shutdown: CancellationToken,

@@ -44,7 +44,6 @@ impl StatusCard {
         self.step = 1;
     }
 
-    /// Sets the stop button.
     pub(super) fn set_stop(&mut self, token: String) {
         self.stop_token = Some(token);
     }

@@ -287,7 +287,6 @@ impl Gateway {
     }
 }
 
-/// The state of a prepared change.
 pub(super) enum PreparedState {
     Prepared(Box<Change>),
     /// A change that this person may not see, with the reason.

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Longest time of one inspection.
 const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 impl Gateway {
@@ -66,7 +65,6 @@ impl Gateway {
         }
     }
 
-    /// Opens the workspace and runs the inspection.
     async fn run_inspection(
         &self,
         name: &str,

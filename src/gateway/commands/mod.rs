@@ -29,13 +29,9 @@ const WAIT_MIN: Duration = Duration::from_millis(200);
 /// Longest wait before a retry.
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// An accepted command.
 pub(super) struct AcceptedCommand {
-    /// The inbox row of the command.
     pub(super) inbox: InboxId,
-    /// The conversation of the command.
     pub(super) conversation: ConversationId,
-    /// The message.
     pub(super) inbound: Inbound,
     /// Number of crashes since the command was accepted.
     pub(super) crashes: u32,

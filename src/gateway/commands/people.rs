@@ -6,7 +6,6 @@ use crate::gateway::Gateway;
 use crate::gateway::welcome::grant_scope;
 use crate::model::{Account, Reply, quoted};
 
-/// The usage text of the command.
 const USAGE: &str = "Write `!user add ID NAME --role ROLE`, and `--env GLOB` or `--repo GLOB` for a part of them. For \
                      instance `!user add slack:T0ACME:U0EVE Eve --role editor --env dev`.";
 

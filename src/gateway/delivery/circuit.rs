@@ -36,7 +36,6 @@ pub(super) struct ClosedCircuit {
     probe_at: Instant,
 }
 
-/// The moment of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now: Instant,

@@ -30,7 +30,6 @@ pub(super) struct DeliveryThread {
     pub(super) cancel: CancellationToken,
 }
 
-/// The outcome of an operation.
 enum OperationOutcome {
     Delivered(Option<MessageRef>),
     /// The operation can never be delivered.
@@ -41,7 +40,6 @@ enum OperationOutcome {
     Replaced,
     /// The operation is retried later.
     Postponed(Postponement),
-    /// The operation was not tried.
     Untried,
 }
 

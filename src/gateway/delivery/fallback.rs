@@ -22,7 +22,6 @@ pub(super) enum NonDelivery {
     Possible,
 }
 
-/// Returns the fallback messages for an operation.
 pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<Op> {
     let post = op.id.strip_suffix("/fill").unwrap_or(&op.id);
     let Some((message, name)) = post.rsplit_once('/') else {

@@ -248,7 +248,6 @@ impl DeliveryGate {
         self.state().circuit.probe_now(Instant::now());
     }
 
-    /// Probes the platform.
     pub(super) async fn probe(&self, channel: &Arc<dyn Channel>) {
         let (cause, why) = match channel.probe().await {
             // Any of these answers shows that the platform is reachable.

@@ -23,7 +23,6 @@ const UNASKED_AGE_FACTOR: u32 = 5;
 
 type OpenResult = Result<Arc<Repository>, RepositoryError>;
 
-/// The settings that all repositories share.
 #[derive(Clone)]
 pub(super) struct SharedSettings {
     pub(super) data: PathBuf,

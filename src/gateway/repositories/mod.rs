@@ -16,7 +16,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-/// The interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time for which a stop waits for fetches to end. Leftovers are removed at the next start.
 const END_MAX: Duration = Duration::from_secs(2);

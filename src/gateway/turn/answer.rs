@@ -26,7 +26,6 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many days a button works.
 const BUTTON_DAYS: i32 = 7;
 
 /// A turn after the model's final answer.
@@ -350,7 +349,6 @@ impl ResultDraft {
         }
     }
 
-    /// Returns the final content of the card.
     fn last_card(&self) -> Op {
         let done = format!(
             "Done in {}; the result is below.",

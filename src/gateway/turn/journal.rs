@@ -45,7 +45,6 @@ pub(super) struct TurnJournal {
 }
 
 impl TurnJournal {
-    /// Creates the journal of a new turn.
     pub(super) fn new(
         gateway: &Gateway,
         assigned: &ClaimedMessage,

@@ -39,7 +39,6 @@ use tokio_util::sync::CancellationToken;
 /// The only text that a revoked person gets.
 pub(super) const REVOKED: &str = "Access was revoked.";
 
-/// A message that this process has claimed.
 #[derive(Debug)]
 pub(super) struct ClaimedMessage {
     pub(super) claim: Claim,

@@ -60,7 +60,6 @@ pub(in crate::gateway) fn locked_out_text(identity: &Identity, repository: &str)
     }
 }
 
-/// A reason why a turn cannot begin.
 pub(super) enum TurnRefusal {
     /// A reply for the person.
     WithReply(String),

@@ -18,7 +18,6 @@ const SHORT_BYTES_MAX: usize = 4 << 10;
 /// The name of the file with the full answer.
 const FILE_NAME: &str = "answer.md";
 
-/// The buttons under a change.
 #[derive(Clone)]
 pub(super) struct ChangeButtons {
     pub(super) patch: String,
@@ -159,7 +158,6 @@ impl<'a> RemainingChange<'a> {
     }
 }
 
-/// The parts of a result.
 pub(super) struct TurnResult<'a> {
     pub(super) address: &'a Address,
     pub(super) config: &'a Config,

@@ -55,7 +55,6 @@ pub(super) enum ChannelAction {
 type Behaviour = Box<dyn Fn(&Op) -> ChannelAction + Send + Sync>;
 type LimitsFn = Box<dyn Fn(&Op, CallPurpose) -> Vec<Limit> + Send + Sync>;
 
-/// A fake platform.
 pub(super) struct FakeChannel {
     installation: Installation,
     behaviour: Behaviour,
@@ -234,7 +233,6 @@ pub(super) fn post(id: &str, chat: &str) -> Op {
     op(id, chat, action)
 }
 
-/// Returns a result in two steps.
 pub(super) fn in_two_steps(id: &str, chat: &str) -> Vec<Op> {
     let line = Action::Post {
         reply: Reply::text("..."),
@@ -257,7 +255,6 @@ pub(super) fn file(id: &str, chat: &str) -> Op {
     op(id, chat, action)
 }
 
-/// A running delivery.
 pub(super) struct DeliveryFixture {
     pub(super) store: Store,
     pub(super) delivery: Arc<ChannelDelivery>,
@@ -332,7 +329,6 @@ impl DeliveryFixture {
         self.delivery.wake();
     }
 
-    /// Waits until nothing is left to deliver.
     pub(super) async fn until_delivered(&self) {
         self.wait(async || self.store.unsent_count("slack").await.unwrap() == 0)
             .await;
