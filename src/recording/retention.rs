@@ -32,7 +32,6 @@ pub struct ShortenResult {
     pub next: Option<String>,
 }
 
-/// The time of a line.
 #[derive(Deserialize)]
 struct LineTime {
     at: Timestamp,
