@@ -14,7 +14,6 @@ const LOCK: &str = "drydock.lock";
 const INHERITED_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The lock of a data directory.
 #[derive(Debug)]
 pub(super) struct DirectoryLock(File);
 

@@ -23,7 +23,6 @@ const LOG_MAGIC: u32 = 0x377f_0682;
 /// Size of the largest page, in bytes.
 const PAGE_BYTES_MAX: usize = 65_536;
 
-/// The result of an integrity check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IntegrityCheck {
     Intact,

@@ -10,7 +10,6 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// How far the clock may be behind the creation time of an invite, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: i64 = 5 * 60 * 1_000;
 
-/// An invite as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InviteRow {
     pub(crate) name: String,
@@ -35,7 +34,6 @@ pub(crate) enum Redemption {
     Admitted(UserId),
 }
 
-/// Stores an invite.
 pub(crate) fn insert(
     tx: &Transaction<'_>,
     hash: [u8; 32],

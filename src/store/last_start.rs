@@ -13,7 +13,6 @@ const FILE: &str = "last-start";
 /// A start in a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LastStart {
-    /// The number of the start.
     pub(super) number: i64,
     /// The boot id of the machine, if it has one.
     boot: Option<String>,

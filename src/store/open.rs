@@ -131,7 +131,6 @@ pub enum OpenError {
     Resources(String),
 }
 
-/// The parts of an open store.
 pub(super) struct OpenedStore {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,

@@ -69,7 +69,6 @@ pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError>
     ids.map(|id| person(tx, id?)).collect()
 }
 
-/// Reads one person.
 pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, StoreError> {
     type Row = (String, String, i64, Option<i64>);
     let (name, invited_by, created_at, revoked_at): Row = tx

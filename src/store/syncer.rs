@@ -187,7 +187,6 @@ struct LogFile {
     file: Option<(File, Metadata)>,
 }
 
-/// The result of a sync.
 enum SyncResult {
     Done,
     /// The sync was not tried. The files are unchanged.

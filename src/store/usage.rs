@@ -96,7 +96,6 @@ pub(super) fn record(
     Ok(())
 }
 
-/// Returns the token usage of a turn.
 pub(super) fn turn_usage(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
     let usage = tx
         .prepare_cached(

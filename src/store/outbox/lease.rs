@@ -35,7 +35,6 @@ pub(in crate::store) struct InFlightLock<'a> {
     pub(super) leased: MutexGuard<'a, LeasedOperations>,
 }
 
-/// The operations that a write leased.
 #[derive(Default)]
 pub(super) struct LeasedOperations {
     pub(super) ops: Vec<String>,

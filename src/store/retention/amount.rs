@@ -27,7 +27,6 @@ pub struct DatabaseSize {
     pub free: u64,
 }
 
-/// The queries that measure a kind.
 struct CountQueries {
     /// The query for the number of rows.
     rows: &'static str,

@@ -121,7 +121,6 @@ const CONVERSATION: &str = "edits = '{}' AND change_number IS NULL AND pending =
     AND NOT EXISTS (SELECT 1 FROM change WHERE change.conversation = this.id)
     AND NOT EXISTS (SELECT 1 FROM action WHERE action.conversation = this.id)";
 
-/// How rows of a kind are removed.
 pub(super) enum RemovalMethod {
     /// Rows are removed one by one.
     Rows(Rows),
