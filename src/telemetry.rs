@@ -10,7 +10,6 @@ use tracing_subscriber::layer::SubscriberExt;
 
 /// Longest line in bytes. Longer lines are cut after redaction.
 const LINE_BYTES_MAX: usize = 65_536;
-/// The default log filter.
 const FILTER_DEFAULT: &str = "info";
 
 /// The format of a line.
