@@ -1,5 +1,5 @@
-//! Wire-level emulators of the services Drydock talks to, for the demo and for tests. They check every
-//! request they receive and remember what was wrong with it. Loopback only.
+//! Wire-level emulators of the external services, for the demo and for tests. They check every request and record its
+//! problems. They listen on loopback only.
 
 pub mod model;
 mod server;

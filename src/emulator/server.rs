@@ -1,5 +1,5 @@
-//! The accept loop that every emulator has: connections within a bound, until it is told to stop.
-//! Knows nothing of what is served.
+//! The accept loop of all emulators: a limited number of connections, until it is stopped. It is independent of the
+//! protocol.
 
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
@@ -12,24 +12,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Connections at once; more wait.
+/// The maximum number of connections; further ones wait.
 const CONNECTIONS_MAX: usize = 1_024;
 /// The longest time a connection may take to send the head of a request.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// The pause of the loop when the system has no descriptor for another connection.
+/// The pause of the loop when the system has no file descriptor for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// The way a connection that we end looks to the other side.
+/// The way a connection is closed, as seen by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// The written bytes arrive, then the connection ends.
+    /// The written bytes arrive, and then the connection ends.
     Ordinary,
-    /// The connection ends as rudely as the system can: a reset, where it can.
+    /// The connection ends with a reset, if the system supports it.
     Reset,
 }
 
-/// Serves until `stop`, or until it is dropped; every connection has ended when it returns. An error
-/// of `answer` ends its connection without an answer.
+/// Serves until `stop`, or until it is dropped; all connections have ended when it returns. An error of `answer` ends
+/// its connection without an answer.
 pub(super) async fn serve<A, F, B, E>(
     listener: TcpListener,
     closing: Closing,
@@ -41,7 +41,7 @@ pub(super) async fn serve<A, F, B, E>(
     B: Body<Error: Into<Box<dyn Error + Send + Sync>>, Data: Send> + Send + 'static,
     E: Into<Box<dyn Error + Send + Sync>> + 'static,
 {
-    // The set aborts what is left in it when this future is dropped.
+    // When this future is dropped, the set aborts its remaining tasks.
     let mut connections = JoinSet::new();
     let accepting = async {
         loop {
@@ -53,7 +53,7 @@ pub(super) async fn serve<A, F, B, E>(
                 Ok((stream, _)) => {
                     connections.spawn(converse(stream, closing, answer.clone()));
                 }
-                // Out of descriptors, say: others end and give theirs back.
+                // File descriptors may have run out; others are released when their connections end.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
@@ -69,12 +69,12 @@ where
     B: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Without these the connection works, a little later or a little more politely.
+    // The connection also works if this option cannot be set, only slower or with a normal close.
     let _ = stream.set_nodelay(true);
     if closing == Closing::Reset {
         let _ = stream.set_zero_linger();
     }
-    // A connection that ends in an error is a client that went away, or a fault that was asked for.
+    // An error means that the client disconnected, or that a fault was requested.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)

@@ -1,4 +1,4 @@
-//! A response body that breaks as a script says: it stalls, ends early or tears the connection.
+//! A response body with scripted faults: it stalls, ends early or breaks the connection.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// The way a body ends.
+/// The ending of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyEnding {
-    /// The body ends properly.
+    /// The body ends normally.
     Complete,
-    /// The body does not end.
+    /// The body never ends.
     Stall,
-    /// The body ends with the connection.
+    /// The body ends with a connection reset.
     Reset,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct AnswerBody {
 }
 
 impl AnswerBody {
-    /// A body.
+    /// Creates a body.
     pub(super) fn new(bytes: Bytes, ending: BodyEnding) -> Self {
         Self {
             bytes: Some(bytes).filter(|bytes| !bytes.is_empty()),
@@ -36,7 +36,7 @@ impl AnswerBody {
         }
     }
 
-    /// Tells when its bytes were handed to the connection.
+    /// Records the time at which the bytes were passed to the connection.
     pub(super) fn with_written_at(self, written_at: Arc<OnceLock<Instant>>) -> Self {
         Self { written_at, ..self }
     }
@@ -56,7 +56,7 @@ impl Body for AnswerBody {
         }
         match self.ending {
             BodyEnding::Complete => Poll::Ready(None),
-            // Woken by nobody: the connection's own end drops it.
+            // No wake-up is registered: the end of the connection drops the body.
             BodyEnding::Stall => Poll::Pending,
             BodyEnding::Reset => Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into()))),
         }

@@ -1,32 +1,32 @@
-//! A request in one shape, whichever API it came through, and the rules both share.
+//! A request in a form common to both APIs, and the rules that both share.
 
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// A request that was in order.
+/// A valid request.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// The model.
     pub model: String,
     /// The system prompt.
     pub system: String,
-    /// The tools offered; shared with the request before, where it offered the same.
+    /// The offered tools; shared with the previous request if it offered the same.
     pub tools: Arc<[RequestTool]>,
     /// The conversation.
     pub messages: Vec<RequestMessage>,
-    /// The key it came with, if any.
+    /// The key of the request, if any.
     pub api_key: Option<String>,
-    /// The body as it came.
+    /// The original body.
     pub raw: String,
-    /// The time at which it was complete.
+    /// The time at which the request was complete.
     pub at: Instant,
-    /// The time at which the last byte of its answer was written; empty until then.
+    /// The time at which the last byte of the answer was written; empty until then.
     pub answered_at: Arc<OnceLock<Instant>>,
 }
 
-/// A tool offered.
+/// An offered tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTool {
     /// The name.
@@ -35,25 +35,25 @@ pub struct RequestTool {
     pub schema: Value,
 }
 
-/// The speaker of a message.
+/// The role of a message's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRole {
-    /// The person, or results.
+    /// The user, or tool results.
     User,
     /// The model.
     Assistant,
 }
 
-/// A message. OpenAI's tool messages count as one message of the user.
+/// A message. OpenAI's tool messages are combined to one message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestMessage {
-    /// The speaker.
+    /// The author's role.
     pub role: RequestRole,
-    /// The words, blocks joined by an empty line.
+    /// The text, blocks joined by an empty line.
     pub text: String,
-    /// The calls it makes.
+    /// The calls in the message.
     pub calls: Vec<RequestCall>,
-    /// The results it brings.
+    /// The results in the message.
     pub results: Vec<RequestResult>,
 }
 
@@ -75,12 +75,12 @@ pub struct RequestResult {
     pub call: String,
     /// The content.
     pub content: String,
-    /// True if it says that the call failed; chat completions cannot.
+    /// True if the result reports a failure; chat completions cannot express that.
     pub is_error: bool,
 }
 
 impl ModelRequest {
-    /// The last words of the person.
+    /// Returns the last text of the user.
     pub fn last_user_text(&self) -> &str {
         let mut texts = self
             .messages
@@ -92,13 +92,13 @@ impl ModelRequest {
             .map_or("", |message| &message.text)
     }
 
-    /// The results the model is asked to go on from; empty at the start of a turn.
+    /// Returns the results in the last message; empty at the start of a turn.
     pub fn last_results(&self) -> &[RequestResult] {
         self.messages.last().map_or(&[], |message| &message.results)
     }
 }
 
-/// Checks the rules every conversation has to keep to. The error is what the service would say.
+/// Checks the rules for conversations. The error is that of the service.
 pub(super) fn check(system: &str, tools: &[RequestTool], messages: &[RequestMessage]) -> Result<(), String> {
     if system.trim().is_empty() {
         return Err("system: no system prompt".to_owned());

@@ -1,6 +1,5 @@
-//! A model behind an API, from a script: Anthropic's Messages and OpenAI's chat completions, streamed
-//! and whole. It checks every request as the real service would, answers a bad one with the real
-//! service's error, and remembers it.
+//! A scripted model behind an API: Anthropic's Messages and OpenAI's chat completions, streamed and whole. It checks
+//! every request like the real service, answers an invalid one with the real service's error, and records it.
 
 mod anthropic;
 mod body;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// A running emulator. Stops when it is dropped.
+/// A running emulator. Stops when dropped.
 pub struct ModelEmulator {
     url: String,
     shared: Arc<SharedModel>,
@@ -28,7 +27,7 @@ pub struct ModelEmulator {
 }
 
 impl ModelEmulator {
-    /// Starts one on a free loopback port. Needs a running tokio runtime.
+    /// Starts an emulator on a free loopback port. Needs a running tokio runtime.
     pub fn start(script: impl AnswerScript + 'static) -> std::io::Result<Self> {
         let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -45,28 +44,28 @@ impl ModelEmulator {
         })
     }
 
-    /// Returns the base URL, without a slash at the end. Chat completions are at `/v1/chat/completions`, which wants a key, and at
-    /// `/chat/completions`, which does not.
+    /// Returns the base URL, without a slash at the end. Chat completions are at `/v1/chat/completions`, which
+    /// requires a key, and at `/chat/completions`, which does not.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The requests that were in order, oldest first; at most the last 4,096.
+    /// Returns the valid requests, oldest first; at most the last 4,096.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.shared.requests()
     }
 
-    /// Returns the mistakes of requests; at most the first 1,000.
+    /// Returns the problems of requests; at most the first 1,000.
     pub fn problems(&self) -> Vec<String> {
         self.shared.problems()
     }
 
-    /// Lines of the script nobody asked for.
+    /// Returns the steps of the script that were not requested.
     pub fn unused(&self) -> Vec<String> {
         self.shared.unused()
     }
 
-    /// Closes every connection and waits until nothing runs any more.
+    /// Closes every connection and waits until all tasks have ended.
     pub async fn shutdown(self) {
         self.stop.cancel();
         self.tasks.close();

@@ -1,5 +1,5 @@
-//! Scripts of the model: a function of the conversation, or a list of answers. A script cannot break the wire; faults are asked for by
-//! name.
+//! Scripts of the model: a function of the conversation, or a list of answers. Answers follow the wire format unless
+//! the script requests a fault by name.
 
 use super::ModelRequest;
 use crate::model::Usage;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Decides what to answer.
+/// Chooses the answers.
 pub trait AnswerScript: Send {
-    /// The answer to a request that was in order. `None` is a request nobody expected: a problem.
+    /// Returns the answer to a valid request. `None` means that the request was not expected, which is a problem.
     fn answer(&mut self, asked: &ModelRequest) -> Option<ScriptedAnswer>;
 
-    /// Lines nobody asked for, in a few words each.
+    /// Returns short descriptions of the answers that were not requested.
     fn unused(&self) -> Vec<String> {
         Vec::new()
     }
@@ -24,11 +24,11 @@ impl<F: FnMut(&ModelRequest) -> ScriptedAnswer + Send> AnswerScript for F {
     }
 }
 
-/// Answers in order, one per request.
+/// A list of answers, one for each request.
 #[derive(Debug, Default)]
 pub struct AnswerQueue(VecDeque<ScriptedAnswer>);
 
-/// A script that answers in order.
+/// Creates a script that answers in order.
 pub fn queue(answers: impl IntoIterator<Item = ScriptedAnswer>) -> AnswerQueue {
     AnswerQueue(answers.into_iter().collect())
 }
@@ -46,31 +46,31 @@ impl AnswerScript for AnswerQueue {
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedAnswer {
-    /// Words.
+    /// The text.
     pub text: String,
-    /// Thinking before the words, signed; Anthropic only.
+    /// Signed thinking before the text; Anthropic only.
     pub thinking: Option<String>,
-    /// Calls: tool and arguments. They get ids of the service's own kind.
+    /// The calls: tool and arguments. They get ids in the service's own format.
     pub calls: Vec<(String, Value)>,
     /// The tokens it used.
     pub usage: Usage,
-    /// The fault to make of it.
+    /// The fault to apply to the answer.
     pub fault: Option<AnswerFault>,
 }
 
 /// A fault of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerFault {
-    /// The answer is this instead.
+    /// The answer is replaced by this status and body.
     Status {
         /// The status.
         status: u16,
-        /// Headers beside the content type.
+        /// The headers in addition to the content type.
         headers: Vec<(String, String)>,
         /// The body.
         body: String,
     },
-    /// The answer comes late.
+    /// The answer is delayed.
     Delay(Duration),
     /// The request is read and never answered.
     Stall,
@@ -78,21 +78,21 @@ pub enum AnswerFault {
     StallAfter(usize),
     /// The connection breaks after so many bytes.
     ResetAfter(usize),
-    /// The answer ends, as if complete, after so many bytes.
+    /// The answer ends after so many bytes, as if it were complete.
     EndAfter(usize),
-    /// The body is not JSON, or no events.
+    /// The body is neither JSON nor events.
     Malformed,
     /// The arguments of every call are this text.
     Arguments(String),
     /// Every call has this id.
     Ids(String),
-    /// The reason it ended, in the service's own word.
+    /// The stop reason, as the service names it.
     Stop(String),
     /// A streamed answer reports this kind of error in its middle.
     ErrorEvent(String),
 }
 
-/// An answer in words.
+/// Creates an answer with text.
 pub fn says(text: impl Into<String>) -> ScriptedAnswer {
     let usage = Usage {
         input: 1_000,
@@ -109,7 +109,7 @@ pub fn says(text: impl Into<String>) -> ScriptedAnswer {
     }
 }
 
-/// An answer that calls a tool.
+/// Creates an answer that calls a tool.
 pub fn calls(tool: impl Into<String>, arguments: Value) -> ScriptedAnswer {
     says("").with_call(tool, arguments)
 }
@@ -122,7 +122,7 @@ impl ScriptedAnswer {
         self
     }
 
-    /// Adds thinking before the words.
+    /// Adds thinking before the text.
     #[must_use]
     pub fn with_thinking(mut self, thinking: impl Into<String>) -> Self {
         self.thinking = Some(thinking.into());
@@ -136,7 +136,7 @@ impl ScriptedAnswer {
         self
     }
 
-    /// Sets the tokens it used.
+    /// Sets the used tokens.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
@@ -151,7 +151,7 @@ impl ScriptedAnswer {
         }
     }
 
-    /// The arguments of a call as text.
+    /// Returns the arguments of a call as text.
     pub(super) fn arguments(&self, arguments: &Value) -> String {
         match &self.fault {
             Some(AnswerFault::Arguments(text)) => text.clone(),
@@ -159,7 +159,7 @@ impl ScriptedAnswer {
         }
     }
 
-    /// The id of a call, which is `own` unless the script wants another.
+    /// Returns the id of a call, which is `own` unless the script requests another.
     pub(super) fn call_id(&self, own: String) -> String {
         match &self.fault {
             Some(AnswerFault::Ids(id)) => id.clone(),
@@ -167,7 +167,7 @@ impl ScriptedAnswer {
         }
     }
 
-    /// The reason it ended.
+    /// Returns the stop reason.
     pub(super) fn stop<'a>(&'a self, with_calls: &'a str, without: &'a str) -> &'a str {
         match &self.fault {
             Some(AnswerFault::Stop(reason)) => reason,

@@ -1,5 +1,4 @@
-//! The HTTP side of the emulator: reads a request within bounds, has it checked, and answers it from
-//! the script.
+//! The HTTP side of the emulator: reads a request within limits, checks it, and answers it from the script.
 
 use super::body::{AnswerBody, BodyEnding};
 use super::conversation::{ModelRequest, RequestMessage, RequestTool};
@@ -18,26 +17,26 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a request's body.
+/// The maximum number of bytes of a request's body.
 const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The longest time from the first byte of a request to the end of its body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Requests remembered.
+/// The maximum number of recorded requests.
 const REQUESTS_KEPT_MAX: usize = 4_096;
 
-/// Problems remembered.
+/// The maximum number of recorded problems.
 const PROBLEMS_KEPT_MAX: usize = 1_000;
 
-/// The need of requests for a key.
+/// Whether requests need a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyPolicy {
     Required,
     Optional,
 }
 
-/// A request that was read.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct ParsedRequest {
     pub(super) model: String,
@@ -49,7 +48,7 @@ pub(super) struct ParsedRequest {
     pub(super) api_key: Option<String>,
 }
 
-/// The refusal of a wrong request.
+/// The refusal of an invalid request.
 #[derive(Debug)]
 pub(super) struct ModelRefusal {
     pub(super) status: u16,
@@ -57,7 +56,7 @@ pub(super) struct ModelRefusal {
 }
 
 impl ModelRefusal {
-    /// An invalid request.
+    /// Creates the refusal of an invalid request.
     pub(super) fn invalid_request(why: &str) -> Self {
         Self {
             status: 400,
@@ -66,9 +65,9 @@ impl ModelRefusal {
     }
 }
 
-/// The state all connections share.
+/// The state shared by all connections.
 pub(super) struct SharedModel {
-    // Held across no await.
+    // The lock is never held across an await.
     state: Mutex<State>,
 }
 
@@ -114,10 +113,10 @@ impl SharedModel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the request and asks the script.
+    /// Records the request and returns the script's answer.
     fn answer(&self, mut asked: ModelRequest) -> Result<(ScriptedAnswer, u64), ModelRefusal> {
         let mut state = self.state();
-        // They are most of a request, and hardly ever others.
+        // The tools are the largest part of a request and seldom change, so they are shared.
         if let Some(before) = state.requests.back().filter(|before| before.tools == asked.tools) {
             asked.tools = Arc::clone(&before.tools);
         }
@@ -141,9 +140,9 @@ impl SharedModel {
     }
 }
 
-/// Answers requests until it is stopped.
+/// Answers requests until `stop`.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedModel>, stop: CancellationToken) {
-    // Connections that break are the caller's business, and often the script's own doing.
+    // Broken connections are not reported: the script or the client causes them.
     serve(listener, Closing::Ordinary, stop, move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(respond(&shared, request).await) }

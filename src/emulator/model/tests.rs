@@ -1,4 +1,4 @@
-//! Tests of both codecs through the emulator: requests arrive as they were meant, and answers are understood, or are no answers at all.
+//! Tests of both codecs with the emulator: requests arrive correctly, and answers are decoded or refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
-/// Built once: it reads the machine's certificates.
+/// The client is built once, because it reads the machine's certificates.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| http_client().expect("client"));
 
-/// The ways to reach a model: its name, and whether answers are streamed.
+/// The tested models, each with or without streaming.
 const WAYS: [(&str, bool); 8] = [
     ("anthropic/claude-test", true),
     ("anthropic/claude-test", false),
@@ -34,7 +34,7 @@ const WAYS: [(&str, bool); 8] = [
     ("openrouter/maker/model:free", true),
 ];
 
-/// An emulator and a provider that talks to it.
+/// An emulator and a provider that is connected to it.
 struct ModelFixture {
     emulator: ModelEmulator,
     provider: Arc<dyn Provider>,
@@ -110,7 +110,7 @@ impl ModelFixture {
     }
 }
 
-/// The kind of trouble a call ended with.
+/// Returns the kind of failure that ended a call.
 fn failure_kind_of(outcome: &Result<Completion, ProviderError>) -> Option<ProviderFailureKind> {
     match outcome {
         Err(ProviderError::Failed(failure)) => Some(failure.kind),

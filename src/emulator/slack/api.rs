@@ -1,4 +1,4 @@
-//! The Web API methods: each checks its request as Slack does, and changes the workspace.
+//! The Web API methods. Each checks its request like Slack, and changes the workspace.
 
 use super::check;
 use super::history;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Posts in a channel: one a second, and short bursts.
+/// The number of posts per minute in a channel: one a second, with short bursts.
 const POSTS_A_MINUTE: usize = 60;
 const BURST_POSTS_MAX: usize = 10;
 const BURST_SECONDS: i64 = 5;
-/// Characters of a notification text that a good app sends at most.
+/// The maximum number of characters of a notification text; more is recorded as a problem.
 const GOOD_TEXT_CHARS_MAX: usize = 4_000;
-/// Methods that take forms only.
+/// The methods that accept only forms.
 pub(super) const FORM_ONLY: [&str; 3] = [
     "conversations.history",
     "conversations.replies",
@@ -25,7 +25,7 @@ pub(super) const FORM_ONLY: [&str; 3] = [
 /// The answer of a method: its fields, or an error code.
 pub(super) type MethodResult = Result<Value, String>;
 
-/// Runs one authorised call.
+/// Runs an authorised call.
 pub(super) fn call(
     state: &mut SlackState,
     options: &SlackOptions,
@@ -59,7 +59,7 @@ pub(super) fn call(
     }
 }
 
-/// Seconds to wait before this call is allowed; `None` when it is allowed now.
+/// Returns the seconds to wait before this call is allowed; `None` if it is allowed now.
 pub(super) fn must_wait(
     state: &mut SlackState,
     limits: RateLimits,
@@ -177,8 +177,8 @@ fn ephemeral(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Me
     Ok(json!({"message_ts": ts}))
 }
 
-/// Shows a text to one person, but not in a thread that nobody has answered in: Slack takes that and shows it to nobody.
-/// See `thread_ts` of <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
+/// Shows an ephemeral message. In a thread without replies, Slack accepts it but shows it to no user, so this is
+/// recorded as a problem. See `thread_ts` of <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
 fn show_ephemeral(state: &mut SlackState, whisper: SlackMessage) {
     if let Some(thread) = &whisper.thread_ts
         && state.replies(&whisper.channel, thread).next().is_none()
@@ -262,7 +262,7 @@ fn complete_upload(state: &mut SlackState, options: &SlackOptions, body: &Value)
     for (id, title) in files {
         if let Some(upload) = state.uploads.remove(&id) {
             state.files.push(SharedFile {
-                // Without a title a file has its name for one.
+                // Without a title, the file's name is its title.
                 title: if title.is_empty() {
                     upload.name.clone()
                 } else {
@@ -283,7 +283,7 @@ fn complete_upload(state: &mut SlackState, options: &SlackOptions, body: &Value)
         thread_ts,
         user: options.bot_user.clone(),
         text: field(body, "initial_comment"),
-        // A comment has no switch for names and addresses of its own; Slack parses it as markup only.
+        // A comment has no options for names and addresses; Slack parses only its markup.
         request: json!({"link_names": false, "parse": "none"}),
         earlier: Vec::new(),
         reactions: BTreeSet::new(),
@@ -327,14 +327,14 @@ fn channel_named(state: &mut SlackState, options: &SlackOptions, id: &str) -> Re
         Some(members) if !members.contains(&options.bot_user) => "not_in_channel",
         Some(_) => return Ok(id.to_owned()),
     };
-    // Where somebody typed a command, a good app may be refused: it cannot know that it is not there.
+    // A refusal is no problem where a user has typed a command: the bot cannot know that it is not in that channel.
     if !state.responses.values().any(|response| response.channel == id) {
         state.problems.push(format!("{code}: `{id}`"));
     }
     Err(code.to_owned())
 }
 
-/// The thread a message goes to. Slack takes any id; a good app only uses ones that exist.
+/// Returns the thread of a message. Slack accepts any id; an id that does not exist is recorded as a problem.
 fn thread(state: &mut SlackState, channel: &str, body: &Value) -> Option<String> {
     let thread_ts = body["thread_ts"].as_str()?.to_owned();
     if state.message(channel, &thread_ts).is_none() {

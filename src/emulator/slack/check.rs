@@ -1,5 +1,5 @@
-//! The shapes and sizes that Slack enforces on a message. What it refuses, it refuses with one of a few
-//! codes; the reason beside the code is for the person who reads a failed test.
+//! The formats and sizes that Slack requires of a message. Slack refuses with one of a few codes; the additional
+//! reason is for the reader of a failed test.
 
 use super::mentions::walk;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
 /// The refusal of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageRefusal {
-    /// Slack's error code.
+    /// The error code of Slack.
     pub(super) code: &'static str,
     /// The reason, in a few words.
     pub(super) why: String,

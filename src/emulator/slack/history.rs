@@ -1,13 +1,14 @@
-//! The history a bot may read again: the messages of a channel, newest first, and those of a thread, oldest first, in pages.
+//! The history that a bot can read, in pages: the messages of a channel, newest first, and those of a thread, oldest
+//! first.
 
 use super::SlackOptions;
 use super::api::{MethodResult, channel, field};
 use super::state::{SlackMessage, SlackState};
 use serde_json::{Value, json};
 
-/// Messages of a page, at most.
+/// The maximum number of messages of a page.
 const LIMIT_MAX: usize = 999;
-/// Messages of a page where nothing else is asked for.
+/// The default number of messages of a page.
 const LIMIT: usize = 100;
 
 pub(super) fn history(state: &mut SlackState, options: &SlackOptions, body: &Value) -> MethodResult {
@@ -22,12 +23,12 @@ pub(super) fn replies(state: &mut SlackState, options: &SlackOptions, body: &Val
     let thread = field(body, "ts");
     let root = state.message(&channel, &thread).ok_or("thread_not_found")?;
     let replies = state.replies(&channel, &thread);
-    // The root is always told.
+    // The root is always included.
     let told = std::iter::once(root).chain(replies.filter(|message| is_since(message, body)));
     page(state, told, body)
 }
 
-/// The channel, if the bot may read it.
+/// Returns the channel, if the bot may read it.
 fn readable(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Result<String, String> {
     let channel = channel(state, options, body)?;
     let scope = match channel.chars().next() {

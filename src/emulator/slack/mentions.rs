@@ -1,18 +1,18 @@
-//! The mentions and links Slack would make of a text: the people it would notify, and the addresses it would link. Reads every surface of a
-//! message, as Slack does.
+//! The mentions and links that Slack would create from a text: the users it would notify, and the addresses it would
+//! link. All surfaces of a message are read, as in Slack.
 
 use serde_json::Value;
 
 /// A mention or link that Slack would act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mention {
-    /// `<@U…>`: notifies a person.
+    /// `<@U…>`: notifies a user.
     User(String),
     /// `<#C…>`: links a channel.
     Channel(String),
     /// `<!subteam^S…>`: notifies a group.
     Group(String),
-    /// `<!channel>`, `<!here>`, `<!everyone>`: notifies everybody.
+    /// `<!channel>`, `<!here>`, `<!everyone>`: notifies all users.
     Broadcast(String),
     /// A clickable address.
     Link(String),
@@ -35,7 +35,7 @@ pub(super) fn mentions_in_markup(text: &str) -> Vec<Mention> {
     mentions
 }
 
-/// Returns the names and bare addresses Slack finds by itself in a text when it is told to parse it.
+/// Returns the names and bare addresses that Slack finds in a text that it parses.
 pub(super) fn mentions_in_parsed_text(text: &str) -> Vec<Mention> {
     text.split(|character: char| character.is_whitespace() || "<>()\"'".contains(character))
         .filter_map(|word| match word.trim_end_matches(['.', ',', '!', '?', ':']) {
@@ -55,7 +55,7 @@ pub(super) fn mentions_in_blocks(blocks: &Value) -> Vec<Mention> {
     mentions
 }
 
-/// Returns the text a person reads in one block. The marks of Slack's markup, such as `*`, are left in it.
+/// Returns the text that a user reads in one block. The marks of Slack's markup, such as `*`, are kept.
 pub(super) fn visible(block: &Value) -> String {
     let mut shown = String::new();
     walk(block, &mut |node| match kind(node) {
@@ -68,8 +68,8 @@ pub(super) fn visible(block: &Value) -> String {
     shown
 }
 
-/// Visits each object, parents first, in the order of arrays. Bounded by serde_json's own depth limit,
-/// since all that is walked was parsed by it.
+/// Visits each object, parents first, in the order of arrays. Recursion is bounded because serde_json, which parsed
+/// the value, limits the depth.
 pub(super) fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),

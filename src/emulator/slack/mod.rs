@@ -1,5 +1,5 @@
-//! A Slack workspace on loopback: the Web API a bot calls, and people who write, press and type
-//! commands, whose events are signed and sent as Slack sends them.
+//! A Slack workspace on loopback: the Web API that a bot calls, and users who write messages, press buttons and type
+//! commands. Their events are signed and sent like Slack's.
 
 mod api;
 mod check;
@@ -22,10 +22,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The longest time [`SlackEmulator::wait_until`] waits.
+/// The longest wait of [`SlackEmulator::wait_until`].
 const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The scopes of a bot that asked for those the README names.
+/// The scopes of a bot with all scopes that the README names.
 const SCOPES: [&str; 8] = [
     "app_mentions:read",
     "channels:history",
@@ -46,7 +46,7 @@ pub struct SlackOptions {
     pub bot_user: String,
     /// The bot's name: `drydock`.
     pub bot_name: String,
-    /// The only token the Web API takes.
+    /// The only token that the Web API accepts.
     pub bot_token: String,
     /// The secret that signs events.
     pub signing_secret: String,
@@ -54,7 +54,7 @@ pub struct SlackOptions {
     pub rate_limits: RateLimits,
     /// The clock of signatures and rate limits.
     pub at: fn() -> Timestamp,
-    /// Sends the events.
+    /// The HTTP client for sending events.
     pub http: reqwest::Client,
 }
 
@@ -63,11 +63,11 @@ pub struct SlackOptions {
 pub enum RateLimits {
     /// Any number of calls.
     Off,
-    /// Slack's tiers, answered with 429 and `Retry-After`.
+    /// Slack's tiers; a call over the limit is answered with 429 and `Retry-After`.
     Slack,
 }
 
-/// A running workspace. It ends when it is dropped.
+/// A running workspace. Stops when dropped.
 pub struct SlackEmulator {
     shared: Arc<SharedSlack>,
     server: JoinHandle<()>,
@@ -77,14 +77,14 @@ struct SharedSlack {
     options: SlackOptions,
     base_url: String,
     state: Mutex<SlackState>,
-    /// Counts changes of the state.
+    /// The number of changes of the state.
     changes: watch::Sender<u64>,
-    /// The gateway's address and the order in which events are sent to it.
+    /// The gateway's address and the order of the two events of a mention.
     gateway: Mutex<(Option<String>, EventOrder)>,
 }
 
 impl SharedSlack {
-    /// Changes the state and tells everybody who waits.
+    /// Changes the state and notifies the waiting tasks.
     fn change<T>(&self, change: impl FnOnce(&mut SlackState) -> T) -> T {
         let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changes.send_modify(|count| *count += 1);
@@ -92,7 +92,7 @@ impl SharedSlack {
     }
 
     fn take_fault(&self, method: &str) -> Option<SlackFault> {
-        // Nobody waits for a fault to be gone.
+        // No task waits for the end of a fault, so no notification is needed.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let next = state.faults.get_mut(method).and_then(|faults| faults.pop_front());
         next.or_else(|| {
@@ -128,7 +128,7 @@ impl SlackEmulator {
         format!("{}/api", self.shared.base_url)
     }
 
-    /// Sets where events go to: `http://127.0.0.1:7700/in/slack`.
+    /// Sets the address for events: `http://127.0.0.1:7700/in/slack`.
     pub fn connect_to(&self, url: &str) {
         let mut gateway = self.shared.gateway.lock().unwrap_or_else(PoisonError::into_inner);
         gateway.0 = Some(url.to_owned());
@@ -140,18 +140,18 @@ impl SlackEmulator {
         gateway.1 = order;
     }
 
-    /// Adds a person of this workspace.
+    /// Adds a user of this workspace.
     pub fn add_user(&self, user: &str) {
         self.add_user_of(user, &self.shared.options.team.clone());
     }
 
-    /// Adds a person of another workspace, as in a shared channel.
+    /// Adds a user of another workspace, as in a shared channel.
     pub fn add_user_of(&self, user: &str, team: &str) {
         self.shared
             .change(|state| state.users.insert(user.to_owned(), team.to_owned()));
     }
 
-    /// Adds a channel with these people and the bot.
+    /// Adds a channel with these users and the bot.
     pub fn add_channel(&self, channel: &str, users: &[&str]) {
         self.add_channel_without_bot(channel, users);
         let bot = self.shared.options.bot_user.clone();
@@ -159,19 +159,19 @@ impl SlackEmulator {
             .change(|state| state.channels.entry(channel.to_owned()).or_default().insert(bot));
     }
 
-    /// Adds a channel that the bot is not in.
+    /// Adds a channel without the bot.
     pub fn add_channel_without_bot(&self, channel: &str, users: &[&str]) {
         let members = users.iter().map(|user| (*user).to_owned()).collect();
         self.shared
             .change(|state| state.channels.insert(channel.to_owned(), members));
     }
 
-    /// Tells nobody what the token may do, as a proxy that drops headers.
+    /// Hides the token's scopes, like a proxy that drops headers.
     pub fn hide_scopes(&self) {
         self.shared.change(|state| state.are_scopes_hidden = true);
     }
 
-    /// Takes a scope from the bot.
+    /// Removes a scope from the bot.
     pub fn withdraw(&self, scope: &str) {
         self.shared.change(|state| state.scopes.remove(scope));
     }
@@ -184,19 +184,20 @@ impl SlackEmulator {
         });
     }
 
-    /// Makes all calls of a method fail until it recovers; of every method if it is empty.
+    /// Makes all calls of a method fail until [`SlackEmulator::recover`]; of every method if `method` is empty.
     pub fn fail_all(&self, method: &str, fault: SlackFault) {
         let standing = LastingFault::always(method, fault);
         self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
-    /// Makes so many of a thousand calls of a method fail until it recovers, the same ones for each seed.
+    /// Makes a number of a thousand calls of a method fail until [`SlackEmulator::recover`]; the same seed affects
+    /// the same calls.
     pub fn fail_some(&self, method: &str, fault: SlackFault, of_thousand: u64, seed: u64) {
         let standing = LastingFault::sometimes(method, fault, of_thousand, seed);
         self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
-    /// Lets a method work again.
+    /// Ends the failures of a method.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.remove(method);
@@ -206,29 +207,29 @@ impl SlackEmulator {
         });
     }
 
-    /// Takes the token no more, until [`SlackEmulator::restore_token`]: every call is refused with this code, such
-    /// as `token_revoked`.
+    /// Rejects the token until [`SlackEmulator::restore_token`]: every call is refused with this code, such as
+    /// `token_revoked`.
     pub fn refuse_token(&self, code: &str) {
         self.shared
             .change(|state| state.token_refusal = Some(code.to_owned()));
     }
 
-    /// Takes the token again.
+    /// Accepts the token again.
     pub fn restore_token(&self) {
         self.shared.change(|state| state.token_refusal = None);
     }
 
-    /// Looks at the workspace.
+    /// Returns a value from the workspace's state.
     pub fn with_state<T>(&self, look: impl FnOnce(&SlackState) -> T) -> T {
         look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns all mistakes of the requests so far.
+    /// Returns all problems of the requests so far.
     pub fn problems(&self) -> Vec<String> {
         self.with_state(|state| state.problems.clone())
     }
 
-    /// Waits until the workspace shows something; `None` if it does not within 10 s.
+    /// Waits until `look` returns a value; `None` if it does not within 10 s.
     pub async fn wait_until<T>(&self, look: impl Fn(&SlackState) -> Option<T>) -> Option<T> {
         let mut changes = self.shared.changes.subscribe();
         let seen = async {

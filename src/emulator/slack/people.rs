@@ -1,5 +1,5 @@
-//! People of the workspace: what they write, type and press becomes signed requests to the gateway, as
-//! Slack makes them.
+//! The users of the workspace. Their messages, commands and button presses become signed requests to the gateway,
+//! like Slack's.
 
 use super::{SlackEmulator, SlackMessage};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// The time Slack waits for an answer before it counts the event as lost.
+/// The time after which Slack treats an unanswered event as lost.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
-/// Bytes of an answer that are read.
+/// The maximum number of bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -29,13 +29,13 @@ pub enum EventOrder {
 /// The answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayResponse {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
-    /// Body.
+    /// The body.
     pub body: String,
 }
 
-/// A message that somebody wrote.
+/// A message that a user wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentMessage {
     /// The id.
@@ -46,7 +46,7 @@ pub struct SentMessage {
     pub answers: Vec<GatewayResponse>,
 }
 
-/// A message that somebody wrote, whose events are not sent yet.
+/// A message that a user wrote and whose events are not sent yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnsentMessage {
     /// The id.
@@ -55,17 +55,18 @@ pub struct UnsentMessage {
     pub events: Vec<Value>,
 }
 
-/// A repeated delivery of an event, as `X-Slack-Retry-Num` and `X-Slack-Retry-Reason` say it. Slack does so three times: nearly at once,
-/// after a minute and after five, each time with the same event id. See <https://docs.slack.dev/apis/events-api/#retries>.
+/// A repeated delivery of an event, with the content of `X-Slack-Retry-Num` and `X-Slack-Retry-Reason`. Slack repeats
+/// three times: almost at once, after a minute and after five, each time with the same event id. See
+/// <https://docs.slack.dev/apis/events-api/#retries>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// 1 for the first.
+    /// The number of the retry, starting at 1.
     pub number: u8,
-    /// `http_timeout`, `http_error`, `connection_failed`.
+    /// The reason: `http_timeout`, `http_error`, `connection_failed`.
     pub reason: &'static str,
 }
 
-/// The reason nothing was sent, or nothing came back.
+/// The reason why nothing was sent, or no answer was received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SayError {
     /// [`SlackEmulator::connect_to`] was not called.
@@ -80,12 +81,13 @@ pub enum SayError {
 }
 
 impl SlackEmulator {
-    /// Writes in a channel as a person. `@drydock` becomes the bot's mention, and all else is taken literally, as if it was typed.
+    /// Writes in a channel as a user. `@drydock` becomes the bot's mention; all else is taken literally, as if it was
+    /// typed.
     pub async fn say(&self, user: &str, channel: &str, text: &str) -> Result<SentMessage, SayError> {
         self.send_message(user, channel, None, text).await
     }
 
-    /// Writes to the bot alone as a person, in the channel `D` + user id.
+    /// Writes a direct message to the bot as a user, in the channel `D` + user id.
     pub async fn dm(&self, user: &str, text: &str) -> Result<SentMessage, SayError> {
         let channel = format!("D{user}");
         if !self.with_state(|state| state.channels.contains_key(&channel)) {
@@ -94,7 +96,7 @@ impl SlackEmulator {
         self.send_message(user, &channel, None, text).await
     }
 
-    /// Writes in a thread as a person.
+    /// Writes in a thread as a user.
     pub async fn reply_in_thread(
         &self,
         user: &str,
@@ -105,7 +107,7 @@ impl SlackEmulator {
         self.send_message(user, channel, Some(thread_ts), text).await
     }
 
-    /// Types `/drydock <text>` as a person.
+    /// Types `/drydock <text>` as a user.
     pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<GatewayResponse, SayError> {
         let trigger = self.shared.change(|state| state.next_id("trigger."));
         let response_url = self.response_url(user, channel);
@@ -122,7 +124,7 @@ impl SlackEmulator {
         self.send_signed(FORM, form).await
     }
 
-    /// Presses a button as a person, by its label, of a message or of a notice only they see.
+    /// Presses a button as a user, by its label, on a message or on an ephemeral message of that user.
     pub async fn click(
         &self,
         user: &str,
@@ -173,7 +175,7 @@ impl SlackEmulator {
         self.send_signed(JSON, event.to_string()).await
     }
 
-    /// Sends any body with any headers. Nothing is added.
+    /// Sends any body with exactly these headers.
     pub async fn send(
         &self,
         body: impl Into<Vec<u8>>,
@@ -210,7 +212,7 @@ impl SlackEmulator {
         }
     }
 
-    /// The headers Slack would send with this body.
+    /// Returns the headers that Slack would send with this body.
     pub fn signed_headers(&self, content_type: &str, body: &[u8]) -> HeaderMap {
         let seconds = (self.shared.options.at)().as_second().to_string();
         let signature = signature(&self.shared.options.signing_secret, &seconds, body);
@@ -232,7 +234,8 @@ impl SlackEmulator {
         self.send(body, headers).await
     }
 
-    /// Writes as a person; nothing is sent yet. `@drydock` becomes the bot's mention, as in [`SlackEmulator::say`].
+    /// Writes a message as a user without sending its events. `@drydock` becomes the bot's mention, as in
+    /// [`SlackEmulator::say`].
     pub fn write(&self, user: &str, channel: &str, thread_ts: Option<&str>, text: &str) -> UnsentMessage {
         let options = &self.shared.options;
         let mention = format!("<@{}>", options.bot_user);
@@ -264,7 +267,7 @@ impl SlackEmulator {
         let mut message = event.clone();
         message["channel_type"] = json!(if direct { "im" } else { "channel" });
         let mut events = vec![message];
-        // Slack sends no `app_mention` for what is written to the bot alone.
+        // Slack sends no `app_mention` for direct messages.
         if text.contains(&mention) && !direct {
             event["type"] = json!("app_mention");
             events.push(event);
@@ -282,7 +285,7 @@ impl SlackEmulator {
         UnsentMessage { ts, events }
     }
 
-    /// Sends an event, or sends it again. It is signed anew each time.
+    /// Sends an event, possibly again. It is signed anew each time.
     pub async fn deliver(&self, event: &Value, retry: Option<Retry>) -> Result<GatewayResponse, SayError> {
         let body = event.to_string();
         let mut headers = self.signed_headers(JSON, body.as_bytes());
@@ -314,7 +317,7 @@ impl SlackEmulator {
         Ok(SentMessage { ts, sent_at, answers })
     }
 
-    /// An event as the Events API wraps it.
+    /// Returns an event in the envelope of the Events API.
     pub fn envelope(&self, event: &Value) -> Value {
         let options = &self.shared.options;
         let id = self.shared.change(|state| state.next_id("Ev"));
@@ -338,14 +341,15 @@ impl SlackEmulator {
     }
 }
 
-/// A text as Slack passes it on: what was typed is escaped.
+/// Returns a typed text as Slack passes it on: escaped.
 fn typed(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// Made here from scratch, so that the emulator does not share a mistake with what it tests.
+/// Calculates a signature. Implemented independently, so that the emulator does not share a mistake with the tested
+/// code.
 fn signature(secret: &str, seconds: &str, body: &[u8]) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         return String::new();

@@ -1,5 +1,5 @@
-//! The addresses that come with commands: whoever has one answers the person who typed it, wherever that was. Slack
-//! takes five answers at one, within half an hour, and no token. See
+//! The response URLs of commands: an answer at one reaches the user who typed the command, in every conversation.
+//! Slack accepts five answers at each, within half an hour, and needs no token. See
 //! <https://docs.slack.dev/interactivity/handling-user-interaction>.
 
 use super::api::{check_message, field};
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Answers that one address takes.
+/// The number of answers that one address accepts.
 const USES_MAX: usize = 5;
-/// The time within which it takes them.
+/// The time during which an address accepts answers.
 const VALID_FOR: SignedDuration = SignedDuration::from_mins(30);
 
-/// An address that came with a command.
+/// The response URL of a command.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseAddress {
     pub(super) channel: String,
@@ -26,7 +26,7 @@ pub(super) struct ResponseAddress {
 }
 
 impl SlackEmulator {
-    /// Lets so much time pass for the addresses that came with commands.
+    /// Makes the response URLs of commands older by this time.
     pub fn age_responses(&self, by: SignedDuration) {
         self.shared.change(|state| {
             for response in state.responses.values_mut() {
@@ -35,7 +35,7 @@ impl SlackEmulator {
         });
     }
 
-    /// The address for answers to a command that is typed now.
+    /// Returns a new response URL for a command.
     pub(super) fn response_url(&self, user: &str, channel: &str) -> String {
         let since = (self.shared.options.at)();
         let base = &self.shared.base_url;
@@ -54,7 +54,7 @@ impl SlackEmulator {
     }
 }
 
-/// Takes one answer.
+/// Accepts one answer.
 pub(super) fn respond(
     state: &mut SlackState,
     options: &SlackOptions,
@@ -101,7 +101,7 @@ pub(super) fn respond(
     Ok(())
 }
 
-/// The answer to an answer, as Slack words it.
+/// Returns Slack's reply to an answer.
 pub(super) fn response_body(answer: &Result<(), (StatusCode, String)>) -> (StatusCode, Value) {
     match answer {
         Ok(()) => (StatusCode::OK, json!({"ok": true})),

@@ -1,5 +1,5 @@
-//! The listener of the Web API: reads a request, checks its token and form, fails it on purpose if it
-//! was told to, and lets [`super::api`] answer it.
+//! The listener of the Web API. It reads a request, checks its token and format, applies requested faults, and lets
+//! [`super::api`] answer it.
 
 use super::SharedSlack;
 use super::state::{SlackFault, SlackState};
@@ -14,12 +14,12 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a request that are read.
+/// The maximum number of bytes of a request that are read.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
 
-/// The name of an answer at an address that came with a command, among calls and faults.
+/// The name of an answer at a response URL in the lists of calls and faults.
 const RESPONSE: &str = "response_url";
-/// The name of a file at the address it is sent to, among faults.
+/// The name of a file upload in the list of faults.
 const UPLOAD: &str = "upload_url";
 
 /// Ends a connection without an answer.
@@ -27,7 +27,7 @@ const UPLOAD: &str = "upload_url";
 #[error("the connection is closed on purpose")]
 struct Reset;
 
-/// Serves until it is dropped, and its connections with it.
+/// Serves until dropped; then its connections end as well.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedSlack>) {
     let forever = CancellationToken::new();
     serve(listener, Closing::Ordinary, forever, move |request| {
@@ -71,7 +71,7 @@ async fn answer(request: Request<Incoming>, shared: &SharedSlack) -> Result<Resp
     }
 }
 
-/// An answer at an address that came with a command: JSON, without a token.
+/// Accepts an answer at a response URL: JSON, without a token.
 fn answer_response_url(
     shared: &SharedSlack,
     id: &str,

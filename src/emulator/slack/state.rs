@@ -1,5 +1,5 @@
-//! The workspace as people would see it: channels, messages, reactions, files, and what was wrong with
-//! the requests that made them.
+//! The workspace as its users would see it: channels, messages, reactions, files, and the problems of the requests
+//! that created them.
 
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
@@ -13,32 +13,32 @@ use std::time::Instant;
 /// A workspace.
 #[derive(Debug, Default)]
 pub struct SlackState {
-    /// All messages, oldest first: people's and the bot's.
+    /// All messages, of users and of the bot, oldest first.
     pub messages: Vec<SlackMessage>,
-    /// Messages that one person saw.
+    /// The ephemeral messages.
     pub ephemerals: Vec<SlackMessage>,
-    /// Files that were shared.
+    /// The shared files.
     pub files: Vec<SharedFile>,
-    /// Every Web API call: method, and error code if it was refused.
+    /// All Web API calls: method, and error code if refused.
     pub calls: Vec<SlackCall>,
-    /// The problems of requests: those Slack would not have taken, or a good app would not make.
+    /// The problems of requests: those that Slack would refuse, and those that a good app would not make.
     pub problems: Vec<String>,
-    /// The scopes of the bot; told with every answer.
+    /// The scopes of the bot, which are sent with every answer.
     pub scopes: BTreeSet<&'static str>,
-    /// True while they are told to nobody.
+    /// True while the scopes are not sent.
     pub(super) are_scopes_hidden: bool,
-    /// Users by id, with their team.
+    /// The users by id, with their team.
     pub(super) users: BTreeMap<String, String>,
-    /// Channels by id, with their members.
+    /// The channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
-    /// Addresses for answers to commands, by id.
+    /// The response URLs of commands, by id.
     pub(super) responses: BTreeMap<String, ResponseAddress>,
     pub(super) uploads: BTreeMap<String, Upload>,
     pub(super) faults: BTreeMap<String, VecDeque<SlackFault>>,
     pub(super) lasting_faults: Vec<LastingFault<SlackFault>>,
-    /// The error every call is refused with while the token is not taken.
+    /// The error of every call while the token is rejected.
     pub(super) token_refusal: Option<String>,
-    /// The times at which each rate-limited bucket was used, within the last minute.
+    /// The times of the calls in each rate-limited bucket within the last minute.
     pub(super) used: BTreeMap<String, VecDeque<Timestamp>>,
     pub(super) count: u64,
 }
@@ -46,52 +46,53 @@ pub struct SlackState {
 /// A call of the Web API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlackCall {
-    /// `chat.postMessage`.
+    /// The method, such as `chat.postMessage`.
     pub method: String,
-    /// The error it was answered with; `None` when it worked.
+    /// The error code of the answer; `None` if the call succeeded.
     pub refused: Option<String>,
 }
 
-/// A message as it is shown now.
+/// A message in its current form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlackMessage {
-    /// Channel id.
+    /// The channel id.
     pub channel: String,
     /// The id in the channel.
     pub ts: String,
-    /// The root of its thread; `None` at the root.
+    /// The root of the message's thread; `None` at the root.
     pub thread_ts: Option<String>,
-    /// The author; for ephemerals, the person who sees it.
+    /// The author; for ephemeral messages, the recipient.
     pub user: String,
     /// The text, in Slack's markup.
     pub text: String,
-    /// The whole request that made it what it is now; null for people's messages.
+    /// The complete request that created the current form; null for users' messages.
     pub request: Value,
-    /// The requests that made it what it was before, oldest first: whoever looked then has read them.
+    /// The requests that created the earlier forms, oldest first.
     pub earlier: Vec<Value>,
-    /// Names of the bot's reactions.
+    /// The names of the bot's reactions.
     pub reactions: BTreeSet<String>,
     /// The number of edits.
     pub edits: usize,
-    /// The time at which it was written, or edited last.
+    /// The time at which the message was written or last edited.
     pub shown_at: Instant,
-    /// Ids of its files.
+    /// The ids of the message's files.
     pub files: Vec<String>,
 }
 
-/// A button as a person sees it.
+/// A button as a user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownButton {
     /// The label.
     pub label: String,
-    /// The value a press on it carries.
+    /// The value of a press of the button.
     pub value: String,
     /// The id in the message.
     pub action_id: String,
 }
 
 impl SlackMessage {
-    /// Returns all names Slack would notify and addresses it would link because of this message, on all its surfaces.
+    /// Returns all names that Slack would notify and all addresses that it would link because of this message, on all
+    /// its surfaces.
     pub fn mentions(&self) -> Vec<Mention> {
         let mut found = mentions::mentions_in_markup(&self.text);
         let parsed = self.request["link_names"] == true || self.request["parse"] != "none";
@@ -102,7 +103,7 @@ impl SlackMessage {
         found
     }
 
-    /// Returns the text a person reads, block by block; the text itself when there are no blocks.
+    /// Returns the text that a user reads, block by block; the plain text if there are no blocks.
     pub fn visible(&self) -> Vec<String> {
         match self.request["blocks"].as_array() {
             Some(blocks) => blocks.iter().map(mentions::visible).collect(),
@@ -110,7 +111,7 @@ impl SlackMessage {
         }
     }
 
-    /// The message as it was shown before each edit, oldest first.
+    /// Returns the message in its form before each edit, oldest first.
     pub fn before_edits(&self) -> impl Iterator<Item = Self> {
         self.earlier.iter().map(|request| Self {
             text: request["text"].as_str().unwrap_or_default().to_owned(),
@@ -120,7 +121,7 @@ impl SlackMessage {
         })
     }
 
-    /// The buttons, left to right.
+    /// Returns the buttons, left to right.
     pub fn buttons(&self) -> Vec<ShownButton> {
         let mut buttons = Vec::new();
         walk(&self.request["blocks"], &mut |node| {
@@ -144,13 +145,13 @@ pub struct SharedFile {
     pub id: String,
     /// The name.
     pub name: String,
-    /// The title people see above it.
+    /// The title that users see above the file.
     pub title: String,
     /// The bytes.
     pub content: Bytes,
     /// The channel where it was shared.
     pub channel: String,
-    /// The thread it was shared in.
+    /// The thread where it was shared.
     pub thread_ts: Option<String>,
 }
 
@@ -161,19 +162,19 @@ pub(super) struct Upload {
     pub(super) content: Option<Bytes>,
 }
 
-/// A fault of a call, made on purpose.
+/// A requested fault of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlackFault {
     /// An HTTP status, with no effect.
     Status {
-        /// 429, 500, 503.
+        /// The status, such as 429, 500 or 503.
         status: u16,
-        /// `Retry-After`.
+        /// The value of `Retry-After`.
         retry_after_seconds: Option<u64>,
     },
-    /// `ok: false` with this code, with no effect.
+    /// An answer of `ok: false` with this code, without effect.
     Refuse(String),
-    /// The connection closes before anything happens.
+    /// The connection closes before the call takes effect.
     ResetBefore,
     /// The call takes effect, and then the connection closes without an answer.
     ResetAfter,
@@ -187,13 +188,13 @@ impl SlackState {
         });
     }
 
-    /// A new, later message id.
+    /// Returns a new, later message id.
     pub(super) fn next_ts(&mut self, at: Timestamp) -> String {
         self.count += 1;
         format!("{}.{:06}", at.as_second(), self.count)
     }
 
-    /// A new id of anything else.
+    /// Returns a new id for any other object.
     pub(super) fn next_id(&mut self, prefix: &str) -> String {
         self.count += 1;
         format!("{prefix}{:08}", self.count)
@@ -204,13 +205,13 @@ impl SlackState {
         newest_first.find(|message| message.ts == ts && message.channel == channel)
     }
 
-    /// A message by channel and id.
+    /// Returns a message by channel and id.
     pub fn message(&self, channel: &str, ts: &str) -> Option<&SlackMessage> {
         let mut newest_first = self.messages.iter().rev();
         newest_first.find(|message| message.ts == ts && message.channel == channel)
     }
 
-    /// The messages of a thread after its root, oldest first.
+    /// Returns the messages of a thread after its root, oldest first.
     pub fn replies<'a>(
         &'a self,
         channel: &'a str,

@@ -1,5 +1,5 @@
-//! The real channel against the workspace: what people see, what nobody is pinged by, what failures
-//! mean; and the workspace's events against the real webhook.
+//! Tests of the real channel with the workspace: the shown messages, unwanted notifications, and the meaning of
+//! failures; and of the workspace's events with the real webhook.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod delivery;
@@ -48,7 +48,7 @@ fn now() -> Timestamp {
 }
 
 fn http() -> reqwest::Client {
-    // Another test may have been first; either way there is one provider.
+    // Another test may have installed the provider already; it is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
@@ -174,7 +174,7 @@ fn limited(why: &str, seconds: Option<u64>) -> SendError {
     }
 }
 
-/// Every place in a reply where foreign words may stand.
+/// Returns replies with the words in every place for untrusted text.
 fn surfaces(words: &str) -> Vec<Reply> {
     let owned = || words.to_owned();
     let markdown = [

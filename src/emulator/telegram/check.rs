@@ -1,18 +1,18 @@
-//! Checks of what a bot sends. An error is what Telegram would answer; some are stricter.
+//! Checks the bot's requests. The errors are those of Telegram; some checks are stricter.
 
 use super::links;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Telegram drops further entities; here they are refused.
+/// The maximum number of entities. Telegram drops further ones; here they are refused.
 const ENTITIES_MAX: usize = 100;
 
-/// Emoji a bot may react with.
+/// The emoji that a bot may use as reactions.
 pub(super) const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 \
     💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 \
     💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
-/// Refuses parameters that are not in the method's list.
+/// Refuses parameters that the method does not have.
 pub(super) fn check_known(parameters: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     match parameters.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(format!("unknown parameter `{key}`")),
@@ -20,7 +20,7 @@ pub(super) fn check_known(parameters: &Map<String, Value>, known: &[&str]) -> Re
     }
 }
 
-/// Checks text with its entities.
+/// Checks a text with its entities.
 pub(super) fn text(text: &str, entities: &[Value], units_max: usize) -> Result<(), String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let unseen =
@@ -125,7 +125,7 @@ fn nesting(ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses links that Telegram would make by itself: nothing we send may hold one.
+/// Refuses a text from which Telegram would create links by itself: the bot must not send such a text.
 fn check_no_auto_links(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
     let units_at = |byte: usize| text.get(..byte).unwrap_or_default().encode_utf16().count();
     let is_covered = |link: &Range<usize>| {
@@ -148,7 +148,7 @@ fn check_no_auto_links(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<()
     }
 }
 
-/// Checks an inline keyboard and reads it: rows of label and callback data.
+/// Checks and parses an inline keyboard: rows of label and callback data.
 pub(super) fn keyboard(markup: Option<&Value>) -> Result<Vec<Vec<(String, String)>>, String> {
     let Some(markup) = markup else {
         return Ok(Vec::new());

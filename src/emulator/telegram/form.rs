@@ -1,4 +1,4 @@
-//! Reads `multipart/form-data`, strictly.
+//! Parses `multipart/form-data` strictly.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ pub(super) struct ParsedForm {
     pub(super) file: Option<(String, Bytes)>,
 }
 
-/// Reads a form; `None` if it is not well formed.
+/// Parses a form; `None` if it is not well formed.
 pub(super) fn read(content_type: &str, body: &Bytes) -> Option<ParsedForm> {
     let boundary = content_type.strip_prefix("multipart/form-data; boundary=")?;
     let delimiter = format!("\r\n--{boundary}");

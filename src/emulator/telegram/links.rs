@@ -1,12 +1,12 @@
-//! The links Telegram makes without being asked, found in flat text. Written from Telegram's rules, generously: any word may be a top-level
-//! domain.
+//! Finds the links that Telegram creates by itself in plain text. The rules follow Telegram's, but are broader: any
+//! word may be a top-level domain.
 
 use regex::Regex;
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Kinds of links, and what they look like. The character before is checked apart.
+/// The kinds of links and their patterns. The character before a link is checked separately.
 static KINDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     [
         ("mention", r"@[A-Za-z0-9_]{1,64}"),
@@ -23,7 +23,7 @@ static KINDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// The links in a text: kind and bytes.
+/// Returns the links in a text: kind and byte range.
 pub(super) fn find_links(text: &str) -> Vec<(&'static str, Range<usize>)> {
     let mut links = Vec::new();
     for (kind, pattern) in KINDS.iter() {
@@ -46,7 +46,7 @@ fn starts_link(kind: &str, before: Option<char>) -> bool {
     }
 }
 
-/// The entities Telegram's server adds to what a person typed.
+/// Returns the entities that Telegram's server adds to a typed text.
 pub(super) fn auto_entities(text: &str) -> Vec<Value> {
     let units = |end: usize| text.get(..end).unwrap_or_default().encode_utf16().count();
     let mut entities: Vec<Value> = find_links(text)

@@ -1,4 +1,4 @@
-//! The methods of the Bot API that a gateway needs. Each checks its parameters, then has its effect.
+//! The methods of the Bot API that the gateway needs. Each checks its parameters and then takes effect.
 
 use super::state::{PostedMessage, RegisteredWebhook, TelegramState};
 use super::{BOT_ID, BOT_NAME, check};
@@ -6,18 +6,18 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-/// The refusal of a call, as Telegram words it.
+/// The refusal of a call, in Telegram's words.
 #[derive(Debug)]
 pub(super) struct BotApiRefusal {
     pub(super) code: u16,
     pub(super) description: String,
     pub(super) retry_after: Option<u64>,
-    /// True for what a correct bot never sends, as opposed to what can happen to it.
+    /// True if a correct bot would never send the call; false if the refusal can happen to any bot.
     pub(super) is_problem: bool,
 }
 
 impl BotApiRefusal {
-    /// Makes a refusal that a correct bot meets, too.
+    /// Creates a refusal that can happen to a correct bot.
     pub(super) fn expected(code: u16, description: &str) -> Self {
         Self {
             code,
@@ -27,7 +27,7 @@ impl BotApiRefusal {
         }
     }
 
-    /// A method that is not in the reference, in the words of the Bot API server: see
+    /// Creates the refusal of an unknown method, in the words of the Bot API server: see
     /// <https://github.com/tdlib/telegram-bot-api/blob/master/telegram-bot-api/Client.cpp>.
     fn unknown_method() -> Self {
         Self {
@@ -52,14 +52,14 @@ impl From<String> for BotApiRefusal {
     }
 }
 
-/// A call, read but not judged.
+/// A parsed call that is not checked yet.
 pub(super) struct BotApiCall {
     pub(super) method: String,
     pub(super) parameters: Map<String, Value>,
     pub(super) file: Option<(String, Bytes)>,
 }
 
-/// Runs any method but `getUpdates`.
+/// Runs any method except `getUpdates`.
 pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value, BotApiRefusal> {
     let parameters = &call.parameters;
     let known = known(&call.method).ok_or_else(BotApiRefusal::unknown_method)?;
@@ -158,7 +158,7 @@ fn set_webhook(state: &mut TelegramState, parameters: &Map<String, Value>) -> Re
     Ok(json!(true))
 }
 
-/// Remembers which updates are wanted.
+/// Stores the requested kinds of updates.
 pub(super) fn set_allowed_updates(state: &mut TelegramState, parameters: &Map<String, Value>) {
     if let Some(kinds) = parameters.get("allowed_updates").and_then(Value::as_array) {
         let kinds = kinds.iter().filter_map(Value::as_str).map(str::to_owned);
@@ -190,7 +190,7 @@ fn set_commands(parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal>
     }
 }
 
-/// The place of a new message: a chat the bot knows, a topic that is there.
+/// Returns the place of a new message; the chat must be known to the bot, and the topic must exist.
 fn place(
     state: &mut TelegramState,
     parameters: &Map<String, Value>,
@@ -213,7 +213,7 @@ fn place(
     Ok((chat, topic))
 }
 
-/// Messages and edits share what a chat allows.
+/// Counts a message or edit against the chat's limit; both share it.
 fn count(state: &mut TelegramState, chat: i64) -> Result<(), BotApiRefusal> {
     let Some(rates) = &mut state.rates else {
         return Ok(());
@@ -324,7 +324,7 @@ fn edit_message(state: &mut TelegramState, parameters: &Map<String, Value>) -> R
     Ok(state.describe_message(chat, message))
 }
 
-/// The entities of a caption: in a form each parameter is text, and an object is its JSON. See
+/// Returns the entities of a caption. In a form each parameter is text, and an object is its JSON. See
 /// <https://core.telegram.org/bots/api#making-requests>.
 fn caption_entities(parameters: &Map<String, Value>) -> Result<Vec<Value>, BotApiRefusal> {
     match parameters.get("caption_entities") {

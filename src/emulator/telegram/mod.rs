@@ -1,6 +1,6 @@
-//! Telegram's Bot API on the wire: private chats, groups and topics, webhook pushes and long polling.
-//! It checks every request like Telegram, and more strictly: what Telegram would quietly repair is a
-//! problem here. Loopback only.
+//! Telegram's Bot API: private chats, groups and topics, webhook pushes and long polling. It checks every request
+//! like Telegram, and more strictly: input that Telegram would silently correct is a problem here. It listens on
+//! loopback only.
 
 mod check;
 mod form;
@@ -29,7 +29,7 @@ pub const BOT_ID: i64 = 42;
 /// The user name of the emulated bot.
 pub const BOT_NAME: &str = "drydock_bot";
 
-/// A running emulator; ends when it is dropped.
+/// A running emulator. Stops when dropped.
 pub struct TelegramEmulator {
     shared: Arc<SharedTelegram>,
     address: SocketAddr,
@@ -37,14 +37,14 @@ pub struct TelegramEmulator {
     _running: DropGuard,
 }
 
-/// An update that happened, and how it was received.
+/// An update and the result of its delivery.
 #[derive(Clone, Debug)]
 pub struct PushedUpdate {
-    /// The update, for sending it again.
+    /// The update, which can be sent again.
     pub update: Value,
-    /// The message it is about.
+    /// The message of the update.
     pub message: i64,
-    /// The status the webhook answered; `None` when the update waits to be polled, or nobody answered.
+    /// The status of the webhook's answer; `None` if the update waits to be polled, or got no answer.
     pub status: Option<u16>,
 }
 
@@ -69,7 +69,7 @@ impl TelegramEmulator {
         format!("http://{}", self.address)
     }
 
-    /// Adds a group; one with topics is a forum.
+    /// Adds a group; a group with topics is a forum.
     pub fn add_group(&self, chat: i64, topics: &[i64]) {
         self.shared.change(|state| state.add_group(chat, topics));
     }
@@ -84,32 +84,32 @@ impl TelegramEmulator {
         });
     }
 
-    /// Writes a message as a person. Their private chat exists from then on.
+    /// Writes a message as a user. This also creates the user's private chat.
     pub async fn say(&self, user: i64, chat: i64, text: &str) -> PushedUpdate {
         self.write(user, chat, json!({"text": text})).await
     }
 
-    /// Writes in a topic as a person.
+    /// Writes in a topic as a user.
     pub async fn say_in_topic(&self, user: i64, chat: i64, topic: i64, text: &str) -> PushedUpdate {
         let fields = json!({"text": text, "message_thread_id": topic, "is_topic_message": true});
         self.write(user, chat, fields).await
     }
 
-    /// Replies to a message as a person.
+    /// Replies to a message as a user.
     pub async fn reply(&self, user: i64, chat: i64, to: i64, text: &str) -> PushedUpdate {
         let replied = self.shared.read(|state| state.describe_message(chat, to));
         self.write(user, chat, json!({"text": text, "reply_to_message": replied}))
             .await
     }
 
-    /// Forwards, as a person, the words of another one.
+    /// Forwards, as a user, the words of another one.
     pub async fn forward(&self, user: i64, chat: i64, author: i64, text: &str) -> PushedUpdate {
         let origin = json!({"type": "user", "date": 1, "sender_user": EmulatedUser(author).describe()});
         self.write(user, chat, json!({"text": text, "forward_origin": origin}))
             .await
     }
 
-    /// Sends, as a person, a message with these fields beside author and chat: a photo, a caption.
+    /// Sends, as a user, a message with these fields in addition to author and chat: a photo, a caption.
     pub async fn write(&self, user: i64, chat: i64, fields: Value) -> PushedUpdate {
         let (update, message) = self
             .shared
@@ -122,7 +122,7 @@ impl TelegramEmulator {
         }
     }
 
-    /// Edits a person's message as that person.
+    /// Edits a user's message as that user.
     pub async fn edit(&self, user: i64, chat: i64, message: i64, text: &str) -> PushedUpdate {
         let update = self
             .shared
@@ -135,7 +135,7 @@ impl TelegramEmulator {
         }
     }
 
-    /// Presses the button with this label as a person. `None` if the message has no such button.
+    /// Presses the button with this label as a user. `None` if the message has no such button.
     pub async fn click(&self, user: i64, chat: i64, message: i64, label: &str) -> Option<PushedUpdate> {
         let update = self
             .shared
@@ -148,7 +148,7 @@ impl TelegramEmulator {
         })
     }
 
-    /// Delivers any update, or one again: pushes it to the webhook, or queues it for polling.
+    /// Delivers any update, possibly again: pushes it to the webhook, or queues it for polling.
     pub async fn send_update(&self, update: Value) -> Option<u16> {
         let webhook = self.shared.change(|state| {
             if state.webhook.is_none() {
@@ -172,14 +172,14 @@ impl TelegramEmulator {
         }
     }
 
-    /// Limits rates from now on: messages and edits come too fast at more than 60 per minute or 4 in a second in a chat, 20 per minute in a
-    /// group, or 30 per second in all.
+    /// Enforces rate limits from now on: at most 60 messages and edits per minute and 4 per second in a chat, 20 per
+    /// minute in a group, and 30 per second in total.
     pub fn limit_rates(&self) {
         self.shared
             .change(|state| state.rates = Some(state::Rates::default()));
     }
 
-    /// Returns the number of messages and edits that came too fast.
+    /// Returns the number of messages and edits that exceeded the rate limits.
     pub fn rate_violations(&self) -> usize {
         self.shared
             .read(|state| state.rates.as_ref().map_or(0, |rates| rates.refused))
@@ -191,19 +191,20 @@ impl TelegramEmulator {
         self.shared.change(|state| state.faults.extend(faults));
     }
 
-    /// Makes all calls of a method fail until it recovers; of every method if it is empty.
+    /// Makes all calls of a method fail until [`TelegramEmulator::recover`]; of every method if `method` is empty.
     pub fn fail_all(&self, method: &str, fault: TelegramFault) {
         let standing = LastingFault::always(method, fault);
         self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
-    /// Makes so many of a thousand calls of a method fail until it recovers, the same ones for each seed.
+    /// Makes a number of a thousand calls of a method fail until [`TelegramEmulator::recover`]; the same seed affects
+    /// the same calls.
     pub fn fail_some(&self, method: &str, fault: TelegramFault, of_thousand: u64, seed: u64) {
         let standing = LastingFault::sometimes(method, fault, of_thousand, seed);
         self.shared.change(|state| state.lasting_faults.push(standing));
     }
 
-    /// Lets a method work again.
+    /// Ends the failures of a method.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.retain(|(of, _)| of != method);
@@ -213,38 +214,38 @@ impl TelegramEmulator {
         });
     }
 
-    /// Takes the token no more, until [`TelegramEmulator::restore_token`]: every call is answered 401.
+    /// Rejects the token until [`TelegramEmulator::restore_token`]: every call is answered with 401.
     pub fn revoke_token(&self) {
         self.shared.change(|state| state.is_revoked = true);
     }
 
-    /// Takes the token again.
+    /// Accepts the token again.
     pub fn restore_token(&self) {
         self.shared.change(|state| state.is_revoked = false);
     }
 
-    /// Removes a message, so that it can be neither replied to nor edited.
+    /// Removes a message, so that it can no longer be replied to or edited.
     pub fn delete(&self, chat: i64, message: i64) {
         self.shared.change(|state| state.delete(chat, message));
     }
 
-    /// The bot's messages in a chat as they look now, oldest first.
+    /// Returns the bot's messages in a chat in their current form, oldest first.
     pub fn messages(&self, chat: i64) -> Vec<PostedMessage> {
         self.shared.read(|state| state.posted(chat))
     }
 
-    /// The bot's reaction on a message.
+    /// Returns the bot's reaction on a message.
     pub fn reaction(&self, chat: i64, message: i64) -> Option<String> {
         self.shared
             .read(|state| state.reactions.get(&(chat, message)).cloned())
     }
 
-    /// The answers to button presses: callback id and text, oldest first.
+    /// Returns the answers to button presses: callback id and text, oldest first.
     pub fn answers(&self) -> Vec<(String, String)> {
         self.shared.read(|state| state.answers.clone())
     }
 
-    /// All calls: method and parameters, oldest first.
+    /// Returns all calls: method and parameters, oldest first.
     pub fn calls(&self) -> Vec<(String, Value)> {
         self.shared.read(|state| state.calls.clone())
     }
@@ -254,27 +255,27 @@ impl TelegramEmulator {
         self.shared.read(|state| state.updates.len())
     }
 
-    /// Continues update ids at any number, as Telegram does after a quiet week.
+    /// Restarts update ids at any number, as Telegram does after a quiet week.
     pub fn restart_update_ids(&self, next: i64) {
         self.shared.change(|state| state.next_update = next);
     }
 
-    /// Answers the waiting poll with nothing, as Telegram does after a quiet half minute.
+    /// Ends the waiting poll with an empty answer, as Telegram does after half a minute without updates.
     pub fn end_poll(&self) {
         self.shared.change(|state| state.polls_ended = state.polls);
     }
 
-    /// Answers polls at once from now on, whatever `timeout` they ask for, as a proxy with a short deadline.
+    /// Answers polls at once from now on, whatever their `timeout`, like a proxy with a short deadline.
     pub fn hurry_polls(&self) {
         self.shared.change(|state| state.polls_ended = u64::MAX);
     }
 
-    /// Returns the mistakes of the requests so far.
+    /// Returns the problems of the requests so far.
     pub fn problems(&self) -> Vec<String> {
         self.shared.read(|state| state.problems.clone())
     }
 
-    /// Waits until something is true here; false if it is not within `bound`.
+    /// Waits until `is_so` returns true; false if it does not within `bound`.
     pub async fn wait_until(&self, bound: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
         let mut changes = self.shared.changes();
         let waiting = async {

@@ -1,4 +1,5 @@
-//! The emulator's HTTP side: reads calls, plays faults, holds long polls. Knows no method's rules.
+//! The HTTP side of the emulator: reads calls, applies faults, holds long polls. It does not depend on the rules of
+//! the methods.
 
 use super::methods::{self, BotApiCall, BotApiRefusal};
 use super::state::{TelegramFault, TelegramState};
@@ -14,12 +15,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a request: the largest file and its form.
+/// The maximum number of bytes of a request: the largest file and its form.
 const REQUEST_BYTES_MAX: usize = 51 * 1000 * 1000;
-/// Seconds a long poll may wait.
+/// The maximum number of seconds of a long poll.
 const POLL_SECONDS_MAX: u64 = 50;
 
-/// State that many connections see, and a counter that moves with every change.
+/// The state shared by all connections, and a counter that is incremented with every change.
 pub(super) struct SharedTelegram {
     state: Mutex<TelegramState>,
     version: watch::Sender<u64>,
@@ -34,7 +35,7 @@ impl SharedTelegram {
     }
 
     fn lock(&self) -> MutexGuard<'_, TelegramState> {
-        // A test that fails while it holds the lock has reported why already.
+        // If a test failed while it held the lock, it has already reported its error.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +58,7 @@ type HttpAnswer = http::Response<Full<Bytes>>;
 
 /// Serves until `cancel`.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedTelegram>, cancel: CancellationToken) {
-    // This server closes connections only to play a fault, and then as rudely as it can.
+    // This server closes connections only for a fault, so it uses a reset.
     serve(listener, Closing::Reset, cancel, move |request| {
         handle(request, Arc::clone(&shared))
     })
@@ -178,7 +179,7 @@ fn answer(status: u16, body: Bytes) -> HttpAnswer {
     answer
 }
 
-/// Forgets what the offset confirms, then waits for something to hand out. A newer poll ends an older.
+/// Removes the updates that the offset confirms, and then waits for new ones. A newer poll ends an older one.
 async fn get_updates(
     shared: &SharedTelegram,
     parameters: &Map<String, Value>,

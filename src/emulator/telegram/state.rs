@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
 
-/// Messages of one second in a chat, at most.
+/// The maximum number of messages within one second in a chat.
 const BURST_MAX: usize = 4;
-/// Entries kept of calls and problems; an emulator that is flooded forgets the rest.
+/// The maximum number of recorded calls and problems; further ones are dropped.
 const KEPT_MAX: usize = 100_000;
 
-/// A fault of a call.
+/// A requested fault of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TelegramFault {
-    /// Answered with this status and an HTML page, without effect.
+    /// The answer has this status and an HTML page; no effect.
     Status(u16),
-    /// Refused with this code and description, without effect.
+    /// The call is refused with this code and description; no effect.
     Refused(u16, String),
-    /// Refused with 429 and these seconds to wait, without effect.
+    /// The call is refused with 429 and these seconds to wait; no effect.
     TooMany(u64),
-    /// The connection is reset before anything happens.
+    /// The connection is reset before the call takes effect.
     Reset,
-    /// The connection is reset after the effect, so that the answer is lost.
+    /// The connection is reset after the call took effect, so that the answer is lost.
     ResetAfterEffect,
     /// The call has no effect and no answer.
     Silence,
@@ -33,17 +33,17 @@ pub enum TelegramFault {
 pub struct PostedMessage {
     /// The id within the chat.
     pub id: i64,
-    /// The topic it is in.
+    /// The topic of the message.
     pub topic: Option<i64>,
-    /// Text or caption.
+    /// The text or caption.
     pub text: String,
     /// The entities.
     pub entities: Vec<Value>,
-    /// Rows of buttons: label and callback data.
+    /// The rows of buttons: label and callback data.
     pub keyboard: Vec<Vec<(String, String)>>,
     /// The message it replies to.
     pub reply_to: Option<i64>,
-    /// File name and content, for a document.
+    /// The file name and content of a document.
     pub document: Option<(String, bytes::Bytes)>,
     /// The number of edits.
     pub edits: usize,
@@ -80,7 +80,7 @@ pub(super) struct TelegramState {
     pub(super) updates: VecDeque<(i64, Value)>,
     pub(super) next_update: i64,
     pub(super) polls: u64,
-    /// Polls up to this one are answered with nothing, as after a quiet half minute.
+    /// The number of the last poll that is answered with nothing, as after half a minute without updates.
     pub(super) polls_ended: u64,
     pub(super) callbacks: BTreeSet<String>,
     pub(super) answers: Vec<(String, String)>,
@@ -88,13 +88,13 @@ pub(super) struct TelegramState {
     pub(super) rates: Option<Rates>,
     pub(super) faults: Vec<(String, TelegramFault)>,
     pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
-    /// True if the token is revoked and answered 401.
+    /// True if the token is revoked, so that calls are answered with 401.
     pub(super) is_revoked: bool,
     pub(super) calls: Vec<(String, Value)>,
     pub(super) problems: Vec<String>,
 }
 
-/// A person, as Telegram describes them.
+/// A user, in Telegram's format.
 pub(super) struct EmulatedUser(pub(super) i64);
 
 impl EmulatedUser {
@@ -168,7 +168,7 @@ impl TelegramState {
         self.updates.push_back((id, update));
     }
 
-    /// Records a message a person wrote: returns the update about it, and the id of the message.
+    /// Records a message of a user, and returns its update and its id.
     pub(super) fn record_message(&mut self, user: i64, chat: i64, fields: Value) -> (Value, i64) {
         let id = self.next_message(chat);
         let mut message = json!({
@@ -219,7 +219,7 @@ impl TelegramState {
         100 + chat.next_message
     }
 
-    /// A message as Telegram describes it in updates and answers.
+    /// Returns a message in the format of updates and answers.
     pub(super) fn describe_message(&self, chat: i64, message: i64) -> Value {
         let Some(of) = self.chats.get(&chat) else {
             return Value::Null;
@@ -267,8 +267,8 @@ impl TelegramState {
 }
 
 impl Rates {
-    /// Counts a message or an edit, or says how many seconds to wait before it: in a chat one a second with short
-    /// bursts, in a group 20 a minute, and 30 a second in all.
+    /// Counts a message or an edit, or returns the seconds to wait before it. The limits are: in a chat one per
+    /// second with short bursts, in a group 20 per minute, and 30 per second in total.
     pub(super) fn count(&mut self, chat: i64, now: Instant) -> Result<(), u64> {
         let wait = self.wait(chat, now);
         match wait {

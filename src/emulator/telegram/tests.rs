@@ -1,4 +1,4 @@
-//! The channel against the emulator: what people see, and what happens when the wire breaks.
+//! Tests of the channel with the emulator: the shown messages, and the effects of connection failures.
 
 mod delivery;
 mod faults;
@@ -20,7 +20,7 @@ const GROUP: i64 = -100;
 const SOON: Duration = Duration::from_secs(10);
 
 fn client() -> reqwest::Client {
-    // Fails only when another test was first; then the same provider is there already.
+    // Fails only if another test has already installed the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }

@@ -1,13 +1,13 @@
-//! Writes Messages answers.
+//! Writes answers of the Messages API.
 
 use crate::emulator::model::script::{AnswerFault, ScriptedAnswer};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Characters of one delta.
+/// The number of characters of one delta.
 const DELTA_CHARS: usize = 40;
 
-/// An error as the API reports it.
+/// Returns an error in the format of the API.
 pub(in crate::emulator::model) fn error_body(status: u16, why: &str) -> String {
     let kind = match status {
         401 => "authentication_error",
@@ -18,13 +18,13 @@ pub(in crate::emulator::model) fn error_body(status: u16, why: &str) -> String {
     json!({"type": "error", "error": {"type": kind, "message": why}}).to_string()
 }
 
-/// An answer in one piece. `number` makes ids.
+/// Returns an answer in one piece. `number` is used for ids.
 pub(in crate::emulator::model) fn whole(answer: &ScriptedAnswer, model: &str, number: u64) -> String {
     let content: Vec<String> = blocks(answer, number)
         .into_iter()
         .map(|block| block.whole)
         .collect();
-    // Written by hand so that arguments a script wants broken stay as they are.
+    // Formatted by hand so that intentionally broken arguments stay as they are.
     let mut head = message(answer, model, number);
     head["stop_reason"] = answer.stop("tool_use", "end_turn").into();
     head["usage"]["output_tokens"] = answer.usage.output.into();
@@ -33,7 +33,7 @@ pub(in crate::emulator::model) fn whole(answer: &ScriptedAnswer, model: &str, nu
     format!("{head},\"content\":[{}]}}", content.join(","))
 }
 
-/// An answer as events.
+/// Returns an answer as events.
 pub(in crate::emulator::model) fn stream(answer: &ScriptedAnswer, model: &str, number: u64) -> String {
     let mut events = String::new();
     let mut start = message(answer, model, number);
@@ -138,7 +138,7 @@ fn event(events: &mut String, data: &Value) {
     let _ = write!(events, "event: {kind}\ndata: {data}\n\n");
 }
 
-/// A text in pieces, as a model writes it.
+/// Splits a text into pieces, as a model streams it.
 pub(in crate::emulator::model) fn pieces(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = text.chars().peekable();
     std::iter::from_fn(move || {

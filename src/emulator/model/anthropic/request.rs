@@ -1,4 +1,4 @@
-//! Reads and checks a Messages request.
+//! Parses and checks a request of the Messages API.
 
 use crate::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
@@ -7,10 +7,10 @@ use crate::emulator::model::server::{ModelRefusal, ParsedRequest};
 use http::HeaderMap;
 use serde_json::Value;
 
-/// Blocks with a cache marker a request may have.
+/// The maximum number of blocks with a cache marker in a request.
 const CACHE_MARKERS_MAX: usize = 4;
 
-/// Reads a request, or says what the API would.
+/// Parses a request, or returns the error of the API.
 pub(in crate::emulator::model) fn read(
     headers: &HeaderMap,
     body: &Value,

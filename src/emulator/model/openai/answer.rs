@@ -5,13 +5,13 @@ use crate::emulator::model::script::{AnswerFault, ScriptedAnswer};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// An error as the API reports it.
+/// Returns an error in the format of the API.
 pub(in crate::emulator::model) fn error_body(why: &str) -> String {
     json!({"error": {"message": why, "type": "invalid_request_error", "param": null, "code": null}})
         .to_string()
 }
 
-/// An answer in one piece. `number` makes ids.
+/// Returns an answer in one piece. `number` is used for ids.
 pub(in crate::emulator::model) fn whole(answer: &ScriptedAnswer, model: &str, number: u64) -> String {
     let calls: Vec<Value> = (0..answer.calls.len())
         .map(|index| call(answer, number, index))
@@ -30,7 +30,7 @@ pub(in crate::emulator::model) fn whole(answer: &ScriptedAnswer, model: &str, nu
     .to_string()
 }
 
-/// An answer as events.
+/// Returns an answer as events.
 pub(in crate::emulator::model) fn stream(
     answer: &ScriptedAnswer,
     model: &str,

@@ -1,4 +1,4 @@
-//! Reads and checks a chat completions request.
+//! Parses and checks a chat completions request.
 
 use crate::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
@@ -7,7 +7,7 @@ use crate::emulator::model::server::{KeyPolicy, ModelRefusal, ParsedRequest};
 use http::HeaderMap;
 use serde_json::Value;
 
-/// Reads a request, or says what the API would.
+/// Parses a request, or returns the error of the API.
 pub(in crate::emulator::model) fn read(
     headers: &HeaderMap,
     body: &Value,
@@ -94,7 +94,7 @@ fn read_messages(messages: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
     Ok(read)
 }
 
-/// Tool messages that follow one another are one message of the user.
+/// Adds a result. Consecutive tool messages are one message of the user.
 fn add_result(read: &mut Vec<RequestMessage>, message: &Value, content: &str) -> Result<(), String> {
     let result = RequestResult {
         call: message["tool_call_id"].as_str().unwrap_or_default().to_owned(),

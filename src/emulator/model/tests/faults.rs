@@ -1,4 +1,4 @@
-//! Tests of failures: of the wire, of the provider, and of wrong requests.
+//! Tests of failures: of the wire, of the provider, and of invalid requests.
 
 use super::{ModelFixture, WAYS, asking, failure_kind_of};
 use crate::emulator::model::{AnswerFault, calls, queue, says};
@@ -10,7 +10,7 @@ fn line() -> crate::emulator::model::ScriptedAnswer {
     says("Words that are cut.").with_call("file_read", json!({"path": "environments/prod/main.jsonnet"}))
 }
 
-/// R11: the whole sweep over every byte is in the codecs' own tests; here the wire is real.
+/// R11: the codecs' own tests cut at every byte; here the connection is real.
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_never_an_answer() {
     for way in WAYS {
@@ -88,7 +88,7 @@ async fn cancelling_ends_a_call_at_once_wherever_it_is() {
         let cancel = bench.cancel.clone();
         let begun = Instant::now();
         let emulator = &bench.emulator;
-        // Cancels as soon as the request has arrived.
+        // The call is cancelled as soon as the request has arrived.
         let stop = async {
             while emulator.requests().is_empty() {
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A request is never longer than was counted for it.
+//! Tests that a request is never longer than its calculated size.
 
 use super::{ModelFixture, WAYS, asking};
 use crate::emulator::model::{queue, says};
@@ -23,7 +23,7 @@ async fn no_request_is_longer_than_was_counted() {
             let mut history = asking(text);
             let answer = bench.ask(&history).await.expect("answer").assistant;
             push(&mut history, answer, text);
-            // A call and a result without anything in them, and many of them.
+            // Empty calls and results: one, and many of them.
             for count in [1, 40] {
                 let calls = (0..count).map(|number| {
                     ContentBlock::Call(ToolCall {

@@ -1,4 +1,4 @@
-//! Tests of requests and answers when all works, and when a model writes nonsense.
+//! Tests of valid requests and answers, and of nonsense from a model.
 
 use super::{ModelFixture, WAYS, asking, failure_kind_of};
 use crate::emulator::model::{
@@ -59,7 +59,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
             .collect();
         let second = "{\"path\":\"b \\\"quoted\\\" and long enough for several deltas\"}";
         assert_eq!(arguments, ["{\"path\":\"a/ü.jsonnet\"}", second]);
-        // The same is told of an answer in one piece.
+        // An answer in one piece has the same events.
         let started = bench
             .events
             .iter()
@@ -148,7 +148,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         let answer = bench.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
         let told = results(&answer.assistant, "content", false);
-        // As after a restart: stored and read back.
+        // The step is serialised and parsed again, as after a restart.
         let step = serde_json::to_string(&Step::new(answer.assistant, told).expect("step")).expect("json");
         history
             .push(serde_json::from_str(&step).expect("step"))
@@ -201,12 +201,12 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         assert_eq!(asked.len(), 8);
         for pair in asked.windows(2) {
             let before = &pair[0].raw;
-            // The marker belongs to the one wire that has it.
+            // Only one wire format has the cache marker.
             let marker = ",\"cache_control\":{\"type\":\"ephemeral\"}";
             let marked = before.matches(marker).count();
             assert_eq!(marked, before.matches("cache_control").count(), "{}", way.0);
             assert_eq!(marked > 0, way.0.starts_with("anthropic"), "{}", way.0);
-            // Up to the marker that moves on, or the end of the list.
+            // The end of the common part: the marker, which moves, or the end of the list.
             let end = match way.0.starts_with("anthropic") {
                 true => before.rfind(",\"cache_control\"").expect("marker"),
                 false => before.rfind("]}").expect("end"),
@@ -249,7 +249,7 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
                     .with_fault(fault.clone())
             };
             if !way.1 && way.0.starts_with("anthropic") && matches!(fault, AnswerFault::Arguments(_)) {
-                // In one piece the arguments are part of the body, and the body would not be JSON.
+                // Without streaming, the arguments are part of the body, and the body would not be JSON.
                 continue;
             }
             let mut bench = ModelFixture::new(way, queue([line(), line(), says("Done.")]));

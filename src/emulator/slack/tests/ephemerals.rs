@@ -1,4 +1,4 @@
-//! Texts for one person alone: Slack takes more of them than it shows.
+//! Tests of ephemeral messages: Slack accepts more of them than it shows.
 
 use super::events::{gateway, ok};
 use super::*;
@@ -46,7 +46,7 @@ async fn every_action_is_answered_where_its_sender_can_see_it() {
     let gateway = gateway(&emulator, &channel).await;
     let said = emulator.say("U0ALICE", "C0OPS", "@drydock hello").await.unwrap();
     emulator.slash("U0ALICE", "C0OPS", "status").await.unwrap();
-    // A button at the root of a channel, as the result of a hook has one, and one that only Alice sees.
+    // A button at the root of a channel, as on the result of a hook, and one that only Alice sees.
     let root = channel.deliver(&post(buttons("Stop"))).await.unwrap();
     emulator
         .click("U0ALICE", &root.message.unwrap().id, "Stop")
@@ -95,13 +95,13 @@ fn typed(inbound: &Inbound, text: &str) -> Op {
     }
 }
 
-/// The command somebody types in a place.
+/// Types a command in a place and returns it as an inbound message.
 async fn command(emulator: &SlackEmulator, gateway: &super::events::TestGateway, place: &str) -> Inbound {
     emulator.slash("U0ALICE", place, "help").await.unwrap();
     gateway.received.lock().unwrap().last().cloned().unwrap()
 }
 
-/// Slack takes five answers to a command, within half an hour, wherever it was typed.
+/// Slack accepts five answers to a command, within half an hour, in every conversation.
 #[tokio::test]
 async fn a_command_outside_the_channels_of_the_bot_gets_five_answers_within_half_an_hour() {
     let emulator = workspace().await;
@@ -134,7 +134,8 @@ async fn a_command_outside_the_channels_of_the_bot_gets_five_answers_within_half
         responses.filter_map(|call| call.refused.clone()).collect()
     });
     assert_eq!(codes, ["used_url", "expired_url"]);
-    // Where it is, it needs no such address; a chat of two others is no chat with it.
+    // In its own channels the bot needs no response URL. A chat between two other users is no direct chat with the
+    // bot.
     let here = command(&emulator, &gateway, "C0OPS").await;
     channel.deliver(&typed(&here, "Here.")).await.unwrap();
     emulator.add_channel_without_bot("D0TWO", &["U0ALICE"]);
@@ -153,7 +154,7 @@ async fn a_command_outside_the_channels_of_the_bot_gets_five_answers_within_half
     assert_eq!(emulator.problems(), Vec::<String>::new());
 }
 
-/// Whoever signs for Slack could name any address; an answer goes to Slack only.
+/// A forged command could name any response URL; answers go only to Slack's hosts.
 #[tokio::test]
 async fn an_answer_goes_to_no_address_but_slacks() {
     let emulator = workspace().await;

@@ -1,4 +1,4 @@
-//! Tests of the events of people, on their way to the real webhook.
+//! Tests of users' events with the real webhook.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of the meaning of each failure, and of what may be done about it.
+//! Tests of the classification of each failure for retries.
 
 use super::*;
 use crate::model::ResponseUrl;
@@ -267,7 +267,7 @@ async fn posts_to_channels_without_the_bot_are_refused() {
     assert_eq!(emulator.problems().len(), 2);
 }
 
-/// An answer of another host of Slack is no answer of Slack, and says nothing about our token or its limits.
+/// A failure of another host of Slack says nothing about Slack's own API, the token or its limits.
 #[tokio::test]
 async fn a_failure_of_another_host_is_not_treated_as_one_of_slack() {
     let emulator = workspace().await;

@@ -1,4 +1,4 @@
-//! Tests of the search for a post whose answer was lost.
+//! Tests of the lookup of a post whose answer was lost.
 
 use super::*;
 use crate::channel::DeliveryLookup;
@@ -43,8 +43,8 @@ async fn a_post_that_arrived_is_found_where_it_went_and_one_that_did_not_is_nowh
     assert_eq!(emulator.problems(), Vec::<String>::new());
 }
 
-/// A file carries no metadata: its title names the message it answers, so that the same file that another message
-/// asked for is not taken for it.
+/// Files carry no metadata, but the title names the message that the file answers. So the same file for another
+/// message is not mistaken for it.
 #[tokio::test]
 async fn a_file_that_was_shared_is_found_and_the_same_one_for_another_message_is_not() {
     let emulator = workspace().await;
@@ -98,7 +98,7 @@ async fn a_bot_that_may_not_read_everywhere_says_so_from_the_start() {
     );
 }
 
-/// Whoever may write into a channel may call a message anything.
+/// Other users can write messages with any metadata.
 #[tokio::test]
 async fn a_message_of_another_user_is_not_found_as_our_post() {
     let emulator = workspace().await;
@@ -139,7 +139,7 @@ async fn a_lost_post_is_searched_page_by_page_back_to_its_earliest_time() {
             .count()
     };
     assert_eq!(emulator.with_state(reads), 3);
-    // Beside threads, our clock may have been an hour ahead of Slack's.
+    // Outside of threads, this machine's clock may have been up to an hour ahead of Slack's.
     let later = |seconds| now() + jiff::Span::new().seconds(seconds);
     let found = channel.find(&named("root"), later(3_599)).await;
     assert_eq!(found, Ok(DeliveryLookup::Message(message_ref(&root.id))));
@@ -183,7 +183,7 @@ async fn lookup_is_inconclusive_without_the_scope_and_retried_after_a_failure() 
     fail(SlackFault::ResetAfter);
     let broke = Err(not_sent("the connection to slack broke", None));
     assert_eq!(channel.find(&named("lost"), now()).await, broke);
-    // What one person saw is gone on reload: they are told again.
+    // An ephemeral message disappears on reload, so it is sent again.
     let notice = Action::Notice {
         to: alice(),
         reply: Reply::text("x"),

@@ -1,4 +1,4 @@
-//! Foreign text in replies: whom it does not ping, what it does not link, and that it arrives whole.
+//! Tests of untrusted text in replies: it notifies no user, creates no links, and arrives completely.
 
 use super::*;
 use crate::model::is_invisible;
@@ -239,7 +239,7 @@ async fn a_thousand_texts_arrive_whole() {
             let new = state.messages.iter().skip(before);
             new.flat_map(|message| message.visible()).collect()
         });
-        // Code is compared character by character: there the joiners of emoji are written out.
+        // In code the joiners of emoji are made visible, because users compare it character by character.
         let is_code = round % 2 == 1;
         let whole: String = text
             .chars()

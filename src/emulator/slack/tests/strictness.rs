@@ -1,4 +1,4 @@
-//! The emulator itself: a check that lets everything pass would prove nothing.
+//! Tests of the emulator itself: if it accepted everything, the other tests would prove nothing.
 
 use super::*;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Tests of each action as people see it.
+//! Tests of each action as users see it.
 
 use super::*;
 use crate::model::{Button, ButtonStyle, Receipt, ReplyPart};
@@ -150,7 +150,7 @@ async fn a_press_is_answered_once_it_came() {
     let answered = answer(Some(callback.clone()), "🚢".repeat(200));
     assert!(setup.deliver(here.clone(), answered).await.is_ok());
     assert_eq!(setup.telegram.answers(), [(callback, "🚢".repeat(100))]);
-    // Nobody waits for one that is too old, so it is no failure.
+    // An expired press needs no answer, so it is no failure.
     let old = setup
         .deliver(here.clone(), answer(Some("old".to_owned()), String::new()))
         .await;
@@ -210,7 +210,7 @@ async fn connecting_registers_how_updates_arrive() {
     assert_eq!(setup.telegram.problems(), Vec::<String>::new());
 }
 
-/// People must not read one thing in the list Telegram shows and another in `/help`.
+/// The list that Telegram shows and the list in `/help` must agree.
 #[tokio::test]
 async fn telegram_suggests_the_commands_as_help_lists_them() {
     let setup = Setup::new().await;
@@ -225,7 +225,7 @@ async fn telegram_suggests_the_commands_as_help_lists_them() {
     assert_eq!(suggested, json!({ "commands": known }));
 }
 
-/// People read a caption and the answer to a press as they read a message: without backticks.
+/// Captions and answers to presses must show no backticks, as messages do not.
 #[tokio::test]
 async fn code_is_marked_in_a_caption_and_only_words_in_the_answer_to_a_press() {
     let setup = Setup::new().await;

@@ -1,4 +1,4 @@
-//! Tests of the errors the outbox gets when a call goes wrong; the token is never in one.
+//! Tests of the errors that the outbox gets for failed calls; no error contains the token.
 
 use super::super::TelegramFault;
 use super::*;
@@ -72,11 +72,11 @@ async fn failures_are_classified_by_whether_they_may_be_retried() {
             "{fault:?}"
         );
     }
-    // Only the last post had its effect, and only its answer was lost.
+    // Only the last post took effect, and its answer was lost.
     assert_eq!(setup.telegram.messages(ALICE).len(), 2);
 }
 
-/// R17: an edit whose answer was lost is repeated, and shows once.
+/// R17: an edit whose answer was lost is repeated, and is visible once.
 #[tokio::test]
 async fn an_edit_may_be_repeated_after_its_answer_was_lost() {
     let setup = Setup::new().await;
@@ -105,7 +105,7 @@ async fn an_edit_may_be_repeated_after_its_answer_was_lost() {
     );
 }
 
-/// R17, scaled: placeholder, then an edit that is repeated until it is known to be there.
+/// R17, scaled: a placeholder, and then an edit that is repeated until it is confirmed.
 #[tokio::test]
 async fn two_hundred_answers_over_a_bad_line_show_once_each() {
     let setup = Setup::new().await;

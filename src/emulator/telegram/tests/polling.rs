@@ -1,4 +1,4 @@
-//! Long polling: Telegram is told only what is durable.
+//! Tests of long polling: only durable updates are confirmed to Telegram.
 
 use super::*;
 use crate::channel::PolledInbound;
@@ -114,7 +114,7 @@ async fn unreadable_updates_are_skipped_and_do_not_block_later_ones() {
     polling.stop().await;
 }
 
-/// R5: after a quiet week Telegram starts update ids anew, maybe below ours.
+/// R5: after a quiet week Telegram restarts update ids, possibly below the current offset.
 #[tokio::test]
 async fn update_ids_that_start_anew_lose_nothing() {
     let mut polling = Polling::new().await;
@@ -171,7 +171,7 @@ async fn polling_ends_when_nobody_listens() {
     tokio::time::timeout(SOON, task).await.unwrap().unwrap();
 }
 
-/// A proxy or a server of one's own may answer before the time that was asked for.
+/// A proxy or a self-hosted server may answer before the requested time.
 #[tokio::test]
 async fn polls_that_are_answered_at_once_are_repeated_once_a_second_and_lose_nothing() {
     let mut polling = Polling::new().await;
@@ -186,7 +186,7 @@ async fn polls_that_are_answered_at_once_are_repeated_once_a_second_and_lose_not
     let before = polls(telegram);
     let more = |telegram: &TelegramEmulator| polls(telegram) >= before + 3;
     assert!(telegram.wait_until(SOON, more).await);
-    // Of three further polls the first may begin at once.
+    // The first of the three further polls may begin at once.
     assert!(started.elapsed() >= Duration::from_secs(2));
     telegram.say(ALICE, ALICE, "still here").await;
     let next = polling.next().await;

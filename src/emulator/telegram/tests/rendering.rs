@@ -1,11 +1,11 @@
-//! Foreign text in replies: nothing it holds breaks a message, links or notifies.
+//! Tests of untrusted text in replies: it breaks no message, creates no links and notifies no user.
 
 use super::*;
 use crate::model::ReplyPart;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Bits of text that break bots, mixed by chance.
+/// Generates random mixtures of texts that often break bots.
 fn nasty() -> impl Strategy<Value = String> {
     let bit = prop_oneof![
         4 => any::<char>().prop_map(String::from),
@@ -49,7 +49,7 @@ fn parts(text: &str) -> Reply {
         .with(ReplyPart::Footer { text: text() })
 }
 
-/// Delivers every message of every reply, and expects no complaint.
+/// Delivers every message of every reply, and expects no problem.
 fn all_are_accepted(cases: u32, strategy: impl Strategy<Value = Reply>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

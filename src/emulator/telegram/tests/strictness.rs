@@ -1,4 +1,4 @@
-//! The emulator itself: a check that lets everything pass would prove nothing.
+//! Tests of the emulator itself: if it accepted everything, the other tests would prove nothing.
 
 use super::*;
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ fn a_group_takes_twenty_messages_a_minute() {
     }
     assert_eq!(rates.count(GROUP, at(20)), Err(40));
     assert_eq!(rates.count(GROUP, at(60)), Ok(()));
-    // Elsewhere short bursts are taken, and 60 a minute.
+    // Other chats accept short bursts, and 60 per minute.
     let burst = [(); 5].map(|()| rates.count(ALICE, at(60)));
     assert_eq!(burst, [Ok(()), Ok(()), Ok(()), Ok(()), Err(1)]);
     for second in 61..117 {
@@ -151,7 +151,7 @@ async fn a_method_nobody_knows_is_not_found() {
     assert_eq!(setup.telegram.problems().len(), 1);
 }
 
-/// Sends a file with a caption, as a form, and answers as [`call`] does.
+/// Sends a file with a caption, as a form, and returns the answer like [`call`].
 async fn caption(telegram: &TelegramEmulator, caption: &str, entities: &str) -> (u16, String) {
     let field = |name: &str, value: &str| {
         format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")

@@ -1,4 +1,4 @@
-//! Pushes as Telegram makes them, into the real webhook.
+//! Tests of Telegram's pushes with the real webhook.
 
 use super::*;
 use crate::emulator::server::{Closing, serve};
