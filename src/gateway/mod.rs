@@ -106,7 +106,7 @@ pub enum ReceiveOutcome {
     Full,
 }
 
-/// The engine of the server.
+/// The gateway: receives messages, runs turns and commands, and delivers answers.
 pub struct Gateway {
     parts: Parts,
     rejections: Rejections,

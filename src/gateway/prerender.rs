@@ -68,13 +68,13 @@ impl Prerenderer {
                 let _place = one_at_a_time.acquire().await;
                 comparer.prerender(sides).await
             };
-            let ahead = tokio::select! {
+            let rendered = tokio::select! {
                 biased;
                 () = superseded.cancelled() => return debug!("{repository} at {commit} is not rendered further"),
-                ahead = rendering => ahead,
+                rendered = rendering => rendered,
             };
-            match ahead {
-                Ok(ahead) => debug!(?ahead, "{repository} at {commit} was rendered ahead"),
+            match rendered {
+                Ok(result) => debug!(ahead = ?result, "{repository} at {commit} was rendered ahead"),
                 Err(error) => debug!(%error, "{repository} at {commit} could not be rendered ahead"),
             }
         });

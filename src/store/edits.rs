@@ -74,7 +74,7 @@ pub(super) fn set(tx: &Transaction<'_>, id: ConversationId, snapshot: &str) -> R
     conversation::require_row(changed, id)
 }
 
-/// Removes the edits and closes the change. Earlier turns count as undone, so an undo cannot restore anything from
+/// Removes the edits and closes the change. Earlier turns lose their snapshots, so an undo cannot restore anything from
 /// before.
 pub(super) fn forget(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     set(tx, id, NONE)?;

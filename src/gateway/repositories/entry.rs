@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 const OPEN_AGAIN_AFTER: Duration = Duration::from_secs(30);
 /// Pause after a mirror was checked for damage or renewed, also if that failed.
 const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// Age factor for an idle mirror: it is fetched when it is this many times older than a turn would accept.
+/// Age factor for an idle mirror: it is fetched when its age is this many times the limit for a turn.
 const UNASKED_AGE_FACTOR: u32 = 5;
 
 type OpenResult = Result<Arc<Repository>, RepositoryError>;

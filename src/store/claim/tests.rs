@@ -286,7 +286,7 @@ async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
         (&long, None, false),
         ("short", Some(edited), false),
     ];
-    for (said, edited, is_told) in cases {
+    for (said, edited, has_work) in cases {
         let (_directory, store) = fresh();
         let (claim, _, turn) = begin(&store, "U1", 0).await;
         store
@@ -314,7 +314,7 @@ async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
         let found = store.work(&next.claim, 40, usize::MAX).await.unwrap().unwrap();
         assert_eq!(found.history.turns()[0].steps().len(), 1);
         let work = next.work.map(|work| format!("{work:?}"));
-        assert_eq!(work, is_told.then(|| format!("{found:?}")));
+        assert_eq!(work, has_work.then(|| format!("{found:?}")));
     }
 }
 

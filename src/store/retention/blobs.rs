@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximum number of contents in one pass. Each pass reads all snapshots once.
 const CONTENTS_MAX: u32 = 50_000;
-/// Rows of one read.
+/// Maximum number of rows per read.
 const ROWS_READ_MAX: i64 = 1_000;
 /// Maximum number of running or new turns, which each write checks again. If there are more, the rest waits for the
 /// next pass.

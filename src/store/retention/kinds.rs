@@ -19,7 +19,7 @@ pub(super) struct Rows {
     is_obsolete: &'static str,
     /// Bytes that are removed with a row.
     bytes: &'static str,
-    /// Rows of one read.
+    /// Maximum number of rows per read.
     pub(super) looked_at_max: u32,
 }
 
@@ -28,20 +28,20 @@ impl Rows {
         (self.start)()
     }
 
-    /// Returns the query for rows from `?1` on: the key, whether it and all later rows are younger, whether it may be
-    /// removed, and its weight.
+    /// Returns the query for rows after `?1`: the key, whether the row and all later ones are younger, whether it may
+    /// be removed, and its weight.
     pub(super) fn select(&self) -> String {
         let Self {
             table,
             key,
             is_younger,
             may_go,
-            is_obsolete: is_settled,
+            is_obsolete,
             bytes,
             ..
         } = self;
         format!(
-            "SELECT {key}, {is_younger}, COALESCE(({may_go}) AND ({is_settled}), FALSE), 1 + COALESCE(({bytes}), 0) / {WEIGHT_BYTES}
+            "SELECT {key}, {is_younger}, COALESCE(({may_go}) AND ({is_obsolete}), FALSE), 1 + COALESCE(({bytes}), 0) / {WEIGHT_BYTES}
              FROM {table} AS this WHERE {key} > ?1 AND ?2 IS NOT NULL ORDER BY {key} LIMIT ?4"
         )
     }
@@ -52,11 +52,11 @@ impl Rows {
             table,
             key,
             may_go,
-            is_obsolete: is_settled,
+            is_obsolete,
             ..
         } = self;
         format!(
-            "SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ({may_go}) AND ({is_settled})"
+            "SELECT 1 FROM {table} AS this WHERE {key} = ?1 AND ?2 IS NOT NULL AND ({may_go}) AND ({is_obsolete})"
         )
     }
 
@@ -66,7 +66,7 @@ impl Rows {
     }
 }
 
-/// Returns the first key of numbered rows.
+/// Returns the start position for numbered rows.
 fn number() -> Value {
     Value::Integer(0)
 }
