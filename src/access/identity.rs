@@ -86,17 +86,17 @@ impl Identity {
         }
     }
 
-    /// The user's row id.
+    /// Returns the user's row id.
     pub fn user(&self) -> UserId {
         self.user
     }
 
-    /// The name from the invite.
+    /// Returns the name from the invite.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The platform account that was admitted.
+    /// Returns the platform account that was admitted.
     pub fn sender(&self) -> &Sender {
         &self.sender
     }

@@ -91,9 +91,9 @@ pub struct TurnWorker {
 /// Which waiting messages may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimable {
-    /// Whether hook events may be claimed.
+    /// True if hook events may be claimed.
     pub hooks: bool,
-    /// Whether messages that were active in more than one crash may be claimed.
+    /// True if messages that were active in more than one crash may be claimed.
     pub suspects: bool,
 }
 

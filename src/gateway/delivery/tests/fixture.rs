@@ -26,7 +26,7 @@ thread_local! {
     static STARTED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Virtual time since the first call.
+/// Returns the virtual time since the first call.
 pub(super) fn elapsed() -> Duration {
     let started = STARTED.get().unwrap_or_else(Instant::now);
     STARTED.set(Some(started));
