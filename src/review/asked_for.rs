@@ -1,5 +1,5 @@
-//! Names that a request mentions, and so the parts of a change that were not asked for. A hint to look, never a verdict: it compares words,
-//! and it errs on the side of saying "not asked for".
+//! Finds the parts of a change that the request does not mention. The result is a hint and not a verdict: it
+//! compares words and errs on the side of "not asked for".
 
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskedFor {
-    /// The request names it.
+    /// The request names the part.
     Yes,
-    /// The request names others of its kind, and not this.
+    /// The request names other parts of this kind, but not this one.
     No,
-    /// The request names none of its kind, so nothing can be said.
+    /// The request names no part of this kind, so nothing can be concluded.
     Unsaid,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct RequestWords {
 impl RequestWords {
     pub(super) fn new(text: &str) -> Self {
         let pieces = text.split(|c: char| !is_name_char(c));
-        // A name may end a sentence, or stand for a folder.
+        // A name may be at the end of a sentence or stand for a folder.
         let words = pieces.map(|piece| piece.trim_matches(['.', '/', '-', '_']).to_lowercase());
         Self {
             words: words.filter(|word| !word.is_empty()).collect(),
         }
     }
 
-    /// Returns for each name whether it was asked for, in order.
+    /// Returns for each name whether the request mentions it, in order.
     pub(super) fn asked_for<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<AskedFor> {
         let named: Vec<bool> = names.map(|name| self.mentions(name)).collect();
         let otherwise = match named.contains(&true) {
@@ -44,7 +44,8 @@ impl RequestWords {
         answers.collect()
     }
 
-    /// Returns true if the request names the path, the end of it, or one of its parts but the first, which names a folder of many.
+    /// True if the request names the path, a suffix of it, or a component other than the first, which is a shared
+    /// folder.
     fn mentions(&self, path: &str) -> bool {
         let path = path.trim_matches('/').to_lowercase();
         let parts: Vec<&str> = path.split('/').collect();
@@ -64,7 +65,7 @@ fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '/')
 }
 
-/// File names that every environment has say nothing.
+/// True for file names that every environment has.
 fn is_common(name: &str) -> bool {
     matches!(name, "main" | "main.jsonnet" | "spec" | "spec.json" | "")
 }

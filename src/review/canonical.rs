@@ -1,9 +1,10 @@
-//! The canonical text of a JSON value, which is the same whatever the order of its fields; hashes and sorting go by it.
+//! The canonical text of a JSON value, which is independent of the order of its fields. It is used for hashes and
+//! for sorting.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The value as compact JSON with sorted fields. The caller bounds the nesting.
+/// Returns a value as compact JSON with sorted fields. The caller limits the nesting depth.
 pub(super) fn text(value: &Value) -> String {
     let mut out = String::new();
     write(&mut out, value);
@@ -42,11 +43,11 @@ fn separate(out: &mut String, position: usize) {
     }
 }
 
-/// The SHA-256 of some texts in their order, as hex digits.
+/// Returns the SHA-256 of the texts in order, as hex digits.
 pub(super) fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     for text in texts {
-        // JSON never contains a line feed, so the boundaries are certain.
+        // Compact JSON contains no line feed, so the boundaries are unambiguous.
         hasher.update(text.as_bytes());
         hasher.update(b"\n");
     }

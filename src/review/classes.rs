@@ -1,4 +1,4 @@
-//! Classes of environments that get the same change, and the differences of the others from most of them.
+//! Classes of environments with the same change, and the differences of the other classes from the largest one.
 
 use super::canonical;
 use super::diff::{ObjectChange, ObjectChangeKind};
@@ -9,28 +9,28 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Environments that get the same change, apart from what names them.
+/// Environments with the same change, apart from names of the environment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeClass {
-    /// The environments, sorted. The first is the example that is shown.
+    /// The environments, sorted. The first one is shown as the example.
     pub environments: Vec<String>,
-    /// The number of objects and fields of the change that are also in the largest class.
+    /// The number of changed objects and fields that the largest class has too.
     pub shared: usize,
-    /// The differences from the largest class; empty for that class itself.
+    /// The differences from the largest class. Empty for that class itself.
     pub differs: Vec<ClassDifference>,
 }
 
-/// A field, or whole object, that is not the same as in the largest class.
+/// A field or whole object that differs from the largest class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassDifference {
-    /// `apps/Deployment web`.
+    /// The object, such as `apps/Deployment web`.
     pub object: String,
-    /// The field; empty for a whole object.
+    /// The field. Empty for a whole object.
     pub path: String,
-    /// The change here; `None` when it does not change here.
+    /// The change in this class; `None` without a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<Transition>,
-    /// The change in the largest class; `None` when it does not change there.
+    /// The change in the largest class; `None` without a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Transition>,
 }
@@ -38,17 +38,17 @@ pub struct ClassDifference {
 /// The value of a field or object before and after the change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transition {
-    /// The value before; `None` when it is new.
+    /// The value before; `None` if it is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The value after; `None` when it is gone.
+    /// The value after; `None` if it was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// A changed field or whole object, with the neutral name and content it is compared by.
+/// A changed field or whole object, with the neutral name and content for comparisons.
 struct Fact {
-    /// Object and field.
+    /// The neutral object and field.
     place: String,
     content: String,
     key: ObjectKey,
@@ -56,8 +56,8 @@ struct Fact {
     transition: Transition,
 }
 
-/// The classes of the environments that change: the largest first, then by the name of the first
-/// environment. Every environment is in exactly one.
+/// Returns the classes of the changed environments: the largest first, then by the name of the first environment.
+/// Every environment is in exactly one class.
 pub(super) fn classes(affected: &[(&ReviewedEnvironment, &[ObjectChange])]) -> Vec<ChangeClass> {
     let mut groups: BTreeMap<String, (Vec<String>, Vec<Fact>)> = BTreeMap::new();
     let mut sorted: Vec<_> = affected.iter().collect();
@@ -85,7 +85,7 @@ pub(super) fn classes(affected: &[(&ReviewedEnvironment, &[ObjectChange])]) -> V
     let mut others: Vec<ChangeClass> = groups
         .map(|(environments, facts)| compared(environments, &facts, &largest))
         .collect();
-    // An environment whose words mean something else as well may differ in neutral form only.
+    // If a word of an environment also has another meaning, its change may differ only in the neutral form.
     for class in others.extract_if(.., |class| class.differs.is_empty()) {
         first.environments.extend(class.environments);
     }
@@ -99,7 +99,7 @@ fn facts(neutral: &EnvironmentWords, changes: &[ObjectChange]) -> Vec<Fact> {
     for change in changes {
         let key = neutral.key(&change.object);
         let mut fact = |path: &str, transition: Transition| {
-            // `null` is not nothing.
+            // `null` differs from a missing value.
             let side = |value: &Option<Value>| value.as_ref().map(|value| [neutral.value(value)]);
             let content = json!([change.happens, side(&transition.before), side(&transition.after)]);
             facts.push(Fact {
@@ -124,7 +124,7 @@ fn facts(neutral: &EnvironmentWords, changes: &[ObjectChange]) -> Vec<Fact> {
             }
         }
     }
-    // Sorted by neutral place: the environment's own names must not decide the order.
+    // Sorted by neutral place, because the names of the environment must not affect the order.
     facts.sort_by(|one, other| (&one.place, &one.content).cmp(&(&other.place, &other.content)));
     facts
 }
@@ -157,7 +157,7 @@ impl Fact {
     }
 }
 
-/// Facts by where they are: by neutral name, or else by the name itself.
+/// Facts by neutral place, or else by original name.
 struct FactIndex<'a> {
     facts: Vec<Option<&'a Fact>>,
     neutral: BTreeMap<&'a str, usize>,
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// A change of one field of a ConfigMap.
+    /// Returns a change of one field of a ConfigMap.
     fn change(namespace: &str, before: Value, after: Value) -> ObjectChange {
         let object = json!({ "kind": "ConfigMap", "metadata": { "name": "web", "namespace": namespace } });
         let field = FieldChange {

@@ -1,4 +1,4 @@
-//! The numbers of a report, counted from its lists.
+//! The numbers in a report, counted from its lists.
 
 use super::asked_for::AskedFor;
 use super::diff::ObjectChangeKind;

@@ -1,4 +1,4 @@
-//! The differences in one environment, object by object.
+//! The differences in one environment by object.
 
 use super::fields::{self, FieldChange};
 use super::key::ObjectKey;
@@ -7,23 +7,23 @@ use super::patch;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Writes an object as a YAML document.
+/// A function that formats an object as a YAML document.
 pub type WriteYaml<'a> = &'a (dyn Fn(&Value) -> String + Sync);
 
 /// The kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectChangeKind {
-    /// The object is there on both sides and differs.
+    /// The object exists on both sides and differs.
     Changed,
     /// The object is new.
     Added,
-    /// The object is gone.
+    /// The object was removed.
     Removed,
 }
 
 impl ObjectChangeKind {
-    /// `changed`.
+    /// Returns the name, such as `changed`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Changed => "changed",
@@ -40,28 +40,28 @@ pub struct ObjectChange {
     pub object: ObjectKey,
     /// The kind of change.
     pub happens: ObjectChangeKind,
-    /// The fields that differ; empty unless it is there on both sides.
+    /// The fields that differ. Empty unless the object exists on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
-    /// The difference of both sides as YAML: hunks with three lines of context.
+    /// The YAML difference of both sides: hunks with three lines of context.
     pub patch: String,
-    /// Lines of YAML added.
+    /// The number of added YAML lines.
     pub lines_added: u64,
-    /// Lines of YAML removed.
+    /// The number of removed YAML lines.
     pub lines_removed: u64,
-    /// The object itself, when it is there on one side only, until the environments are put into classes.
+    /// The object itself if it exists on one side only. It is dropped after the classes are built.
     #[serde(skip)]
     pub(super) full_object: Option<Value>,
 }
 
 impl ObjectChange {
-    /// Lets go of the object itself, which nobody is told.
+    /// Drops the object itself, which is not part of the report.
     pub(super) fn drop_full_object(&mut self) {
         self.full_object = None;
     }
 }
 
-/// The objects that differ, sorted by key.
+/// Returns the objects that differ, sorted by key.
 pub(super) fn changes(pairs: &[Pair<'_>], yaml: WriteYaml<'_>) -> Vec<ObjectChange> {
     let changed = pairs.iter().filter(|pair| pair.is_changed);
     changed.map(|pair| change(pair, yaml)).collect()

@@ -1,4 +1,4 @@
-//! The look at one environment: whether its objects change, how that is known, and the findings in them.
+//! The review of one environment: whether its objects change, the proof, and the risks in them.
 
 use super::canonical;
 use super::diff::{self, ObjectChange, WriteYaml};
@@ -12,16 +12,16 @@ use super::risk::{self, Rule, RuleFinding};
 use crate::parallel;
 use serde_json::Value;
 
-/// The findings in one environment.
+/// The results for one environment.
 pub(super) struct EnvironmentReview {
     pub(super) presence: Presence,
-    /// The proof that the objects do not change, or the reason there is none; `None` when they change.
+    /// The proof that the objects do not change, or the reason why there is none; `None` if they change.
     pub(super) impact: Option<Impact>,
     pub(super) changes: Vec<ObjectChange>,
     pub(super) findings: Vec<(&'static Rule, RuleFinding)>,
 }
 
-/// An object that nests without end counts as a side that did not render.
+/// Converts a side with a too deeply nested object to a failed one.
 pub(super) fn bound_nesting(environment: &mut ReviewedEnvironment) {
     let EnvironmentRendering::Rendered {
         base,
@@ -55,7 +55,7 @@ fn secrets(environment: &mut ReviewedEnvironment) -> Vec<&mut Value> {
     all.filter(|object| may_hold_secrets(object)).collect()
 }
 
-/// Returns every object of an environment, on whichever side it is.
+/// Returns every object of an environment on both sides.
 fn objects_mut(rendering: &mut EnvironmentRendering) -> impl Iterator<Item = &mut Value> {
     let (sides, same) = match rendering {
         EnvironmentRendering::ClosureUnchanged { .. } | EnvironmentRendering::NotLookedAt { .. } => {
@@ -81,7 +81,7 @@ fn objects(side: &SideResult) -> &[Value] {
     }
 }
 
-/// Looks at what an environment rendered to, and lets go of it.
+/// Reviews the rendered objects of an environment, and then drops them.
 pub(super) fn review_environment(rendering: EnvironmentRendering, yaml: WriteYaml<'_>) -> EnvironmentReview {
     let (base, workspace, same) = match rendering {
         EnvironmentRendering::ClosureUnchanged { closure } => {
@@ -157,7 +157,7 @@ fn not_proven(base: &SideResult, workspace: &SideResult) -> Option<NotProven> {
     }
 }
 
-/// The hash of masked objects in a fixed order.
+/// Returns the hash of masked objects in a fixed order.
 fn rendered_hash<'a>(objects: impl Iterator<Item = &'a Value>) -> String {
     let mut texts: Vec<String> = objects.map(canonical::text).collect();
     texts.sort();

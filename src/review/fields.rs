@@ -1,5 +1,5 @@
-//! The changed fields of an object. Items of the lists that Kubernetes merges by a key are matched by that key, so that a container added
-//! at the front is one addition; other lists by position.
+//! The changed fields of an object. Items of lists that Kubernetes merges by key are matched by that key, so that a
+//! container added at the front is a single addition. Items of other lists are matched by position.
 
 use super::path::{self, FieldStep};
 use serde::Serialize;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// `spec.template.spec.containers[name=web].image`.
+    /// The path, such as `spec.template.spec.containers[name=web].image`.
     pub path: String,
-    /// The value before; `None` when the field is new.
+    /// The value before; `None` if the field is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The value now; `None` when the field is gone.
+    /// The value after; `None` if the field was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The items of the list are the same and stand in another order: the values are their keys.
+    /// True if the list has the same items in another order. Then the values are the keys of the items.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reordered: bool,
 }
 
-/// The lists whose items are told apart by a key, with the keys to try in turn.
+/// Lists whose items have a key, with the possible keys in order of preference.
 const MERGE_KEYS: [(&str, &[&str]); 12] = [
     ("containers", &["name"]),
     ("initContainers", &["name"]),
@@ -38,8 +38,8 @@ const MERGE_KEYS: [(&str, &[&str]); 12] = [
     ("subjects", &["name"]),
 ];
 
-/// The fields that differ, sorted by path. Equal values have none, and unequal ones at least one. The
-/// caller bounds the nesting.
+/// Returns the fields that differ, sorted by path. Equal values have none, and unequal values have at least one.
+/// The caller limits the nesting depth.
 pub(super) fn changes(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut walk = Walk::default();
     if before != after {
@@ -55,7 +55,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Two values that differ.
+    /// Compares two values that differ.
     fn value(&mut self, before: &Value, after: &Value) {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => self.fields(before, after),
@@ -156,7 +156,7 @@ impl Walk {
     }
 }
 
-/// The first key that every item of both lists has, and no two items of one list share.
+/// Returns the first key that every item of both lists has and that is unique in each list.
 fn merge_key(list: &str, before: &[Value], after: &[Value]) -> Option<&'static str> {
     let (_, keys) = MERGE_KEYS.iter().find(|(name, _)| *name == list)?;
     keys.iter()

@@ -1,54 +1,54 @@
-//! The input of a review: the objects of each environment on the base and in the workspace, or the reason there are none. Whoever
-//! evaluates fills this in; nothing here evaluates.
+//! The input of a review: the objects of each environment in the base and in the workspace, or the reason why there
+//! are none. The caller evaluates the environments.
 
 use super::settings::SettingsChange;
 use crate::jsonnet::TraceFrame;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A change, as it was rendered and as it was asked for.
+/// A rendered change and the request for it.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewInput {
-    /// Every environment that was looked at, in any order. Their names are unique.
+    /// Every examined environment in any order. Their names are unique.
     pub environments: Vec<ReviewedEnvironment>,
-    /// Every environment whose settings differ or may, redacted, in any order.
+    /// Every environment whose settings differ or may differ, redacted, in any order.
     pub settings: Vec<SettingsChange>,
     /// Every file that differs from the base, in any order.
     pub files: Vec<ChangedFile>,
-    /// The request as the person wrote it, to tell which changes were not asked for. Empty when nobody asked.
+    /// The person's request, used to find changes that it does not mention. Empty without a request.
     pub request: String,
 }
 
 /// An environment on both sides of the change.
 #[derive(Clone, Debug)]
 pub struct ReviewedEnvironment {
-    /// The name: `environments/prod-eu`.
+    /// The name, such as `environments/prod-eu`.
     pub name: String,
-    /// The namespace of objects that name none. Empty when it is not known.
+    /// The namespace of objects without a namespace. Empty if it is unknown.
     pub namespace: String,
-    /// The result of looking at both sides.
+    /// The rendering on both sides.
     pub rendering: EnvironmentRendering,
 }
 
-/// The result of looking at the two sides of an environment.
+/// The rendering of the two sides of an environment.
 #[derive(Clone, Debug)]
 pub enum EnvironmentRendering {
-    /// No file it imports differs, so both sides render to the same objects and neither was rendered.
+    /// No imported file differs, so both sides render to the same objects. Neither side was rendered.
     ClosureUnchanged {
-        /// The identity of its import closure.
+        /// The hash of its import closure.
         closure: String,
     },
     /// Both sides were rendered.
     Rendered {
-        /// The side of the base.
+        /// The result in the base.
         base: SideResult,
-        /// The side of the workspace.
+        /// The result in the workspace.
         workspace: SideResult,
-        /// Objects that both sides have beside their own, in any order; none unless both have objects.
-        /// Whoever fills this in may leave it empty: equal objects of the sides are found anyway.
+        /// Further objects that both sides have, in any order. Empty unless both sides have objects. The caller may
+        /// leave this empty, because equal objects of the two sides are found anyway.
         same: Vec<Value>,
     },
-    /// The environment may differ, and was not rendered.
+    /// The environment may differ but was not rendered.
     NotLookedAt {
         /// The reason, for people.
         why: String,
@@ -56,7 +56,7 @@ pub enum EnvironmentRendering {
 }
 
 impl EnvironmentRendering {
-    /// Takes the rendering and leaves one that holds no memory.
+    /// Takes the rendering and leaves an empty one in its place.
     pub(super) fn take(&mut self) -> Self {
         let nothing = Self::NotLookedAt { why: String::new() };
         std::mem::replace(self, nothing)
@@ -66,7 +66,7 @@ impl EnvironmentRendering {
 /// The result of one side of an environment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SideResult {
-    /// The environment is not there on this side.
+    /// The environment does not exist on this side.
     Absent,
     /// The side rendered to these Kubernetes objects, in any order.
     Objects(Vec<Value>),
@@ -77,28 +77,28 @@ pub enum SideResult {
 /// The failure of a side that did not render.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RenderFailure {
-    /// The kind, which says what may be done about it.
+    /// The kind, which determines the possible remedy.
     pub kind: FailureKind,
-    /// The message for people: one line, already redacted.
+    /// The message for people: one redacted line.
     pub message: String,
-    /// The trace, innermost frame first, for a terminal; already redacted.
+    /// The call stack for a terminal, innermost frame first and redacted.
     #[serde(skip)]
     pub trace: Vec<TraceFrame>,
 }
 
-/// The kind of a failure, by what may be done about it.
+/// The kind of a failure, by its remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The program of the environment is at fault: it can be repaired.
+    /// The program of the environment fails and must be repaired.
     Program,
-    /// The output is not a set of Kubernetes objects: it can be repaired.
+    /// The output is not a set of Kubernetes objects, and the program must be repaired.
     Objects,
-    /// The two engines have different values: neither is relied on.
+    /// The two engines have different values, so neither is reliable.
     Disputed,
-    /// A bound on time, memory, nesting or output was met: it can be raised.
+    /// A limit on time, memory, nesting or output was exceeded. It can be raised.
     Bound,
-    /// A needed part, such as a chart, is not here: it can be provided.
+    /// A required part such as a chart is missing. It can be provided.
     Unavailable,
 }
 
@@ -107,8 +107,8 @@ pub enum FailureKind {
 pub struct ChangedFile {
     /// The path in the repository.
     pub path: String,
-    /// Lines added.
+    /// The number of added lines.
     pub added: u64,
-    /// Lines removed.
+    /// The number of removed lines.
     pub removed: u64,
 }

@@ -3,21 +3,21 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// The API group without its version, the kind, the namespace (empty when there is none) and the name.
-/// A generated name is its prefix and a star, which no real name contains.
+/// The API group without version, the kind, the namespace (which may be empty) and the name. A generated name
+/// consists of its prefix and a star, which no real name contains.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct ObjectKey {
-    /// `apps`; empty for the core group.
+    /// The API group, such as `apps`; empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: String,
     /// The namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// 1, unless several objects of one environment share everything above.
+    /// 1, unless several objects of one environment have the same identity.
     #[serde(skip_serializing_if = "is_first")]
     pub occurrence: u32,
 }
@@ -28,7 +28,7 @@ fn is_first(occurrence: &u32) -> bool {
 }
 
 impl ObjectKey {
-    /// Reads the key of an object. What is missing is empty.
+    /// Reads the key of an object. Missing parts are empty.
     pub fn from_object(object: &Value) -> Self {
         let version = text(&object["apiVersion"]);
         let metadata = &object["metadata"];
@@ -46,12 +46,12 @@ impl ObjectKey {
         }
     }
 
-    /// Returns true if the name is made by the cluster. Then every apply makes a new object.
+    /// True if the cluster generates the name. Then every apply creates a new object.
     pub fn is_generated(&self) -> bool {
         self.name.ends_with('*')
     }
 
-    /// `apps/Deployment web`: without the namespace, which differs from environment to environment.
+    /// Returns `apps/Deployment web`, without the namespace, which differs between environments.
     pub fn short(&self) -> String {
         let key = Self {
             namespace: String::new(),
@@ -66,7 +66,7 @@ fn text(value: &Value) -> &str {
 }
 
 impl std::fmt::Display for ObjectKey {
-    /// `apps/Deployment dev/web`, as people read it; the core group and no namespace are left out.
+    /// Writes `apps/Deployment dev/web`. The core group and a missing namespace are left out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.group.is_empty() {
             write!(f, "{}/", self.group)?;

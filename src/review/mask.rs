@@ -1,6 +1,6 @@
-//! Values of secrets never leave: each is replaced by a mark made with a key that only this process
-//! has. Equal values have equal marks and different values different ones, so a change can be seen
-//! without being read. Everything after this works on masked objects only.
+//! Masks the values of secrets. Each value is replaced by a mark that is computed with a key of this process. Equal
+//! values have equal marks, and different values have different marks, so that a change is visible without the
+//! values. All later steps work on masked objects.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,46 +10,46 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
-/// Digits of a mark, unless two values would then look the same.
+/// Minimum number of digits of a mark. More are used if two values would otherwise have the same mark.
 const DIGITS_MIN: usize = 8;
-/// Digits of the whole hash.
+/// Number of digits of the whole hash.
 const DIGITS_MAX: usize = 64;
-/// The depth to which a document inside an annotation is followed into annotations of its own.
+/// Maximum depth of documents inside annotations of documents.
 const COPIES_MAX: usize = 4;
 
-/// The text in the place of a value that is compared with no other.
+/// The replacement for a value that is not compared with others.
 const HIDDEN: &str = "(hidden)";
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Puts marks in the place of secret values: `‹hmac:ab12cd34›`.
+/// Replaces secret values by marks: `‹hmac:ab12cd34›`.
 pub struct Masker {
     keyed: Hmac<Sha256>,
     style: MarkStyle,
 }
 
-/// The content of the mark that stands for a value.
+/// The content of a mark.
 #[derive(Clone, Copy)]
 enum MarkStyle {
-    /// A number of digits of the value's hash.
+    /// This number of digits of the value's hash.
     Digits(usize),
-    /// No content: [`HIDDEN`].
+    /// The fixed text [`HIDDEN`].
     Hidden,
 }
 
-/// A value of a `Secret`, and the name it has there.
+/// A value of a `Secret` and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretValue {
     /// The name.
     pub name: String,
-    /// The value as it is used: that of `data` is decoded where it is text.
+    /// The usable value: that of `data` is decoded if it is text.
     pub value: String,
 }
 
 impl Masker {
-    /// A masker with the key of this process. Marks have eight digits.
+    /// Creates a masker with the key of this process. Marks have eight digits.
     pub fn new(key: &[u8]) -> Self {
-        // Hashed to one length first, so that no key is refused.
+        // Hashed to a fixed length first, so that any key is valid.
         let mut block = Key::<Hmac<Sha256>>::default();
         for (place, byte) in block.iter_mut().zip(Sha256::digest(key)) {
             *place = byte;
@@ -61,7 +61,7 @@ impl Masker {
         }
     }
 
-    /// A masker whose marks are all the same, for what is shown alone: nothing is compared with it.
+    /// Creates a masker with identical marks, for objects that are only shown and not compared.
     pub fn with_hidden_marks() -> Self {
         Self {
             style: MarkStyle::Hidden,
@@ -69,7 +69,7 @@ impl Masker {
         }
     }
 
-    /// The values that [`Self::mask`] would replace in the object, in its order.
+    /// Returns the values that [`Self::mask`] would replace in the object, in the same order.
     pub fn secret_values(object: &Value) -> Vec<SecretValue> {
         if !may_hold_secrets(object) {
             return Vec::new();
@@ -80,8 +80,7 @@ impl Masker {
         visit.values
     }
 
-    /// A masker whose marks have as many digits as it takes to tell all secret values of these objects
-    /// apart.
+    /// Creates a masker with enough digits per mark to distinguish all secret values of these objects.
     pub fn with_distinct_marks<'a>(key: &[u8], objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let whole = Self {
             style: MarkStyle::Digits(DIGITS_MAX),
@@ -100,8 +99,8 @@ impl Masker {
         }
     }
 
-    /// Replaces the values of every `Secret` in the object: itself, items of a list, and the copy that
-    /// `kubectl apply` leaves in an annotation. The caller bounds the nesting.
+    /// Masks the values of every `Secret` in the object: the object itself, items of a list, and the copy that
+    /// `kubectl apply` stores in an annotation. The caller limits the nesting depth.
     pub fn mask(&self, object: &mut Value) {
         Visit::new(self).value(object, COPIES_MAX);
     }
@@ -123,7 +122,7 @@ impl Masker {
     }
 }
 
-/// Returns true if the value holds anything that the walk would look into.
+/// True if the value contains anything that the walk would examine.
 pub(super) fn may_hold_secrets(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(may_hold_secrets),
@@ -137,7 +136,8 @@ pub(super) fn may_hold_secrets(value: &Value) -> bool {
     }
 }
 
-/// Returns the number of digits that tell sorted hashes apart: one more than any two neighbours share.
+/// Returns the number of digits that distinguish the sorted hashes: one more than the longest common prefix of two
+/// neighbours.
 fn digits_needed(hashes: &BTreeSet<String>) -> usize {
     let neighbours = hashes.iter().zip(hashes.iter().skip(1));
     let shared =
@@ -147,12 +147,12 @@ fn digits_needed(hashes: &BTreeSet<String>) -> usize {
         .map_or(DIGITS_MIN, |shared| (shared + 1).max(DIGITS_MIN))
 }
 
-/// A walk over an object.
+/// A walk through an object.
 struct Visit<'a> {
     masker: &'a Masker,
-    /// The hashes of all values that were masked.
+    /// The hashes of all masked values.
     hashes: BTreeSet<String>,
-    /// The masked values that are texts.
+    /// The masked values that are strings.
     values: Vec<SecretValue>,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Visit<'a> {
     fn fields(&mut self, fields: &mut Map<String, Value>, copies: usize) {
         match fields.get("kind").and_then(Value::as_str) {
             Some("Secret") => self.secret(fields),
-            // Items of such a list need not say what they are.
+            // Items of such a list may have no kind.
             Some("SecretList") => self.items(fields),
             _ => {}
         }
@@ -194,7 +194,7 @@ impl<'a> Visit<'a> {
             return;
         };
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            // One that says so itself is looked at by itself.
+            // An item with the kind `Secret` is handled on its own.
             if item.get("kind").and_then(Value::as_str) != Some("Secret") {
                 self.secret(item);
             }
@@ -226,7 +226,7 @@ impl<'a> Visit<'a> {
             Value::String(text) => {
                 let (domain, bytes) = meaning(text);
                 let hash = self.masker.hash(domain, &bytes);
-                // What is no text travels as it is written.
+                // A value that is not UTF-8 is kept in base64.
                 let value = String::from_utf8(bytes).unwrap_or_else(|_| text.clone());
                 self.add_value(name, value);
                 hash
@@ -256,8 +256,8 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// The annotation is a document in itself. One that cannot be read is masked whole, and one that
-    /// does not say what it is may be a secret. Where nothing is masked not a byte changes.
+    /// Masks the document in an annotation. An unreadable document is masked as a whole, and a document without a
+    /// kind may be a secret. If nothing is masked, no byte changes.
     fn copy(&mut self, annotation: &mut Value, copies: usize) {
         let document = annotation
             .as_str()
@@ -278,14 +278,14 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// The meaning of a value, which is hashed: a domain and its bytes.
+/// The input of a hash: a domain and the bytes of the value.
 type HashInput = (&'static [u8], Vec<u8>);
 
 fn of_text(text: &str) -> HashInput {
     (b"value:", text.as_bytes().to_vec())
 }
 
-/// `data` is in base64: the same value has the same mark in `stringData`.
+/// Decodes `data` from base64, so that the same value has the same mark in `stringData`.
 fn of_base64(text: &str) -> HashInput {
     match STANDARD.decode(text) {
         Ok(bytes) => (b"value:", bytes),
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(object["data"]["none"], Value::Null);
     }
 
-    /// The masked values are exactly those that are held, decoded and with their names.
+    /// Checks that the reported values are exactly the masked ones, decoded and with their names.
     #[test]
     fn masked_secret_values_are_reported_decoded_and_by_name() {
         let copy = json!({ "kind": "Secret", "stringData": { "copied": "hunter3" } }).to_string();
@@ -425,7 +425,7 @@ mod tests {
             for _ in 0..lists {
                 object = json!({ "kind": "List", "items": [object] });
             }
-            // Words of the format itself are no leak.
+            // Words of the format itself are not secret.
             let format = masked(json!({ "kind": "List", "items": [{ "kind": "Secret", "stringData": "", "data": { "k": "" },
                 "metadata": { "annotations": { LAST_APPLIED: "" } } }] })).to_string();
             let shown = masked(object).to_string();

@@ -1,9 +1,8 @@
-//! The review of a change, as far as it can be known without a cluster: the objects that differ, the environments that get the same change,
-//! proof for those that get none, and the risks.
+//! The review of a change without a cluster: the objects that differ, the environments with the same change, proof
+//! for the unaffected ones, and the risks.
 //!
-//! Pure: no I/O, no clock, no async. The same input gives the same [`Report`], in whatever order it
-//! comes. Values of secrets are masked before anything looks at them. A model may explain a report; it
-//! has no part in it.
+//! The review is pure: no I/O, no clock, no async. The same input in any order gives the same [`Report`]. Values of
+//! secrets are masked first. A model may explain a report but does not contribute to it.
 
 mod asked_for;
 mod canonical;
@@ -48,8 +47,8 @@ use asked_for::RequestWords;
 use environment_review::EnvironmentReview;
 use std::collections::BTreeMap;
 
-/// Reviews a change. `mask_key` is the key of this process for the marks of secret values; `yaml`
-/// writes an object as it is shown.
+/// Reviews a change. `mask_key` is the key of this process for the marks of secret values. `yaml` formats an object
+/// for display.
 pub fn review(input: ReviewInput, mask_key: &[u8], yaml: WriteYaml<'_>) -> Report {
     let ReviewInput {
         mut environments,
@@ -130,7 +129,7 @@ fn environment_reports(
             .get(environment.name.as_str())
             .copied()
             .unwrap_or_default();
-        // A report lives longer than what it was made from, which may be very much.
+        // The objects may be large and are not needed after the report is built.
         look.changes.iter_mut().for_each(ObjectChange::drop_full_object);
         EnvironmentReport {
             presence: look.presence,

@@ -1,16 +1,16 @@
-//! The neutral form of an environment's objects, by which two environments are compared: names and values without the words that tell which
-//! environment they belong to.
+//! The neutral form of an environment's objects, which is used to compare two environments: names and values
+//! without the words that identify the environment.
 
 use super::input::ReviewedEnvironment;
 use super::key::ObjectKey;
 use serde_json::{Map, Value};
 
-/// The label Tanka puts on every object of an environment.
+/// The label that Tanka sets on every object of an environment.
 const ENVIRONMENT_LABEL: &str = "tanka.dev/environment";
-/// The character in the place of an environment's own words. It is no character of a Kubernetes name.
+/// The replacement for words of an environment. It cannot occur in a Kubernetes name.
 const HERE: char = '\u{fffc}';
 
-/// The words that mean one environment: its name, the parts of that name, and its namespace.
+/// The words that identify one environment: its name, the parts of the name, and its namespace.
 pub(super) struct EnvironmentWords {
     words: Vec<String>,
     namespace: String,
@@ -18,14 +18,14 @@ pub(super) struct EnvironmentWords {
 
 impl EnvironmentWords {
     pub(super) fn of(environment: &ReviewedEnvironment) -> Self {
-        // The first part names the folder of all environments.
+        // The first part is the folder of all environments.
         let parts = environment.name.split('/').skip(1);
         let mut words: Vec<String> = parts
             .chain([environment.name.as_str(), environment.namespace.as_str()])
             .filter(|word| is_distinctive(word))
             .map(str::to_owned)
             .collect();
-        // The longest first: `prod-eu` before `prod`.
+        // Longest first: `prod-eu` before `prod`.
         words.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         words.dedup();
         Self {
@@ -34,7 +34,7 @@ impl EnvironmentWords {
         }
     }
 
-    /// The key as text, without the environment's words and namespace.
+    /// Returns the key as text, without the words and the namespace of the environment.
     pub(super) fn key(&self, key: &ObjectKey) -> String {
         let mut neutral = key.clone();
         neutral.namespace = self.in_namespace(&key.namespace);
@@ -49,7 +49,7 @@ impl EnvironmentWords {
         }
     }
 
-    /// The text without the environment's words, where they stand as words.
+    /// Returns the text without the words of the environment, where they are whole words.
     pub(super) fn text(&self, text: &str) -> String {
         let mut out = text.to_owned();
         for word in &self.words {
@@ -58,7 +58,7 @@ impl EnvironmentWords {
         out
     }
 
-    /// The value without the environment's words and label. The caller bounds the nesting.
+    /// Returns the value without the words and the label of the environment. The caller limits the nesting depth.
     pub(super) fn value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -71,7 +71,7 @@ impl EnvironmentWords {
     fn fields(&self, fields: &Map<String, Value>) -> Map<String, Value> {
         let mut neutral = Map::new();
         for (name, value) in fields.iter().filter(|(name, _)| *name != ENVIRONMENT_LABEL) {
-            // Two names must not become one: a field would be lost.
+            // If two names became equal, a field would be lost.
             let free = Some(self.text(name)).filter(|free| !neutral.contains_key(free));
             let value = match (name.as_str(), value) {
                 ("namespace", Value::String(namespace)) => Value::String(self.in_namespace(namespace)),
@@ -82,13 +82,13 @@ impl EnvironmentWords {
         neutral
     }
 
-    /// Returns true if the field at this path is the label, which differs everywhere.
+    /// True if the field at this path is the label, which differs in every environment.
     pub(super) fn is_label(path: &str) -> bool {
         path.ends_with(&format!("labels[\"{ENVIRONMENT_LABEL}\"]"))
     }
 }
 
-/// Numbers, single letters and the namespace that is called `default` mean too many other things.
+/// True unless the word is a number, a single letter or the namespace `default`, which are too common.
 fn is_distinctive(word: &str) -> bool {
     word != "default" && word.chars().count() > 1 && word.chars().any(char::is_alphabetic)
 }

@@ -1,16 +1,16 @@
-//! Numbers as JSON means them: 1 and 1.0 are one number, so they are made one value before anything
-//! is compared. Nesting is bounded here, once, for everything that walks objects afterwards.
+//! Normalizes numbers: in JSON, 1 and 1.0 are the same number, so they get the same form before anything is
+//! compared. This step also limits the nesting depth for all later walks.
 
 use super::input::{FailureKind, RenderFailure};
 use serde_json::{Number, Value};
 
-/// The depth to which an object may nest.
+/// Maximum nesting depth of an object.
 const DEPTH_MAX: usize = 256;
 
-/// Whole numbers up to here are exact as floats.
+/// Largest magnitude up to which whole numbers are exact as floats.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Gives every number one form, or says that the object nests too deeply to be looked at.
+/// Normalizes every number. Fails if the object is nested too deeply.
 pub(super) fn unify(object: &mut Value) -> Result<(), RenderFailure> {
     walk(object, DEPTH_MAX)
 }

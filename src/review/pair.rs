@@ -1,35 +1,36 @@
-//! The objects of both sides, matched by their key.
+//! The objects of both sides, matched by key.
 
 use super::canonical;
 use super::key::ObjectKey;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An object on both sides. At least one side is there.
+/// An object on both sides. At least one side exists.
 #[derive(Clone, Debug)]
 pub(super) struct Pair<'a> {
     pub(super) key: ObjectKey,
     pub(super) before: Option<&'a Value>,
     pub(super) after: Option<&'a Value>,
-    /// Compared once: every rule asks.
+    /// Computed once, because every rule needs it.
     pub(super) is_changed: bool,
 }
 
 impl Pair<'_> {
-    /// Returns true if the object is of this group and kind.
+    /// True if the object has this group and kind.
     pub(super) fn is(&self, group: &str, kind: &str) -> bool {
         self.key.group == group && self.key.kind == kind
     }
 }
 
-/// Objects that share a key: equal ones belong together first, then the others in a fixed order.
+/// Objects with the same key. Equal ones are paired first, then the others in a fixed order.
 #[derive(Default)]
 struct Group<'a> {
     before: Vec<&'a Value>,
     after: Vec<&'a Value>,
 }
 
-/// Pairs sorted by key, whatever the order of the objects. Those in `same` are on both sides beside the others.
+/// Returns pairs sorted by key, independent of the order of the objects. The objects in `same` exist on both sides
+/// in addition to the others.
 pub(super) fn pairs<'a>(before: &'a [Value], after: &'a [Value], same: &'a [Value]) -> Vec<Pair<'a>> {
     let mut groups: BTreeMap<ObjectKey, Group<'a>> = BTreeMap::new();
     let mut add = |object: &'a Value, is_before: bool, is_after: bool| {
@@ -91,7 +92,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns true if both sides are the same object, or equal, or both absent.
+/// True if both sides are equal or both are absent.
 fn is_one(before: Option<&Value>, after: Option<&Value>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => std::ptr::eq(before, after) || before == after,
@@ -128,7 +129,7 @@ mod tests {
             "Job b-*: 1 -> ",
         ];
         assert_eq!(shown(&before, &after, &same), expected);
-        // It is the same when nobody has said which are the same.
+        // The result is the same if no object is declared equal.
         let whole = |own: &[Value]| [own, &same].concat();
         assert_eq!(shown(&whole(&before), &whole(&after), &[]), expected);
     }

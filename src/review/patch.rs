@@ -1,13 +1,14 @@
-//! The difference of two texts as hunks with three lines of context, the same on every run: bounded by
-//! counting, not by a clock.
+//! The difference of two texts as hunks with three lines of context. It is deterministic, because its cost is
+//! limited by a counter instead of a clock.
 
 use similar::{Algorithm, DiffOp};
 
 const CONTEXT_LINES: usize = 3;
-/// The pairs of lines up to which the shortest difference is looked for; beyond it, lines that differ are shown as removed and added whole.
+/// Maximum number of line pairs for which the shortest difference is computed. Above it, all lines that differ are
+/// shown as removed and added.
 const PAIRS_MAX: usize = 16_000_000;
 
-/// Hunks, and the lines they count.
+/// Hunks and the number of their lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TextPatch {
     pub(super) text: String,
@@ -15,7 +16,7 @@ pub(super) struct TextPatch {
     pub(super) removed: u64,
 }
 
-/// The difference of two texts; empty when there is none.
+/// Returns the difference of two texts. Empty without a difference.
 pub(super) fn diff_texts(before: &str, after: &str) -> TextPatch {
     let before: Vec<&str> = before.lines().collect();
     let after: Vec<&str> = after.lines().collect();
@@ -92,7 +93,8 @@ impl TextPatch {
     }
 }
 
-/// Lines count from 1; an empty span names the line before it, and a length of one is left out.
+/// Formats the range of a hunk. Lines count from 1. An empty range names the line before it, and a length of one is
+/// left out.
 fn span(start: usize, end: usize) -> String {
     match end - start {
         0 => format!("{start},0"),

@@ -3,15 +3,15 @@
 /// A step into an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum FieldStep {
-    /// Into a field of a map.
+    /// A field of a map.
     Field(String),
-    /// The item of a list that has this value in its merge key.
+    /// The list item with this value in its merge key.
     Keyed { key: &'static str, value: String },
-    /// The item of a list at this position, from 0.
+    /// The list item at this position, counted from 0.
     Item(usize),
 }
 
-/// The steps as text. Names that would read as something else are quoted.
+/// Formats the steps as text. Ambiguous names are quoted.
 pub(super) fn format_path(steps: &[FieldStep]) -> String {
     let mut out = String::new();
     for step in steps {

@@ -1,4 +1,4 @@
-//! Proofs that an environment does not change, and the reasons there is none.
+//! Proofs that an environment does not change, and the reasons why there is none.
 
 use super::input::RenderFailure;
 use serde::Serialize;
@@ -7,17 +7,17 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "standing", rename_all = "snake_case")]
 pub enum Impact {
-    /// The environment's objects change.
+    /// The objects of the environment change.
     Affected {
-        /// The environment's class, as a position in the list of classes.
+        /// The index of its class in the list of classes.
         class: usize,
     },
-    /// The environment's objects do not change, and this is the proof.
+    /// The objects of the environment do not change.
     Unaffected {
         /// The proof.
         proof: Proof,
     },
-    /// The environment is proven neither way, and this is the reason.
+    /// Neither a change nor the absence of one is proven.
     NotProven {
         /// The reason.
         reason: NotProven,
@@ -28,42 +28,42 @@ pub enum Impact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Proof {
-    /// No file it imports differs.
+    /// No imported file differs.
     ClosureUnchanged {
-        /// The identity of its import closure, the same on both sides.
+        /// The hash of its import closure, equal on both sides.
         closure: String,
     },
     /// Both sides rendered to the same objects.
     SameObjects {
-        /// The SHA-256 of the masked objects, the same on both sides.
+        /// The SHA-256 of the masked objects, equal on both sides.
         sha256: String,
         /// The number of objects.
         objects: usize,
     },
 }
 
-/// The reason it is not known whether an environment changes.
+/// The reason why the effect on an environment is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum NotProven {
-    /// The environment does not render, on the base either: the change is not the cause.
+    /// The environment does not render on either side. The change is not the cause.
     FailsOnBoth {
-        /// The failure on the base.
+        /// The failure in the base.
         base: RenderFailure,
         /// The failure in the workspace.
         workspace: RenderFailure,
     },
-    /// The environment does not render on the base, and does in the workspace: the change repairs it.
+    /// The environment renders only in the workspace. The change repairs it.
     FailsOnBase {
-        /// The failure on the base.
+        /// The failure in the base.
         base: RenderFailure,
     },
-    /// The environment rendered on the base and does not any more: the change breaks it.
+    /// The environment renders only in the base. The change breaks it.
     FailsInWorkspace {
         /// The failure in the workspace.
         workspace: RenderFailure,
     },
-    /// The environment imports something that differs, and was not rendered.
+    /// The environment has changed imports but was not rendered.
     NotLookedAt {
         /// The reason, for people.
         why: String,

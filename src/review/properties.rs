@@ -1,4 +1,4 @@
-//! Properties that hold for every review, whatever the objects.
+//! Properties of every review, for arbitrary objects.
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{environment, failed, of, reviewed};
@@ -7,7 +7,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 
-/// Some value of an object, small and often equal to another.
+/// Generates a value of an object. It is small and often equal to another one.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -74,7 +74,7 @@ fn reversed(mut environments: Vec<ReviewedEnvironment>) -> Vec<ReviewedEnvironme
     environments
 }
 
-/// Returns the environments, where what both sides have is said to be the same.
+/// Moves the objects that both sides have to the list of equal objects.
 fn shared(mut environments: Vec<ReviewedEnvironment>) -> Vec<ReviewedEnvironment> {
     for environment in &mut environments {
         if let EnvironmentRendering::Rendered {

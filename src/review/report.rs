@@ -1,4 +1,4 @@
-//! The report: all that a person is told about a change, counted and named here and nowhere else.
+//! The report of a change, which contains everything that a person is shown about it.
 
 use super::asked_for::AskedFor;
 use super::classes::ChangeClass;
@@ -8,10 +8,10 @@ use super::risk::RiskSeverity;
 use super::settings::SettingsChange;
 use serde::Serialize;
 
-/// The report of a change. All lists are in a fixed order: the same input gives the same report.
+/// The report of a change. All lists have a fixed order, so that the same input gives the same report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The environments whose settings differ or may, by name.
+    /// The environments whose settings differ or may differ, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingsChange>,
     /// The counts.
@@ -20,42 +20,42 @@ pub struct Report {
     pub files: Vec<FileLine>,
     /// All environments, by name.
     pub environments: Vec<EnvironmentReport>,
-    /// The environments that change, grouped by what changes: the largest group first.
+    /// The environments that change, grouped by their change, largest group first.
     pub classes: Vec<ChangeClass>,
-    /// The risks, the worst first.
+    /// The risks, most severe first.
     pub risks: Vec<Risk>,
 }
 
 /// The numbers of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Environments that were looked at.
+    /// Number of examined environments.
     pub environments: usize,
-    /// Environments whose objects change.
+    /// Number of environments whose objects change.
     pub affected: usize,
-    /// Environments whose objects are proven not to change.
+    /// Number of environments whose objects are proven not to change.
     pub unaffected: usize,
-    /// Environments of which nothing is known.
+    /// Number of environments with an unknown effect.
     pub not_proven: usize,
-    /// Environments of those that the change breaks.
+    /// Number of environments among those that the change breaks.
     pub broken: usize,
-    /// Objects that are new, over all environments.
+    /// Number of new objects in all environments.
     pub objects_added: usize,
-    /// Objects that differ, over all environments.
+    /// Number of changed objects in all environments.
     pub objects_changed: usize,
-    /// Objects that are gone, over all environments.
+    /// Number of removed objects in all environments.
     pub objects_removed: usize,
-    /// Files that differ.
+    /// Number of files that differ.
     pub files: usize,
-    /// Lines added in files.
+    /// Number of lines added in files.
     pub lines_added: u64,
-    /// Lines removed in files.
+    /// Number of lines removed in files.
     pub lines_removed: u64,
-    /// Files that nobody asked for.
+    /// Number of files that the request does not mention.
     pub files_not_asked_for: usize,
-    /// Affected or broken environments that nobody asked for.
+    /// Number of affected or broken environments that the request does not mention.
     pub environments_not_asked_for: usize,
-    /// Findings of all rules, each once for all environments that have it.
+    /// Number of findings of all rules. A finding in several environments counts once.
     pub risks: usize,
 }
 
@@ -64,9 +64,9 @@ pub struct Counts {
 pub struct FileLine {
     /// The path in the repository.
     pub path: String,
-    /// Lines added.
+    /// The number of added lines.
     pub added: u64,
-    /// Lines removed.
+    /// The number of removed lines.
     pub removed: u64,
     /// The mention in the person's request.
     pub asked_for: AskedFor,
@@ -77,9 +77,9 @@ pub struct FileLine {
 pub struct EnvironmentReport {
     /// The name.
     pub name: String,
-    /// The sides of the change it is on.
+    /// The sides on which it exists.
     pub presence: Presence,
-    /// Affected, unaffected with proof, or not proven.
+    /// The effect: affected, unaffected with proof, or not proven.
     #[serde(flatten)]
     pub impact: Impact,
     /// The mention in the person's request.
@@ -89,35 +89,35 @@ pub struct EnvironmentReport {
     pub objects: Vec<ObjectChange>,
 }
 
-/// The sides an environment is on.
+/// The sides on which an environment exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
     /// The environment is on both sides.
     Kept,
-    /// The environment is in the workspace only.
+    /// The environment is only in the workspace.
     Created,
-    /// The environment is on the base only.
+    /// The environment is only in the base.
     Deleted,
 }
 
 /// The findings of one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Risk {
-    /// `DD001`.
+    /// The id, such as `DD001`.
     pub id: &'static str,
-    /// The rule in a few words.
+    /// The title of the rule.
     pub title: &'static str,
     /// The severity.
     pub severity: RiskSeverity,
-    /// The findings, each once.
+    /// The findings, without duplicates.
     pub findings: Vec<RiskFinding>,
 }
 
 /// A finding, with all environments that have it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct RiskFinding {
-    /// `apps/Deployment web`.
+    /// The object, such as `apps/Deployment web`.
     pub object: String,
     /// The text of the finding.
     pub detail: String,
@@ -133,25 +133,25 @@ impl Report {
             .find(|environment| environment.name == name)
     }
 
-    /// The report as plain text for people, in at most so many characters. What does not fit is counted.
+    /// Formats the report as plain text of at most this many characters. Entries that do not fit are counted.
     pub fn text(&self, chars_max: usize) -> String {
         super::summary::text(self, chars_max)
     }
 
-    /// The risks alone, and the environments no rule could look at, as lines in at most so many
-    /// characters; empty where there are none of both.
+    /// Formats the risks and the environments that no rule could examine, as lines of at most this many characters.
+    /// Empty without any.
     pub fn risk_text(&self, chars_max: usize) -> String {
         super::summary::risk_text(self, chars_max)
     }
 }
 
 impl EnvironmentReport {
-    /// Returns true if its objects change.
+    /// True if its objects change.
     pub fn is_affected(&self) -> bool {
         matches!(self.impact, Impact::Affected { .. })
     }
 
-    /// Returns true if it rendered on the base, and does not any more.
+    /// True if it renders in the base but not in the workspace.
     pub fn is_broken(&self) -> bool {
         matches!(
             self.impact,
@@ -161,8 +161,8 @@ impl EnvironmentReport {
         )
     }
 
-    /// The differences of all its objects as one text. Every line of an object has a sign before it, so
-    /// that nothing in an object reads as the name of another.
+    /// Returns the differences of all its objects as one text. Every line of an object begins with a sign, so that
+    /// no line can be mistaken for the name of another object.
     pub fn patch(&self) -> String {
         let mut out = String::new();
         for change in &self.objects {

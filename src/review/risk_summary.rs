@@ -1,4 +1,4 @@
-//! The risk card: what the rules found in all environments, each finding told once.
+//! The risk card: the findings of the rules in all environments, without duplicates.
 
 use super::environment_review::EnvironmentReview;
 use super::input::ReviewedEnvironment;
@@ -7,20 +7,20 @@ use super::risk::{self, Rule};
 use super::settings::SettingsChange;
 use std::collections::BTreeMap;
 
-/// The findings of one rule: object and detail, with the environments that have it.
+/// The findings of one rule: object and detail, with the environments that have them.
 struct GroupedFindings {
     rule: &'static Rule,
     places: BTreeMap<(String, String), Vec<String>>,
 }
 
-/// The subject of a rule. What no object shows comes first.
+/// The subject of a rule. Settings come first, because no object shows them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RuleSubject {
     Settings,
     Objects,
 }
 
-/// The worst first, then by the id of the rule. The environments come sorted.
+/// Groups the findings by rule, sorted by severity and then by id. The environments must be sorted.
 pub(super) fn summarize_risks<'a>(
     looks: impl Iterator<Item = (&'a ReviewedEnvironment, &'a EnvironmentReview)>,
     settings: &[SettingsChange],

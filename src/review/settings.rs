@@ -1,21 +1,21 @@
-//! The changes of environment settings: where environments live, and what every object of theirs gets. Nothing that an environment renders
-//! to may show it.
+//! Changes of environment settings: the destinations of environments, and the defaults for all their objects. The
+//! rendered objects may not show such a change.
 
 use super::visible;
 use crate::model::quoted;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The settings that say where an environment lives.
+/// The settings that determine the destination of an environment.
 const PLACE: [&str; 3] = ["spec.apiServer", "spec.contextNames", "spec.namespace"];
-/// Settings of one environment in a line before the others are only counted.
+/// Maximum number of settings in one line. Further ones are only counted.
 const SETTINGS_MAX: usize = 6;
-/// Environments before the others are only counted.
+/// Maximum number of environments. Further ones are only counted.
 const ENVIRONMENTS_MAX: usize = 8;
-/// Characters of one line.
+/// Maximum length of one line in characters.
 const LINE_CHARS_MAX: usize = 240;
 
-/// An environment whose settings differ, or may.
+/// An environment whose settings differ or may differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingsChange {
     /// The name of the environment.
@@ -23,7 +23,8 @@ pub struct SettingsChange {
     /// The kind of change.
     #[serde(flatten)]
     pub kind: SettingsChangeKind,
-    /// The directories of environments it reaches where it goes, sorted; those it reached before are not among them.
+    /// The directories of the newly reached environments at the destination, sorted. Environments that were reached
+    /// before are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reaches: Vec<String>,
 }
@@ -42,26 +43,26 @@ pub enum SettingsChangeKind {
         /// The settings, by path.
         settings: Vec<SettingChange>,
     },
-    /// The environment is gone.
+    /// The environment was removed.
     Removed {
         /// The settings, by path.
         settings: Vec<SettingChange>,
     },
     /// The settings may differ.
     NotCompared {
-        /// The reason, for people; redacted.
+        /// The redacted reason, for people.
         why: String,
     },
 }
 
-/// A setting on both sides, redacted.
+/// A redacted setting on both sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingChange {
-    /// `spec.namespace`.
+    /// The path, such as `spec.namespace`.
     pub path: String,
-    /// The value on the base; `None` where it is not set.
+    /// The value in the base; `None` if it is not set.
     pub before: Option<Value>,
-    /// The value in the workspace; `None` where it is not set.
+    /// The value in the workspace; `None` if it is not set.
     pub after: Option<Value>,
 }
 
@@ -77,7 +78,8 @@ impl SettingChange {
 }
 
 impl SettingsChange {
-    /// Describes the move of an environment that lives elsewhere or whose description comes or goes; `None` for one that does not.
+    /// Describes the move of an environment that has a new destination, is new or is removed. Returns `None`
+    /// without a move.
     pub(super) fn describe_move(&self) -> Option<String> {
         let moved = match &self.kind {
             SettingsChangeKind::Changed { settings } => {
@@ -100,7 +102,7 @@ impl SettingsChange {
         })
     }
 
-    /// Describes the differences other than a move; `None` where there are none.
+    /// Describes the differences other than a move, or returns `None` if there are none.
     pub(super) fn describe_others(&self) -> Option<String> {
         match &self.kind {
             SettingsChangeKind::Changed { settings } => {
@@ -116,7 +118,7 @@ impl SettingsChange {
         }
     }
 
-    /// Returns the reason it is not known where the environment goes.
+    /// Returns the reason why the destination of the environment is unknown.
     pub(super) fn not_compared(&self) -> Option<String> {
         match &self.kind {
             SettingsChangeKind::NotCompared { why } => Some(visible::line(why)),
@@ -148,7 +150,7 @@ fn listed(settings: Vec<&SettingChange>) -> Option<String> {
     })
 }
 
-/// Writes one line for each change, those that move first.
+/// Formats one line for each change, with moves first.
 pub(super) fn lines(changes: &[SettingsChange]) -> Vec<String> {
     let mut sorted: Vec<&SettingsChange> = changes.iter().collect();
     sorted.sort_by_key(|change| change.describe_move().is_none() && change.not_compared().is_none());

@@ -1,6 +1,6 @@
-//! A report as plain text within a bound. The first and the last lines are always there: how much
-//! changes, what nobody asked for, and what is proven of the rest. Between them risks and changes get as
-//! many lines as fit, and what does not fit is counted.
+//! A report as plain text of limited length. The first and the last lines are always included: the size of the
+//! change, the changes that the request does not mention, and the proof for the rest. Between them, risks and
+//! changes get as many lines as fit. The others are counted.
 
 use super::asked_for::AskedFor;
 use super::classes::{ChangeClass, ClassDifference, Transition};
@@ -10,16 +10,16 @@ use super::report::{EnvironmentReport, Report, Risk};
 use super::{settings, visible};
 use crate::model::quoted;
 
-/// Names in one line before the others are only counted.
+/// Maximum number of names in one line. Further ones are only counted.
 const NAMES_MAX: usize = 5;
-/// Fields of one object before the others are only counted.
+/// Maximum number of fields of one object. Further ones are only counted.
 const FIELDS_MAX: usize = 8;
-/// Characters of one line.
+/// Maximum length of one line in characters.
 const LINE_CHARS_MAX: usize = 240;
-/// Characters kept free for the line that says what is missing.
+/// Number of characters reserved for the line with the number of omitted entries.
 const REST_CHARS_MAX: usize = 60;
 
-/// Lines of which some may be left out.
+/// Lines of which some may be omitted.
 #[derive(Default)]
 struct OptionalLines {
     lines: Vec<SummaryLine>,
@@ -27,7 +27,7 @@ struct OptionalLines {
 
 struct SummaryLine {
     text: String,
-    /// The kind of section this line begins: an object, a risk.
+    /// The kind of entry that begins with this line, such as an object or a risk.
     begins: Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn text(report: &Report, chars_max: usize) -> String {
     let room = chars_max.saturating_sub(fixed);
     let risks = risks(&report.risks);
     let changes = changes(report);
-    // Risks may take half of the room, and all that the changes leave.
+    // Risks may take half of the space, and all the space that the changes do not need.
     let for_risks = (room / 2).max(room.saturating_sub(changes.length()));
     let risks = risks.fit(for_risks);
     let changes = changes.fit(room.saturating_sub(length(&risks)));
@@ -46,7 +46,7 @@ pub(super) fn text(report: &Report, chars_max: usize) -> String {
     visible::cut(&lines.join("\n"), chars_max)
 }
 
-/// The risks, and what no rule could look at.
+/// Returns the risks, and the environments that no rule could examine.
 pub(super) fn risk_text(report: &Report, chars_max: usize) -> String {
     let unproven = unproven(report);
     let room = chars_max.saturating_sub(length(&unproven));
@@ -111,7 +111,7 @@ fn number(count: usize, noun: &str) -> String {
     format!("{count} {}", plural(count, noun))
 }
 
-/// `a`, `b` and 3 more.
+/// Formats names as `a`, `b` and 3 more.
 pub(super) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     let shown: Vec<String> = names
@@ -126,7 +126,7 @@ pub(super) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String
 
 fn head(report: &Report) -> Vec<String> {
     let counts = &report.counts;
-    // Nothing that is rendered may show them, so they come first.
+    // Settings come first, because the rendered objects may not show them.
     let mut lines = settings::lines(&report.settings);
     if report.environments.is_empty() && !lines.is_empty() {
         return lines;
@@ -227,7 +227,7 @@ fn unproven(report: &Report) -> Vec<String> {
         Impact::Affected { .. } | Impact::Unaffected { .. } => None,
     });
     let mut unproven: Vec<_> = unproven.collect();
-    // What the change breaks comes first.
+    // Environments that the change breaks come first.
     unproven.sort_by_key(|(one, _)| !one.is_broken());
     for (environment, reason) in unproven.iter().take(NAMES_MAX) {
         lines.push(visible::cut(&not_proven(environment, reason), LINE_CHARS_MAX));
@@ -306,7 +306,7 @@ fn changes(report: &Report) -> OptionalLines {
     block
 }
 
-/// Returns true if the class has anything in common with the largest one.
+/// True if the class has any field in common with the largest one.
 fn is_close(class: &ChangeClass) -> bool {
     let meets = |difference: &ClassDifference| difference.here.is_some() && difference.elsewhere.is_some();
     class.shared > 0 || class.differs.iter().any(meets)

@@ -1,4 +1,4 @@
-//! Whole reviews, from objects to what a person reads.
+//! Complete reviews, from objects to the text for a person.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const KEY: &[u8] = b"the key of this test";
 
-/// Close enough to YAML for lines to be compared.
+/// Formats an object in a form that is close to YAML by line.
 pub(super) fn yaml(value: &Value) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("JSON");
     text.push('\n');
@@ -45,7 +45,7 @@ fn secret(value: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db" }, "stringData": { "password": value } })
 }
 
-/// An environment whose Deployment goes from one number of replicas to another, with a new image.
+/// Returns an environment whose Deployment has another number of replicas and a new image.
 fn scaled(name: &str, from: u32, to: u32) -> ReviewedEnvironment {
     let namespace = name.rsplit('/').next().unwrap_or_default();
     let base = vec![deployment(namespace, from, "web:1.0.0")];
@@ -68,8 +68,8 @@ pub(super) fn of(environments: Vec<ReviewedEnvironment>) -> ReviewInput {
     }
 }
 
-/// A library change: the same in three environments, one exception, two proofs, one environment that
-/// never rendered.
+/// Returns a library change: three environments with the same change, one exception, two proofs, and one
+/// environment that never renders.
 fn library_change() -> ReviewInput {
     let same = || SideResult::Objects(vec![secret("kept")]);
     let unchanged = ReviewedEnvironment {
@@ -221,13 +221,13 @@ fn environments_come_and_go_with_all_their_objects() {
         environment("gone", objects(), SideResult::Absent),
         environment("new", SideResult::Absent, objects()),
     ]));
-    let told: Vec<_> = report
+    let shown: Vec<_> = report
         .environments
         .iter()
         .map(|one| (one.presence, one.objects[0].happens))
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             (Presence::Deleted, ObjectChangeKind::Removed),
             (Presence::Created, ObjectChangeKind::Added)

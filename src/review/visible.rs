@@ -1,11 +1,11 @@
-//! Names and values of a repository on one line: nothing in them starts a line, moves the cursor or
-//! turns the direction of the text.
+//! Formats names and values of a repository on one line, so that they cannot start a line, move the cursor or
+//! change the direction of the text.
 
 use super::fields::FieldChange;
 pub(super) use crate::model::one_line as line;
 use serde_json::Value;
 
-/// Cuts a text after so many characters, with `…` for the rest.
+/// Cuts a text after this many characters and adds `…`.
 pub(super) fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
@@ -17,10 +17,11 @@ pub(super) fn cut(text: &str, chars_max: usize) -> String {
     out
 }
 
-/// Characters of one value.
+/// Maximum length of one value in characters.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// Shows the step from one value to another: `3 -> 5`. Different values never look the same without a word about it.
+/// Formats the change from one value to another: `3 -> 5`. If different values would look the same, the text
+/// explains it.
 pub(super) fn format_transition(before: Option<&Value>, after: Option<&Value>) -> String {
     let plain = (value(before), value(after));
     if plain.0 != plain.1 {
@@ -33,7 +34,7 @@ pub(super) fn format_transition(before: Option<&Value>, after: Option<&Value>) -
     format!("{} (differs further on)", plain.0)
 }
 
-/// A value within a line: a text as it is, anything else as JSON.
+/// Formats a value in a line: a string as it is, any other value as JSON.
 fn value(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) if !text.is_empty() => cut(&line(text), VALUE_CHARS_MAX),
@@ -46,7 +47,7 @@ fn json(value: Option<&Value>) -> String {
     cut(&line(&text), VALUE_CHARS_MAX)
 }
 
-/// `spec.replicas: 3 -> 5`.
+/// Formats a changed field: `spec.replicas: 3 -> 5`.
 pub(super) fn field(change: &FieldChange) -> String {
     let path = line(&change.path);
     match change.reordered {

@@ -1,11 +1,11 @@
-//! Rules about access: subjects that may do more than before.
+//! Rules about access: subjects with more permissions than before.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck, field, items, list_few, text};
 use crate::review::pair::Pair;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The number of single permissions beyond which a role is not compared one by one.
+/// Maximum number of single permissions of a role that are compared one by one.
 const PERMISSIONS_MAX: usize = 4_000;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -42,9 +42,9 @@ pub(super) const RULES: [Rule; 3] = [
 struct Permission<'a> {
     verb: &'a str,
     group: &'a str,
-    /// A resource, or an address that is no resource.
+    /// A resource, or a URL path.
     target: &'a str,
-    /// The name of one object; empty for all.
+    /// The name of a single object. Empty for all objects.
     name: &'a str,
 }
 
@@ -58,7 +58,7 @@ impl Permission<'_> {
     }
 }
 
-/// `/healthz/*` covers `/healthz/ready`.
+/// True if one path pattern covers another: `/healthz/*` covers `/healthz/ready`.
 fn covers_path(mine: &str, theirs: &str) -> bool {
     mine.strip_suffix('*')
         .is_some_and(|prefix| prefix.starts_with('/') && theirs.starts_with(prefix))
@@ -72,7 +72,7 @@ fn strings<'a>(rule: &'a Value, list: &str) -> Vec<&'a str> {
     items(rule, list).iter().filter_map(Value::as_str).collect()
 }
 
-/// Returns all permissions of one side; `None` when they are too many to list.
+/// Returns all permissions of one side, or `None` if there are too many to list.
 fn permissions(side: Option<&Value>) -> Option<BTreeSet<Permission<'_>>> {
     let mut found = BTreeSet::new();
     for rule in side.map_or(&[][..], |side| items(side, "rules")) {
@@ -89,7 +89,7 @@ fn permissions(side: Option<&Value>) -> Option<BTreeSet<Permission<'_>>> {
         let targets = groups
             .iter()
             .flat_map(|group| resources.iter().map(move |resource| (*group, *resource)));
-        // An address has no group: no API group is called that.
+        // A URL path has no group. `/` is no valid API group.
         let targets = targets.chain(addresses.iter().map(|address| ("/", *address)));
         for (group, target) in targets {
             for verb in &verbs {

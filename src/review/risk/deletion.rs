@@ -1,4 +1,4 @@
-//! Objects that are gone, and what goes with them.
+//! Rules about removed objects and the data that is removed with them.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck};
 use crate::review::pair::Pair;

@@ -1,5 +1,5 @@
-//! Fields that rules read and that nobody sees: their text is that of a secret. A rule that finds nothing there has seen
-//! nothing.
+//! Fields that rules read but whose text is hidden as a secret. A rule without findings proves nothing about such a
+//! field.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck, list_few};
 use crate::redact::contains_placeholder;
@@ -17,8 +17,7 @@ pub(super) const RULES: [Rule; 1] = [Rule {
     check: RuleCheck::InChange(hidden),
 }];
 
-/// Fields that rules read, by their own name. What a program is given in its arguments, its environment and its files
-/// is not among them.
+/// Names of the fields that rules read. Arguments, environment variables and files of a program are excluded.
 const READ: [&str; 34] = [
     "add",
     "apiGroups",
@@ -57,7 +56,7 @@ const READ: [&str; 34] = [
 ];
 
 fn hidden(pair: &Pair<'_>) -> Vec<String> {
-    // What a `Secret` holds has rules of its own.
+    // The values of a `Secret` have rules of their own.
     let Some(after) = pair.after.filter(|_| !pair.is("", "Secret")) else {
         return Vec::new();
     };
@@ -78,7 +77,7 @@ fn hidden(pair: &Pair<'_>) -> Vec<String> {
     }
 }
 
-/// The hidden texts below a value by their path. Depth is that of a value that was read, which the reader bounds.
+/// Collects the hidden texts below a value by path. The parser has limited the nesting depth.
 fn collect(value: &Value, path: &str, name: &str, found: &mut BTreeMap<String, String>) {
     match value {
         Value::String(text) if READ.contains(&name) && contains_placeholder(text) => {

@@ -1,4 +1,4 @@
-//! Pods that reach further into their node than before.
+//! Rules about pods with more access to their node than before.
 
 use super::pod::{self, Container};
 use super::rule::{RiskSeverity, Rule, RuleCheck, field, items, list_few, text};
@@ -120,7 +120,7 @@ fn root(pair: &Pair<'_>) -> Vec<String> {
     })
 }
 
-/// Returns a container's security setting, or else its pod's.
+/// Returns the security setting of a container, or else that of its pod.
 fn context<'a>(container: &Container<'a>, spec: Option<&'a Value>, name: &str) -> Option<&'a Value> {
     let path = format!("securityContext.{name}");
     field(container.value, &path).or_else(|| spec.and_then(|spec| field(spec, &path)))
@@ -202,7 +202,7 @@ pub(super) fn cases() -> Vec<super::tests::RuleCase> {
             from_ref(&after),
             &[detail],
         ));
-        // The way back is no risk.
+        // The reverse change is not a risk.
         cases.push(RuleCase::new(rule, &[after], &[before], &[]));
     }
     cases

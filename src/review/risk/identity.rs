@@ -1,4 +1,4 @@
-//! Objects that get in each other's way by their names.
+//! Rules about objects with conflicting names.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck, RuleFinding, SideObjects};
 use crate::review::key::ObjectKey;

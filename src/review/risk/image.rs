@@ -1,4 +1,4 @@
-//! Images that may become others without a change in the repository.
+//! Rules about images that can change without a change in the repository.
 
 use super::pod;
 use super::rule::{RiskSeverity, Rule, RuleCheck, text};
@@ -30,7 +30,7 @@ pub(super) const RULES: [Rule; 3] = [
     },
 ];
 
-/// The parts of `registry:5000/team/app:1.2@sha256:...` that decide what is pulled.
+/// The parts of `registry:5000/team/app:1.2@sha256:...` that determine the pulled image.
 #[derive(Clone, Copy)]
 struct Image<'a> {
     whole: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Image<'a> {
         let (name, digest) = whole
             .split_once('@')
             .map_or((whole, None), |(name, digest)| (name, Some(digest)));
-        // A colon before the last slash belongs to the port of the registry.
+        // A colon before the last slash precedes the port of the registry.
         let last = name.rsplit('/').next().unwrap_or_default();
         Self {
             whole,
@@ -61,7 +61,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// A full version somewhere in it, a date, or a commit.
+/// True if the tag contains a full version, a date or a commit.
 fn is_fixed(tag: &str) -> bool {
     let pieces = || tag.split(|c: char| !c.is_ascii_alphanumeric());
     let numbers = pieces().map(|piece| piece.trim_start_matches(['v', 'r']));

@@ -1,4 +1,4 @@
-//! Fields a cluster refuses to change: the object must be deleted and made anew.
+//! Rules about fields that a cluster refuses to change. The object must be deleted and created again.
 
 use super::quantity;
 use super::rule::{RiskSeverity, Rule, RuleCheck, field, list_few, text};
@@ -79,7 +79,7 @@ pub(super) const RULES: [Rule; 8] = [
     ),
 ];
 
-/// The fields that differ among those that may not, as one finding.
+/// Returns one finding with the immutable fields that differ.
 fn fixed(pair: &Pair<'_>, paths: &[&str]) -> Vec<String> {
     let (Some(before), Some(after)) = (pair.before, pair.after) else {
         return Vec::new();
@@ -118,7 +118,7 @@ fn stateful_set(pair: &Pair<'_>) -> Vec<String> {
         "revisionHistoryLimit",
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
-        // That has a rule of its own.
+        // This field has a rule of its own.
         "selector",
     ];
     let (Some(before), Some(after)) = (pair.before, pair.after) else {
@@ -130,7 +130,7 @@ fn stateful_set(pair: &Pair<'_>) -> Vec<String> {
     refused(differing(before, after, &MAY_CHANGE))
 }
 
-/// The fields of the spec that differ, except some.
+/// Returns the fields of the spec that differ, without the exceptions.
 fn differing(before: &Value, after: &Value, except: &[&str]) -> Vec<String> {
     let names = |side| {
         field(side, "spec")
@@ -233,7 +233,7 @@ fn role_ref(pair: &Pair<'_>) -> Vec<String> {
 pub(super) fn cases() -> Vec<super::tests::RuleCase> {
     use super::tests::{RuleCase, object};
     use serde_json::json;
-    // Each: rule, object, the field that is refused, one before and after, and a change that is allowed.
+    // Each entry: rule, object, the refused field, one value before and after, and an allowed change.
     let refused = [
         (
             "DD010",

@@ -1,5 +1,5 @@
-//! The risks of a change: rules with fixed ids over the objects of both sides. A rule is one entry in the list of its family's file, with
-//! cases beside it; [`documentation`] is made from them.
+//! The risks of a change: rules with fixed ids that examine the objects of both sides. Each rule is one entry in
+//! the list of its family's file, with test cases beside it. [`documentation`] is generated from the rules.
 
 mod access;
 mod deletion;
@@ -25,7 +25,7 @@ pub use rule::{RiskSeverity, Rule};
 use super::pair::Pair;
 use super::settings::SettingsChange;
 
-/// The families and their rules, by id.
+/// The families with their rules, by id.
 const FAMILIES: [(&str, &[Rule]); 11] = [
     ("Running pods", &workload::RULES),
     ("Fields that cannot change", &immutable::RULES),
@@ -65,7 +65,7 @@ pub(super) fn settings_findings(change: &SettingsChange) -> Vec<(&'static Rule, 
     found.collect()
 }
 
-/// The table of all rules as Markdown: `docs/risks.md`.
+/// Returns the table of all rules as Markdown, for `docs/risks.md`.
 pub fn documentation() -> String {
     let mut out = String::from(
         "# Risks\n\nAfter reading this you know what each risk code in an answer means and what it was read from.\n\n\

@@ -1,4 +1,4 @@
-//! Rules about the network: services and hosts that can no longer be reached, or no longer over TLS.
+//! Rules about the network: services and hosts that are no longer reachable, or no longer over TLS.
 
 use super::pod;
 use super::rule::{RiskSeverity, Rule, RuleCheck, RuleFinding, SideObjects, field, items, list_few, text};
@@ -59,7 +59,7 @@ fn is_ingress(pair: &Pair<'_>) -> bool {
     pair.is("networking.k8s.io", "Ingress") || pair.is("extensions", "Ingress")
 }
 
-/// The hosts of the rules of one side. A rule without a host is for all of them.
+/// Returns the hosts of the rules of one side. A rule without a host applies to all hosts.
 fn hosts(side: Option<&Value>) -> BTreeSet<String> {
     let rules = side.map_or(&[][..], |side| items(side, "spec.rules"));
     let host = |rule: &Value| match text(rule, "host") {
@@ -98,7 +98,7 @@ fn tls_removed(pair: &Pair<'_>) -> Vec<String> {
     }
 }
 
-/// The hosts that have a certificate. An entry without hosts is for all of them.
+/// Returns the hosts with a certificate. An entry without hosts applies to all hosts.
 fn certified(side: Option<&Value>) -> BTreeSet<String> {
     let entries = side.map_or(&[][..], |side| items(side, "spec.tls"));
     let mut found = BTreeSet::new();

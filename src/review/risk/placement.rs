@@ -1,4 +1,4 @@
-//! Environments that go elsewhere, or whose objects get other things than they did.
+//! Rules about environments with another destination, or with other settings for all their objects.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck};
 use crate::review::settings::SettingsChange;

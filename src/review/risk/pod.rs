@@ -1,4 +1,4 @@
-//! Descriptions of pods: in a pod itself or in the template of what makes pods.
+//! Pod specifications in pods and in pod templates.
 
 use super::rule::{field, items, text};
 use crate::review::pair::Pair;
@@ -22,7 +22,7 @@ impl std::fmt::Display for Container<'_> {
     }
 }
 
-/// Returns the part with the metadata and the spec of a pod; `None` when the object makes no pods we know.
+/// Returns the part with the metadata and the spec of a pod, or `None` if the object creates no known pods.
 pub(super) fn template(object: &Value) -> Option<&Value> {
     match text(object, "kind") {
         "Pod" => Some(object),
@@ -32,7 +32,7 @@ pub(super) fn template(object: &Value) -> Option<&Value> {
     }
 }
 
-/// The spec of the pods of one side; nothing when there are none.
+/// Returns the pod spec of one side, or `None` without one.
 pub(super) fn spec(side: Option<&Value>) -> Option<&Value> {
     template(side?).and_then(|template| field(template, "spec"))
 }
@@ -54,7 +54,7 @@ pub(super) fn containers(side: Option<&Value>) -> Vec<Container<'_>> {
     containers.collect()
 }
 
-/// The containers there are now, each with what it was before.
+/// Returns the current containers, each with its earlier version.
 pub(super) fn matched<'a>(pair: &Pair<'a>) -> Vec<(Option<Container<'a>>, Container<'a>)> {
     let before = containers(pair.before);
     let same = |now: &Container<'_>| {

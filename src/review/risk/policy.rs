@@ -1,4 +1,4 @@
-//! Network policies that let more through than before.
+//! Rules about network policies that allow more than before.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck, field, items};
 use crate::review::pair::Pair;
@@ -70,7 +70,8 @@ fn widened(pair: &Pair<'_>) -> Vec<String> {
     found
 }
 
-/// Returns true if the policy governs a kind of traffic: without `policyTypes`, always ingress, and egress when there are rules for it.
+/// True if the policy applies to a kind of traffic. Without `policyTypes`, it always applies to ingress, and to
+/// egress if there are egress rules.
 fn governs(policy: &Value, kind: &str) -> bool {
     match field(policy, "spec.policyTypes").and_then(Value::as_array) {
         Some(types) if !types.is_empty() => types.iter().any(|named| named == kind),
@@ -82,7 +83,7 @@ fn covers(old: &Value, new: &Value, peers: &str) -> bool {
     covers_list(items(old, peers), items(new, peers)) && covers_list(items(old, "ports"), items(new, "ports"))
 }
 
-/// An empty list stands for everything.
+/// True if one list allows everything that the other one allows. An empty list allows everything.
 fn covers_list(old: &[Value], new: &[Value]) -> bool {
     old.is_empty() || (!new.is_empty() && new.iter().all(|item| old.contains(item)))
 }

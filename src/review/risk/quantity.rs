@@ -1,8 +1,8 @@
-//! Quantities as Kubernetes writes them: `10Gi`, `500m`, `1e3`.
+//! Quantities in the Kubernetes format: `10Gi`, `500m`, `1e3`.
 
 use serde_json::Value;
 
-/// The quantity as a number, or nothing when it is none.
+/// Parses a quantity. Returns `None` if it is invalid.
 pub(super) fn parse(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -12,7 +12,7 @@ pub(super) fn parse(value: &Value) -> Option<f64> {
 }
 
 fn from_text(text: &str) -> Option<f64> {
-    // A plain number or one with an exponent first: `1E3` is not exa.
+    // Plain numbers and exponents are tried first: in `1E3`, `E` is an exponent and not the suffix for exa.
     if let Ok(number) = text.parse::<f64>() {
         return Some(number).filter(|number| number.is_finite());
     }

@@ -1,4 +1,4 @@
-//! The rule type, and the state a rule sees.
+//! The rule type and its input.
 
 use crate::review::key::ObjectKey;
 use crate::review::pair::Pair;
@@ -14,12 +14,12 @@ pub enum RiskSeverity {
     High,
     /// Pods or requests stop, restart or are refused.
     Medium,
-    /// Worth knowing.
+    /// The change is worth knowing.
     Low,
 }
 
 impl RiskSeverity {
-    /// `high`.
+    /// Returns the name, such as `high`.
     pub fn name(self) -> &'static str {
         match self {
             Self::High => "high",
@@ -29,28 +29,28 @@ impl RiskSeverity {
     }
 }
 
-/// A rule. Its id never changes its meaning and is never used again.
+/// A rule. Its id always keeps its meaning and is never reused.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// `DD001`.
+    /// The id, such as `DD001`.
     pub id: &'static str,
-    /// The finding, in a few words.
+    /// The finding in a few words.
     pub title: &'static str,
     /// The severity.
     pub severity: RiskSeverity,
-    /// The reason it matters and what to look at, in a few sentences.
+    /// The reason why it matters, and advice, in a few sentences.
     pub explanation: &'static str,
     pub(super) check: RuleCheck,
 }
 
-/// The way a rule looks.
+/// The way a rule works.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RuleCheck {
-    /// Looks at one object that differs; each text is one finding.
+    /// Examines one object that differs. Each text is one finding.
     InChange(fn(&Pair<'_>) -> Vec<String>),
-    /// Looks at all objects of one side. What was so before is no finding.
+    /// Examines all objects of one side. Findings that also exist in the base are ignored.
     InState(fn(&SideObjects<'_>) -> Vec<RuleFinding>),
-    /// Looks at the settings of one environment that differ.
+    /// Examines the changed settings of one environment.
     OfSettings(fn(&SettingsChange) -> Option<String>),
 }
 
@@ -126,7 +126,7 @@ fn side<'a>(pairs: &'a [Pair<'a>], of: fn(&Pair<'a>) -> Option<&'a Value>) -> Si
     }
 }
 
-/// Lists up to three of many, and how many more there are: "`a`, `b`, `c` and 4 more".
+/// Lists up to three names and the number of the others: "`a`, `b`, `c` and 4 more".
 pub(super) fn list_few(names: &[String]) -> String {
     const SHOWN_MAX: usize = 3;
     let shown: Vec<String> = names
@@ -140,20 +140,20 @@ pub(super) fn list_few(names: &[String]) -> String {
     }
 }
 
-/// A field by its path: `field(deployment, "spec.replicas")`. `null` counts as not there.
+/// Returns a field by its path: `field(deployment, "spec.replicas")`. `null` counts as missing.
 pub(super) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let found = path.split('.').try_fold(object, |value, name| value.get(name));
     found.filter(|value| !value.is_null())
 }
 
-/// The items of a list by its path; none when there is no list.
+/// Returns the items of a list by its path. Empty without a list.
 pub(super) fn items<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     field(object, path)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-/// A text by its path; empty when there is none.
+/// Returns a text by its path. Empty without a text.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     field(object, path).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Objects that work against each other when pods are scaled or moved.
+//! Rules about objects that conflict when pods are scaled or moved.
 
 use super::pod;
 use super::rule::{RiskSeverity, Rule, RuleCheck, RuleFinding, SideObjects, field, text};
@@ -40,7 +40,7 @@ fn finding(object: &ObjectKey, detail: String) -> RuleFinding {
     }
 }
 
-/// The replicas a workload says it has.
+/// Returns the number of replicas in a workload.
 fn replicas(workload: &Value) -> Option<u64> {
     field(workload, "spec.replicas").and_then(Value::as_u64)
 }
@@ -56,7 +56,7 @@ fn blocked_budgets(state: &SideObjects<'_>) -> Vec<RuleFinding> {
     found.collect()
 }
 
-/// The workloads whose pods a budget selects, with their replicas, which are 1 when nothing is said.
+/// Returns the workloads whose pods a budget selects, with their replicas. The default is 1.
 fn guarded<'a>(state: &SideObjects<'a>, budget_key: &ObjectKey, budget: &Value) -> Vec<(&'a ObjectKey, u64)> {
     let kinds = ["Deployment", "StatefulSet"];
     let workloads = kinds.into_iter().flat_map(|kind| state.of_kind("apps", kind));
@@ -80,7 +80,7 @@ fn blocks(budget: &Value, count: u64) -> Option<String> {
             .and_then(|text| text.parse::<u64>().ok())
     };
     if let Some(least) = field(budget, "spec.minAvailable") {
-        // A share is rounded up, as Kubernetes does.
+        // A percentage is rounded up, as in Kubernetes.
         let share = percent(least).map(|percent| percent.saturating_mul(count).div_ceil(100));
         let needed = whole(least).or(share)?;
         return (needed >= count).then(|| format!("needs {} of the {count} pods", shown(least)));
@@ -95,7 +95,7 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The workload an autoscaler scales.
+/// Returns the workload that an autoscaler scales.
 fn target<'a>(
     state: &SideObjects<'a>,
     key: &ObjectKey,

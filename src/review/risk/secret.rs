@@ -1,4 +1,4 @@
-//! Secrets that are gone or have other values. The values themselves are never seen here.
+//! Rules about secrets that are removed or have other values. The values are masked before the rules run.
 
 use super::rule::{RiskSeverity, Rule, RuleCheck, field, list_few};
 use crate::review::pair::Pair;
@@ -23,7 +23,7 @@ pub(super) const RULES: [Rule; 2] = [
     },
 ];
 
-/// The entries of one side. What `stringData` says wins, as in the cluster.
+/// Returns the entries of one side. `stringData` has priority, as in the cluster.
 fn entries(side: &Value) -> BTreeMap<&String, &Value> {
     let maps = ["data", "stringData"].into_iter();
     let entries = maps

@@ -1,10 +1,10 @@
-//! Label selectors, as Kubernetes matches them.
+//! Label selectors with the semantics of Kubernetes.
 
 use super::rule::{field, items, text};
 use serde_json::Value;
 
-/// Returns true if a selector with `matchLabels` and `matchExpressions` selects these labels. An empty one selects everything, none selects
-/// nothing.
+/// True if a selector with `matchLabels` and `matchExpressions` selects these labels. An empty selector selects
+/// everything, a missing one nothing.
 pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
@@ -16,7 +16,7 @@ pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
             .all(|expression| holds(expression, labels))
 }
 
-/// Returns true if all these labels are there.
+/// True if all wanted labels are present.
 pub(super) fn has_all(wanted: &Value, labels: &Value) -> bool {
     let Some(wanted) = wanted.as_object() else {
         return false;

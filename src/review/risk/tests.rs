@@ -1,4 +1,4 @@
-//! Tests that every rule finds the risk it is for and nothing else: the cases are beside the rules.
+//! Tests that every rule finds exactly its risk. The cases are in the files of the rules.
 #![allow(clippy::expect_used)]
 
 use super::rules;
@@ -8,7 +8,7 @@ use crate::review::settings::SettingsChange;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Both sides of an environment, and what one rule finds there.
+/// Both sides of an environment, and the expected findings of one rule.
 pub(super) struct RuleCase {
     rule: &'static str,
     before: Vec<Value>,
@@ -55,7 +55,7 @@ impl RuleCase {
     }
 }
 
-/// An object called `web` with some more fields.
+/// Builds an object with the name `web` and further fields.
 pub(super) fn object(version: &str, kind: &str, fields: Value) -> Value {
     let mut object =
         json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "web", "namespace": "shop" } });
@@ -64,7 +64,7 @@ pub(super) fn object(version: &str, kind: &str, fields: Value) -> Value {
     object
 }
 
-/// A Deployment called `web`.
+/// Builds a Deployment with the name `web`.
 pub(super) fn workload(spec: Value) -> Value {
     object("apps/v1", "Deployment", json!({ "spec": spec }))
 }

@@ -90,7 +90,7 @@ fn resources_removed(pair: &Pair<'_>) -> Vec<String> {
     lost(pair, &paths)
 }
 
-/// The containers that had one of these fields and do not any more.
+/// Returns the containers that lost one of these fields.
 fn lost(pair: &Pair<'_>, paths: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for (before, after) in pod::matched(pair) {
