@@ -1,19 +1,19 @@
-//! The test for values that stand where secrets stand. Names, references, addresses and words stand there as
-//! well, and a text without them could not be read any more.
+//! Decides whether a value at a place for secrets is one. Names, references, addresses and words also occur at such
+//! places, and a text without them would be unreadable.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Bits in one character of a value that nobody made up.
+/// Minimum entropy per character of a random value, in bits.
 const ENTROPY_BITS_MIN: f64 = 3.0;
-/// Digits of the shortest key that is written in hex.
+/// Minimum number of digits of a hex key.
 const HEX_DIGITS_MIN: usize = 32;
-/// Letters of the shortest value that may be a secret although it has nothing but letters.
+/// Minimum length of a value of letters only that may be a secret.
 const LETTERS_MIN: usize = 24;
 
-/// Names of entries whose values are secrets in whatever way they are made up.
+/// Suffixes of entry names whose values are secrets even if they are not random.
 const OPEN_WORDS: [&str; 5] = ["password", "passwd", "passphrase", "pwd", "pass"];
-/// Names of entries of a `Secret` that usually say where to go and who one is there.
+/// Names of entries of a `Secret` that usually contain an address or a user name.
 const PLAIN_NAMES: [&str; 20] = [
     "user", "username", "login", "host", "hostname", "port", "db", "database", "dbname", "name", "email",
     "mail", "region", "bucket", "endpoint", "url", "uri", "type", "crt", "cert",
@@ -22,13 +22,13 @@ const PLAIN_NAMES: [&str; 20] = [
 /// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueContext<'a> {
-    /// Behind a name that secrets have: `password`, `api_token`.
+    /// After a name that indicates a secret: `password`, `api_token`.
     AfterName(&'a str),
-    /// In a `Secret`, under a name.
+    /// In a `Secret`, under this name.
     InSecret(&'a str),
 }
 
-/// True if a value of at least eight bytes is a secret where it stands.
+/// True if a value of at least eight bytes is a secret at its place.
 pub(super) fn is_secret(place: ValueContext<'_>, value: &str) -> bool {
     if value.len() < 8 || is_ordinary(value) {
         return false;
@@ -39,7 +39,7 @@ pub(super) fn is_secret(place: ValueContext<'_>, value: &str) -> bool {
     }
 }
 
-/// Spaces of a value that may be a phrase to pass with, and no sentence.
+/// Maximum number of spaces in a passphrase. A value with more is a sentence.
 const SPACES_MAX: usize = 4;
 
 fn is_prose(value: &str) -> bool {
@@ -57,8 +57,8 @@ fn is_plain(name: &str) -> bool {
     PLAIN_NAMES.contains(&last)
 }
 
-/// True for what is written in the open all over a repository: addresses, paths, images, hosts, numbers, words,
-/// and what a template puts in later.
+/// True for values that are common in any repository: addresses, paths, images, hosts, numbers, words, and template
+/// expressions.
 fn is_ordinary(value: &str) -> bool {
     let has = |text: &str| value.contains(text);
     let is_template = ["${", "{{", "$(", "%(", "⟦secret:", "***", "..."]
@@ -75,7 +75,7 @@ fn is_ordinary(value: &str) -> bool {
         || is_reference(value)
 }
 
-/// True for what only says where something is: an address, a path, an image, a host, a name of AWS, or a variable.
+/// True for a reference: an address, a path, an image, a host, an AWS resource name, or a variable.
 pub(super) fn is_reference(value: &str) -> bool {
     VARIABLE.is_match(value)
         || (ADDRESS.is_match(value)
@@ -84,7 +84,7 @@ pub(super) fn is_reference(value: &str) -> bool {
         || ((PATH.is_match(value) || NAMED.is_match(value)) && !value.split('/').any(is_random))
 }
 
-/// Names of AWS, what a pipeline puts in, and what a shell or a kubelet does.
+/// AWS resource names, and the variables of pipelines, shells and the kubelet.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"\A(?:arn:aws[a-z-]*:(?:[A-Za-z0-9-]*:){3}\S+|\(\([A-Za-z_][A-Za-z0-9_./:-]*\)\)|\$\([A-Za-z_][A-Za-z0-9_]*\)|\$[A-Z_]+)\z",
@@ -96,7 +96,7 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| compiled(r"\A[a-zA-Z][a-zA-Z0
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
     compiled(r"\A(?:~|\.{1,2})?[A-Za-z0-9._-]*(?::[0-9]+)?(?:/[A-Za-z0-9._*-]*)+(?:[:@][A-Za-z0-9._:-]+)?\z")
 });
-/// Hosts, addresses of mail, and what a program calls its own: `config.db.password`, `$.token`.
+/// Hosts, mail addresses, and field accesses of a program: `config.db.password`, `$.token`.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(r"\A(?:\$\.|[a-z0-9._+-]+@)?[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)+(?::[0-9]+)?\z")
 });
@@ -109,7 +109,7 @@ fn compiled(expression: &str) -> Regex {
     Regex::new(expression).expect("an expression compiles")
 }
 
-/// True if upper and lower case follow each other more often than in words.
+/// True if upper and lower case alternate more often than in words.
 fn is_mixed(value: &str) -> bool {
     let bytes = value.as_bytes();
     let turns = bytes
@@ -119,7 +119,7 @@ fn is_mixed(value: &str) -> bool {
     turns.count() * 3 >= bytes.len() && entropy_bits(value) >= ENTROPY_BITS_MIN
 }
 
-/// True for what is known by any piece of it: a random value, or lines of base64.
+/// True if any part identifies the value: a random value, or lines of base64.
 pub(super) fn is_opaque(value: &str) -> bool {
     let mut lines = value.lines().map(str::trim);
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
@@ -130,7 +130,7 @@ pub(super) fn is_opaque(value: &str) -> bool {
         }
 }
 
-/// True for what nobody made up: all three classes of characters, or a long hex number, and few repetitions.
+/// True for a random value: all three classes of characters, or a long hex number, and few repetitions.
 pub(super) fn is_random(value: &str) -> bool {
     let digits = value.chars().filter(|c| *c != '-').count();
     let is_hex = digits >= HEX_DIGITS_MIN && value.chars().all(|c| c.is_ascii_hexdigit() || c == '-');

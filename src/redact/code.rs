@@ -1,11 +1,11 @@
-//! Tells a value that a program computes from one that somebody wrote: operands with operators between them, at least
-//! one of which only programs have.
+//! Distinguishes an expression of a program from a literal value: an expression consists of operands and operators,
+//! and contains at least one element that occurs only in programs.
 
 use super::classifier;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Words that stand between operands, or before one.
+/// Keywords between operands or before one.
 const WORDS: [&str; 17] = [
     "if",
     "then",
@@ -25,45 +25,45 @@ const WORDS: [&str; 17] = [
     "await",
     "return",
 ];
-/// Words that are operands, and that nobody passes with.
+/// Keywords that are operands and not possible as passwords.
 const LITERALS: [&str; 5] = ["null", "true", "false", "self", "super"];
-/// Words behind an operand.
+/// Keywords after an operand.
 const SUFFIXES: [&str; 1] = ["tailstrict"];
-/// Characters of operators, and of what stands between operands. A backslash or a hash is none.
+/// Characters of operators and separators between operands. Backslash and hash are not included.
 const OPERATORS: &str = "+-*/%=!<>&|?^~:,;.@";
-/// Names of algorithms, whose digits are none of a secret.
+/// Names of algorithms, whose digits do not indicate a random value.
 const ALGORITHMS: [&str; 9] = [
     "base64", "base32", "sha256", "sha512", "sha1", "md5", "utf8", "oauth2", "k8s",
 ];
 
-/// The line a value stands on.
+/// The kind of line that contains a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// Of YAML, Jsonnet or another program.
+    /// A line of YAML, Jsonnet or another program.
     Program,
-    /// `NAME=value`: all of the line is the value, and only a shell computes one.
+    /// A line `NAME=value`. The rest of the line is the value, and only a shell evaluates it.
     Environment,
 }
 
-/// A sign by which an operand tells code from words.
+/// The evidence that an operand is code rather than words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
-    /// A name or a number, which people write as well.
+    /// A name or a number, which also occurs in prose.
     None,
-    /// `config.password`, `get(name)`: no shell has it.
+    /// `config.password` or `get(name)`, which a shell does not have.
     Program,
-    /// `$.password`, `'text'`, `$HOME`.
+    /// `$.password`, `'text'` or `$HOME`.
     Any,
 }
 
 struct Expressions {
-    /// Texts that nothing but a program or a template begins with.
+    /// Prefixes that occur only in programs or templates.
     begin: Regex,
-    /// An object: a brace, then a field or nothing.
+    /// An object: a brace followed by a field or nothing.
     object: Regex,
-    /// A name, with those it is reached by; a variable of a shell; a number.
+    /// A name with a path, a shell variable, or a number.
     operand: Regex,
-    /// A text in quotes.
+    /// A quoted string.
     quoted: Regex,
 }
 
@@ -86,7 +86,7 @@ fn compiled(expression: &str) -> Regex {
     Regex::new(expression).expect("an expression compiles")
 }
 
-/// True for what a program computes.
+/// True for an expression of a program.
 pub(super) fn is_code(line: LineKind, value: &str) -> bool {
     if line == LineKind::Program && (EXPRESSIONS.begin.is_match(value) || EXPRESSIONS.object.is_match(value))
     {
@@ -99,13 +99,14 @@ pub(super) fn is_code(line: LineKind, value: &str) -> bool {
     sign(value).is_some_and(|sign| sign >= least)
 }
 
-/// The strongest sign of an expression, or nothing for what is none. One that goes on in the next line, or that began
-/// in one before, has brackets of which the other is missing.
+/// Returns the strongest evidence in an expression, or `None` if the value is no expression. An expression that
+/// continues on the next line, or began on an earlier one, has unmatched brackets.
 fn sign(value: &str) -> Option<Sign> {
     let (mut rest, mut strongest) = (value, Sign::None);
-    // Of each open bracket its other, and whether a name is called by it.
+    // For each open bracket: its closing bracket, and whether it belongs to a call.
     let mut open: Vec<(char, bool)> = Vec::new();
-    // What the last token was: an operand, and whether a bracket behind it belongs to it.
+    // Whether the last token was an operand, whether a bracket after it would belong to it, and whether there was a
+    // call.
     let (mut is_operand, mut is_name, mut has_call) = (false, false, false);
     while let Some(char) = rest.chars().next() {
         if let Some(quoted) = EXPRESSIONS.quoted.find(rest) {
@@ -163,7 +164,7 @@ fn sign(value: &str) -> Option<Sign> {
     }
 }
 
-/// The sign of one operand, or nothing for one that nobody named.
+/// Returns the evidence of one operand, or `None` if it is random and therefore not a name.
 fn sign_of(operand: &str) -> Option<Sign> {
     let head = operand.split('.').next().unwrap_or_default();
     if operand.starts_with('$') || LITERALS.contains(&head) {
@@ -177,7 +178,7 @@ fn sign_of(operand: &str) -> Option<Sign> {
     }
 }
 
-/// True for a text that nobody made up, but for the names of algorithms in it.
+/// True for a random text, without regard to names of algorithms in it.
 pub(super) fn is_random(text: &str) -> bool {
     let mut text = text.to_owned();
     for name in ALGORITHMS {

@@ -1,24 +1,24 @@
-//! Documents of YAML, as far as secrets are looked for in them. What an alias names is there once; a walk is bounded in
-//! depth and in what is merged.
+//! Reads YAML documents to find secrets in them. The target of an alias is stored once. The depth and the number of
+//! merged fields are limited.
 
 use libyaml_safer::{Event, EventData, Parser};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// Nesting of one document.
+/// Maximum nesting depth of a document.
 const DEPTH_MAX: usize = 128;
-/// Fields that are merged into others, all together.
+/// Maximum number of merged fields in total.
 const MERGES_MAX: usize = 200_000;
 
-/// A node of a document. What an alias names is there once.
+/// A node of a document. The target of an alias is shared.
 pub(super) enum YamlNode {
     Scalar(String),
     Sequence(Vec<Rc<YamlNode>>),
     Mapping(Vec<(String, Rc<YamlNode>)>),
 }
 
-/// A node, and how many nodes are within each other in it, through aliases as well: whoever walks it goes as deep.
+/// A node with its height, including aliases, which is the recursion depth of a walk.
 #[derive(Clone)]
 struct NodeHeight {
     node: Rc<YamlNode>,
@@ -28,11 +28,11 @@ struct NodeHeight {
 struct Reader<'a, 'b> {
     parser: Parser<&'a mut &'b [u8]>,
     anchors: HashMap<String, NodeHeight>,
-    /// Fields that may still be merged: what is merged is merged again where it is named again.
+    /// The remaining number of fields that may be merged. A repeated merge counts each time.
     merges: usize,
 }
 
-/// Every document, or nothing where one is no YAML.
+/// Returns every document, or `None` if the text is not valid YAML.
 pub(super) fn documents(text: &str) -> Option<Vec<Rc<YamlNode>>> {
     let mut input = text.as_bytes();
     let mut parser = Parser::new();
@@ -57,7 +57,7 @@ pub(super) fn documents(text: &str) -> Option<Vec<Rc<YamlNode>>> {
 }
 
 impl Reader<'_, '_> {
-    /// The parser gives up with a panic on some texts that are no YAML.
+    /// Returns the next event. The parser panics on some invalid texts, so panics are caught.
     fn event(&mut self) -> Option<Event> {
         catch_unwind(AssertUnwindSafe(|| self.parser.parse())).ok()?.ok()
     }
@@ -113,7 +113,7 @@ impl Reader<'_, '_> {
             } = self.node(event, depth + 1)?;
             height = height.max(of_field);
             match key.as_ref() {
-                // What is merged stands for fields of its own.
+                // A merge key adds the fields of the merged mapping.
                 YamlNode::Scalar(name) if name == "<<" => self.merge(&mut fields, &field)?,
                 YamlNode::Scalar(name) => fields.push((name.clone(), field)),
                 YamlNode::Sequence(_) | YamlNode::Mapping(_) => {}

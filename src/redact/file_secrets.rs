@@ -1,20 +1,20 @@
-//! The files whose secrets are known, so that each is looked at once: by the hash of their content.
+//! Cache of the secrets in files by the hash of their content, so that each content is scanned once.
 
 use super::KnownSecret;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Files whose secrets are remembered, before the older half is forgotten.
+/// Maximum number of cached files. Above it, the older half is dropped.
 const FILES_MAX: usize = 65_536;
-/// Bytes of what is remembered of files, before the older half is forgotten.
+/// Maximum size of the cache in bytes. Above it, the older half is dropped.
 pub(super) const FILES_BYTES_MAX: usize = 16 << 20;
 
-/// The secrets of a file, and the files it names as ones.
+/// The secrets in a file, and the files that it declares as secrets.
 #[derive(Debug)]
 pub struct FileSecrets {
-    /// The secrets the file holds.
+    /// The secrets in the file.
     pub secrets: Vec<KnownSecret>,
-    /// The files it names as ones, as they are written.
+    /// The files that it declares as secrets, as written.
     pub files: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl FileSecrets {
     }
 }
 
-/// The files whose secrets are known.
+/// The cached files.
 #[derive(Default)]
 pub(super) struct FileSecretsCache {
     pub(super) recent: HashMap<String, Arc<FileSecrets>>,

@@ -1,4 +1,4 @@
-//! The secrets in use, in every encoding in which they may turn up, whole or cut.
+//! Finds the secrets in use in every encoding in which they may occur, complete or in part.
 
 use super::classifier;
 use crate::model::Secret;
@@ -8,64 +8,66 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Shorter values occur in ordinary text.
+/// Minimum length of a value in bytes. Shorter ones occur in ordinary text.
 pub(super) const VALUE_BYTES_MIN: usize = 8;
-/// The number of times that text is packed into JSON inside JSON before we stop following.
+/// Maximum depth of JSON inside JSON for which encodings are searched.
 const JSON_DEPTH: usize = 2;
-/// Bytes of words from which on the automaton has no full table: with one it takes up to a kilobyte for each of them.
+/// Size of all search words in bytes above which the automaton has no full table. A table takes up to a kilobyte
+/// per byte.
 const TABLE_BYTES_MAX: usize = 16 << 10;
-/// Bytes of everything that is looked for, all together. Where there is more, only the usual encodings are; where that
-/// is still too much, all text is withheld.
+/// Maximum size of all search words in bytes. Above it, only the usual encodings are searched. If that is still too
+/// much, all text is withheld.
 const WORDS_BYTES_MAX: usize = 6 << 20;
-/// Bytes of all forms in which values are looked for. Where there is more, only the usual encodings are.
+/// Maximum size of all encoded forms in bytes. Above it, only the usual encodings are searched.
 const FORMS_BYTES_MAX: usize = 16 << 20;
-/// A larger value is looked for in the usual encodings only, so that it takes no room from the others.
+/// Size in bytes above which a value is searched only in the usual encodings, so that it leaves space for the
+/// encodings of others.
 const VALUE_BYTES_MAX: usize = 16 << 10;
-/// Bytes that are compared with values for each byte of a text, and for any text. A text that takes more is made of
-/// repetitions, and is withheld.
+/// Maximum number of bytes compared with values: per byte of text, and additionally for any text. A text above this
+/// limit consists of repetitions and is withheld.
 const WORK_BYTES_MAX: (usize, usize) = (64, 64 << 20);
-/// Bytes of that which a place counts as at least, because it is kept until the text is written.
+/// Minimum cost of a finding in bytes, because each finding is kept until the text is written.
 const FINDING_BYTES: usize = 256;
-/// Different bytes of a piece that nothing else has.
+/// Minimum number of different bytes in a distinctive piece.
 const PIECE_KINDS_MIN: usize = 5;
 
-/// Finds live values.
+/// Finds live values in texts.
 pub(super) struct LiveValues {
     automaton: Automaton,
     forms: Vec<Form>,
-    /// The words, by their number in the automaton.
+    /// The search words, by their index in the automaton.
     words: Vec<Word>,
 }
 
 enum Automaton {
-    /// An automaton without live values.
+    /// No live values.
     Empty,
-    /// Finds every word.
+    /// Finds every search word.
     Words(AhoCorasick),
-    /// Too many or too large live values: all text is withheld rather than some let through.
+    /// There are too many or too large live values. All text is withheld, so that no secret is let through.
     TooLarge,
 }
 
-/// A value as it travels.
+/// An encoded form of a value.
 struct Form {
     text: String,
     fingerprint: u64,
-    /// True if a piece of it is enough to know it.
+    /// True if a piece of the form is enough to identify it.
     in_pieces: bool,
 }
 
-/// A part of a form that is looked for.
+/// A part of a form that is searched for.
 #[derive(Clone, Copy)]
 struct Word {
     form: usize,
-    /// The place where it begins in the form.
+    /// The offset in the form.
     at: usize,
 }
 
-/// A text to look for.
+/// A text to search for.
 pub(super) struct SearchText<'a> {
     pub(super) text: &'a str,
-    /// The fingerprint of the secret that it is, or is a part of.
+    /// The fingerprint of the secret that the text is or belongs to.
     pub(super) fingerprint: u64,
 }
 
@@ -79,14 +81,14 @@ impl LiveValues {
         for secret in &secrets {
             let (text, fingerprint) = (secret.expose(), fingerprint(secret.expose()));
             sought.push(SearchText { text, fingerprint });
-            // The key of a Telegram bot is a secret without the number before it.
+            // The part of a Telegram bot token after the bot number is a secret on its own.
             let key = text.split_once(':').filter(|(bot, _)| is_number(bot));
             sought.extend(key.map(|(_, text)| SearchText { text, fingerprint }));
         }
         Self::new(&sought)
     }
 
-    /// Withholds everything.
+    /// Returns a finder that withholds all text.
     pub(super) fn too_large() -> Self {
         Self {
             automaton: Automaton::TooLarge,
@@ -107,7 +109,7 @@ impl LiveValues {
     }
 
     fn in_forms(sought: &[SearchText<'_>], forms_of: fn(&str) -> Vec<String>) -> Self {
-        // By form: the fingerprint, and whether a piece of it is enough.
+        // For each form: the fingerprint, and whether a piece is enough.
         let mut forms: BTreeMap<String, (u64, bool)> = BTreeMap::new();
         let mut forms_bytes = 0;
         for SearchText { text, fingerprint } in sought {
@@ -121,7 +123,7 @@ impl LiveValues {
             for form in forms_of(text) {
                 if form.len() >= VALUE_BYTES_MIN {
                     forms_bytes += form.len();
-                    // A few characters by their numbers are as long as a piece, and occur in other words.
+                    // In these encodings, a piece covers only a few characters, which also occur in other words.
                     let in_pieces = in_pieces && !form.starts_with("&#") && !form.starts_with("\\u");
                     forms.entry(form).or_insert((*fingerprint, in_pieces));
                 }
@@ -160,8 +162,8 @@ impl LiveValues {
         }
     }
 
-    /// Reports every live value in the text, and every part of one that is long enough to be nothing else. Those that
-    /// overlap as well: what is left of one beside another may be most of it.
+    /// Reports every live value in the text, and every part of one that is long enough to be distinctive.
+    /// Overlapping findings are reported too, because the uncovered rest of a value may be most of it.
     pub(super) fn find(&self, text: &str, mut found: impl FnMut(Range<usize>, u64)) {
         match &self.automaton {
             Automaton::Empty => {}
@@ -173,7 +175,7 @@ impl LiveValues {
                 }
                 let (for_each, for_any) = WORK_BYTES_MAX;
                 let mut work = for_each.saturating_mul(text.len()).saturating_add(for_any);
-                // By form and where it would begin: how far it was found there.
+                // For each form and possible start: the end of the longest match so far.
                 let mut seen: HashMap<(usize, isize), usize> = HashMap::new();
                 for hit in automaton.find_overlapping_iter(text) {
                     work = work.saturating_sub(1);
@@ -201,7 +203,7 @@ impl LiveValues {
     }
 }
 
-/// The text around a hit that is the same as in the form, from one character to another.
+/// Extends a hit to the longest range that is equal in the text and the form, on character boundaries.
 fn extend_match(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let before = bytes.get(..hit.start).unwrap_or_default().iter().rev();
@@ -214,8 +216,8 @@ fn extend_match(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<
     text.floor_char_boundary(start)..text.ceil_char_boundary(end)
 }
 
-/// The parts of a form that are looked for: all of it, or where nobody made it up, pieces. A page, a line that was cut and a half
-/// have some of them.
+/// Returns the parts of a form to search for: the whole form, or pieces if the value is random. A page of a file, a
+/// cut line or half a value contains some of the pieces.
 fn words_of(
     Form {
         text: form,
@@ -246,7 +248,7 @@ fn words_of(
     }
 }
 
-/// True for a piece that is no word, no number and no filling.
+/// True unless the piece looks like a word, a number or padding.
 fn is_distinctive(piece: &[u8]) -> bool {
     let mut kinds = piece.to_vec();
     kinds.sort_unstable();
@@ -264,7 +266,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A value as it is, in JSON, and in base64 at any offset.
+/// Returns a value as it is, in JSON, and in base64 at any offset.
 fn usual_forms_of(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned(), in_json(value)];
     forms.extend((0..3).map(|shift| {
@@ -274,14 +276,15 @@ fn usual_forms_of(value: &str) -> Vec<String> {
     forms
 }
 
-/// A value as it stands between the quotes of JSON.
+/// Returns a value as it is between the quotes of JSON.
 fn in_json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     let inner = quoted.trim_start_matches('"');
     inner.strip_suffix('"').unwrap_or(inner).to_owned()
 }
 
-/// A value as it is and as it travels: base64 at any offset, also of UTF-16, hex, percent, JSON and HTML.
+/// Returns a value in all its encodings: plain, base64 at any offset and also of UTF-16, hex, percent, JSON and
+/// HTML.
 fn forms_of(value: &str) -> Vec<String> {
     let bytes = value.as_bytes();
     let mut forms = vec![value.to_owned(), STANDARD.encode(bytes), URL_SAFE.encode(bytes)];
@@ -307,7 +310,7 @@ fn forms_of(value: &str) -> Vec<String> {
     forms
 }
 
-/// Bytes in base64, wherever in a text they begin.
+/// Returns bytes in base64 for every alignment in the surrounding data.
 fn base64_forms(bytes: &[u8]) -> impl Iterator<Item = String> {
     (0..3).flat_map(move |shift| {
         let shifted = [vec![0; shift].as_slice(), bytes].concat();
@@ -316,7 +319,7 @@ fn base64_forms(bytes: &[u8]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Every character by its number, as JSON and HTML have it.
+/// Returns every character as a numeric escape, in the forms of JSON and HTML.
 fn numbered_forms(value: &str) -> [String; 6] {
     let units = |escaped: fn(u16) -> String| value.encode_utf16().map(escaped).collect();
     let characters = |escaped: fn(u32) -> String| value.chars().map(u32::from).map(escaped).collect();
@@ -330,7 +333,7 @@ fn numbered_forms(value: &str) -> [String; 6] {
     ]
 }
 
-/// The characters of a base64 text that depend on the value alone, not on what surrounds it.
+/// Returns the characters of a base64 text that depend only on the value and not on its neighbours.
 fn inner_base64(encoded: &str, shift: usize, bytes: usize) -> String {
     let from_neighbour_before = (shift * 8).div_ceil(6);
     let from_neighbour_after = usize::from(!(bytes * 8).is_multiple_of(6));

@@ -1,5 +1,5 @@
-//! The entries of the `Secret`s of a YAML or JSON text, by name. A text that is no YAML, such as a template, is read line by
-//! line.
+//! Finds the entries of `Secret`s in a YAML or JSON text, by name. A text that is not valid YAML, such as a
+//! template, is read line by line.
 
 use super::document::{YamlNode, documents};
 use super::program;
@@ -9,7 +9,7 @@ use regex::Regex;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// Nodes that are looked at through aliases as well.
+/// Maximum number of visited nodes, including those through aliases.
 const VISITS_MAX: usize = 200_000;
 
 #[expect(
@@ -20,7 +20,7 @@ static KIND: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"kind["']?\s*:\s*["']?Secret(?:List)?\b"#).expect("an expression compiles")
 });
 
-/// A line as YAML has it, and no program.
+/// A line that occurs in YAML but in no program.
 #[expect(
     clippy::expect_used,
     reason = "the expression is a constant, and a test compiles it"
@@ -38,10 +38,10 @@ static LINE: LazyLock<Regex> = LazyLock::new(|| {
 static FILES_GET: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"\.Files\.Get\s+["']([^"'\n]+)["']"#).expect("an expression compiles"));
 
-/// An entry of a `Secret`: its name and its value as it is used.
+/// An entry of a `Secret`: its name and its decoded value.
 pub(super) type SecretEntry = (String, String);
 
-/// The entries of the `Secret`s in a text.
+/// Returns the entries of the `Secret`s in a text.
 pub(super) fn secret_entries(text: &str) -> Vec<SecretEntry> {
     let mut found = Vec::new();
     if may_be_program(text) {
@@ -62,7 +62,7 @@ pub(super) fn secret_entries(text: &str) -> Vec<SecretEntry> {
     found
 }
 
-/// The files that a text names for the `Secret`s it makes: in Jsonnet, in a kustomization, in the template of a chart.
+/// Returns the files that a text names for `Secret`s: in Jsonnet, in a kustomization, or in a chart template.
 pub(super) fn files(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if may_be_program(text) {
@@ -80,7 +80,7 @@ pub(super) fn files(text: &str) -> Vec<String> {
     found
 }
 
-/// The files of the generators of a kustomization: `name=file` or a file.
+/// Returns the files of the generators in a kustomization: `name=file` or a file.
 fn generated(document: &YamlNode, found: &mut Vec<String>) {
     let YamlNode::Mapping(fields) = document else {
         return;
@@ -106,7 +106,7 @@ fn generated(document: &YamlNode, found: &mut Vec<String>) {
     }
 }
 
-/// True for what may be Jsonnet and make a `Secret`.
+/// True for a text that may be Jsonnet and create a `Secret`.
 fn may_be_program(text: &str) -> bool {
     let quoted = || text.contains("'Secret'") || text.contains("\"Secret\"");
     let made = || {
@@ -117,8 +117,8 @@ fn may_be_program(text: &str) -> bool {
     (quoted() || made()) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
 }
 
-/// True for Jsonnet. It is no document: what it holds is what is written in it as a `Secret`, and what it makes is
-/// looked at when it is rendered.
+/// True for Jsonnet. It is not parsed as a document. The literal `Secret`s in it are found here, and the computed
+/// ones after rendering.
 fn is_program(text: &str) -> bool {
     let may_be = ["local ", "::", "function(", "import"]
         .iter()
@@ -137,7 +137,7 @@ fn visit(node: &YamlNode, visits: &mut usize, found: &mut Vec<SecretEntry>) {
         YamlNode::Mapping(fields) => {
             match kind(fields) {
                 Some("Secret") => secret(fields, visits, found),
-                // Items of such a list need not say what they are.
+                // Items of such a list may have no kind.
                 Some("SecretList") => {
                     let items = fields.iter().filter(|(name, _)| name == "items");
                     for (_, items) in items {
@@ -194,7 +194,7 @@ fn texts(name: &str, node: &YamlNode, visits: &mut usize, found: &mut dyn FnMut(
     }
 }
 
-/// An entry of `data`: decoded where it is text in base64, and as it is written where it is not.
+/// Decodes an entry of `data`, or returns it as written if it is not base64 of a text.
 pub(super) fn decoded(name: &str, text: &str) -> SecretEntry {
     let packed: String = text.split_ascii_whitespace().collect();
     let plain = STANDARD.decode(&packed).ok();
@@ -202,7 +202,7 @@ pub(super) fn decoded(name: &str, text: &str) -> SecretEntry {
     (name.to_owned(), plain.unwrap_or(packed))
 }
 
-/// The entries of documents that say they are a `Secret`, one a line.
+/// Returns the entries of documents with the kind `Secret`, with one entry per line.
 fn by_lines(text: &str, found: &mut Vec<SecretEntry>) {
     for document in text.split("\n---") {
         let is_kind = |line: &str| {
@@ -242,7 +242,7 @@ fn entries(document: &str, found: &mut Vec<SecretEntry>) {
     }
 }
 
-/// A value without its quotes, or without the comment behind it.
+/// Returns a value without its quotes or without the comment after it.
 fn unquoted(value: &str) -> &str {
     let value = value.trim();
     for quote in ['"', '\''] {
@@ -340,19 +340,19 @@ items:
         ] {
             assert_eq!(names_and_values(text), expected(&[]), "{text}");
         }
-        // Aliases of aliases end.
+        // Nested aliases end.
         let mut bomb = String::from("kind: Secret\na0: &a0 [x]\n");
         for level in 1..30 {
             bomb.push_str(&format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1));
         }
         assert_eq!(names_and_values(&bomb), expected(&[]));
-        // A walk through aliases goes no deeper than one through brackets.
+        // A walk through aliases has the same depth limit as one through brackets.
         let mut deep = String::from("kind: Secret\na0: &a0 [x]\n");
         for level in 1..60_000 {
             deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
         }
         assert_eq!(names_and_values(&deep), expected(&[]));
-        // Fields that are merged from what merged them end as well.
+        // Nested merges end as well.
         let mut bomb = String::from("kind: Secret\na0: &a0 {x: y}\n");
         for level in 1..30 {
             let before = format!("*a{}, ", level - 1).repeat(10);

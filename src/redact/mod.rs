@@ -1,6 +1,6 @@
-//! The one choke point for secrets: what goes to a model, a chat, a log, a recording or a diff passes
-//! here first, and is cut to length only afterwards. It knows the live secrets in every encoding they
-//! travel in, and what the usual secrets look like. It never keeps the text it saw.
+//! The single point where secrets are removed: every text for a model, a chat, a log, a recording or a diff passes
+//! it, and is cut to length only afterwards. It knows the live secrets in every usual encoding, and the patterns of
+//! common secrets. It never stores the texts.
 
 mod code;
 mod document;
@@ -30,56 +30,56 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use visible_text::VisibleText;
 
-/// The text before the number of a placeholder.
+/// The text before the number in a placeholder.
 const OPENING: &str = "⟦secret:";
-/// The character after it.
+/// The character after the number.
 const CLOSING: char = '⟧';
-/// Different values that get a number of their own; all later ones share the next number.
+/// Maximum number of values with their own number. All later values share the next number.
 const NUMBERS_MAX: usize = 100_000;
-/// Names of files that are remembered as looked for.
+/// Maximum number of file names that are recorded as searched.
 const SEARCHED_NAMES_MAX: usize = 10_000;
-/// Bytes of all texts that one redactor learns. Where there is more, all text is withheld.
+/// Maximum size of all texts that one redactor learns, in bytes. Above it, all text is withheld.
 const LEARNED_BYTES_MAX: usize = 2 << 20;
 
-/// Replaces secrets by `⟦secret:N⟧`. The same value has the same number for as long as this redactor
-/// lives, so people and models can still tell values apart.
+/// Replaces secrets by `⟦secret:N⟧`. The same value always has the same number in this redactor, so that people and
+/// models can distinguish values.
 ///
-/// Beside the secrets it was given it hides those it learnt. What one redactor learns no other one knows:
-/// whoever looks at files on behalf of a person makes one of their own with [`Redactor::fresh`].
+/// It hides the live secrets and those it has learnt. Redactors do not share learnt secrets. Code that reads files
+/// on behalf of a person creates a separate redactor with [`Redactor::fresh`].
 pub struct Redactor {
     shared: Arc<SharedSecrets>,
     learned: Mutex<LearnedSecrets>,
 }
 
-/// The part that all redactors of a process have in common.
+/// The part that all redactors of a process share.
 struct SharedSecrets {
     live: LiveValues,
-    /// Keys the fingerprints with random bits of this process, so that none can be looked up.
+    /// The random key of the fingerprints in this process, so that none can be looked up.
     fingerprints: RandomState,
-    /// Fingerprint to number. Held only to look one up, and never across a wait.
+    /// Fingerprint to number. The lock is held only for a look-up, and never across an await.
     numbers: Mutex<HashMap<u64, usize>>,
-    /// The secrets of files, by the hash of their content. It says nothing about whose they are.
+    /// The secrets in files by the hash of their content, without their owners.
     files: Mutex<FileSecretsCache>,
 }
 
-/// The secrets that were learnt.
+/// The learnt secrets.
 #[derive(Default)]
 struct LearnedSecrets {
-    /// Fingerprints of the texts.
+    /// The fingerprints of the texts.
     known: HashSet<u64>,
-    /// The texts to look for, each with the fingerprint of its secret.
+    /// The texts to search for, each with the fingerprint of its secret.
     texts: Vec<(Secret, u64)>,
-    /// Bytes of them, and of those there was no room for.
+    /// The size of the texts in bytes, including those that were dropped.
     bytes: usize,
-    /// Finds them; nothing while there are new ones.
+    /// The finder of the texts; `None` while there are new ones.
     live: Option<Arc<LiveValues>>,
-    /// Files that are secrets because others say so.
+    /// Files that other files declare as secrets.
     named: NamedFiles,
-    /// Names of files that were looked for in all others.
+    /// Names of files for which all other files were searched.
     searched_names: HashSet<String>,
 }
 
-/// A part of a text that must not be seen, and whose number it gets.
+/// A range of a text to hide, and its number.
 struct SecretSpan {
     range: Range<usize>,
     fingerprint: u64,
@@ -92,8 +92,8 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Knows these live secrets. Ones of fewer than 8 bytes are ignored: they could not be told from
-    /// ordinary text.
+    /// Creates a redactor for these live secrets. Secrets of fewer than 8 bytes are ignored, because they also
+    /// occur in ordinary text.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let fingerprints = RandomState::new();
         let live = LiveValues::of_secrets(secrets, |value| fingerprints.hash_one(value));
@@ -108,7 +108,7 @@ impl Redactor {
         }
     }
 
-    /// A redactor that knows the same live secrets, and nothing that this one learnt.
+    /// Returns a redactor with the same live secrets and without the learnt ones.
     #[must_use]
     pub fn fresh(&self) -> Self {
         Self {
@@ -117,8 +117,8 @@ impl Redactor {
         }
     }
 
-    /// Learns the secrets of a whole file, so that no part of it shows one, nor anything that is made of it.
-    /// `blob` is git's hash of the content, where it is known.
+    /// Learns the secrets in a whole file, so that they are hidden in every part of it and in every text made from
+    /// it. `blob` is the git hash of the content, if known.
     pub fn learn_file(&self, blob: Option<&str>, content: &[u8]) {
         let found = self.secrets_in_file(blob, content);
         self.learn(&found.secrets);
@@ -128,24 +128,24 @@ impl Redactor {
         }
     }
 
-    /// Learns the secrets of a file that is one as a whole.
+    /// Learns the secrets in a file that is a secret as a whole.
     pub fn learn_named_file(&self, content: &[u8]) {
         self.learn(&self.secrets_of_named_file(content));
     }
 
-    /// True for a file that is a secret as a whole: by its own name, or because a file that was learnt says so.
+    /// True for a file that is a secret as a whole, by its own name or because a learnt file declares it.
     pub fn is_secret_file(&self, path: &RepoPath) -> bool {
         let learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         is_secret_file_name(path.file_name()) || learnt.named.contains(path)
     }
 
-    /// True for a name of which everything was learnt that names it. What is written later is learnt when it is written.
+    /// True if all files that mention this name were learnt. Later content is learnt when it is written.
     pub fn is_name_searched(&self, file_name: &str) -> bool {
         let learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learnt.searched_names.contains(file_name)
     }
 
-    /// Notes that everything was learnt that names a file.
+    /// Records that all files that mention this name were learnt.
     pub fn mark_name_searched(&self, file_name: &str) {
         let mut learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learnt.searched_names.len() < SEARCHED_NAMES_MAX {
@@ -153,12 +153,12 @@ impl Redactor {
         }
     }
 
-    /// The secrets of a file that is one as a whole. Bundles of certificates are public.
+    /// Returns the secrets in a file that is a secret as a whole. Certificate bundles are public.
     pub fn secrets_of_named_file(&self, content: &[u8]) -> Vec<KnownSecret> {
         std::str::from_utf8(content).map_or_else(|_| Vec::new(), source::secrets_of_named)
     }
 
-    /// The secrets of a whole file, and the files it names as ones.
+    /// Returns the secrets in a whole file, and the files that it declares as secrets.
     pub fn secrets_in_file(&self, blob: Option<&str>, content: &[u8]) -> Arc<FileSecrets> {
         let key = match blob {
             Some(blob) => blob.to_owned(),
@@ -170,7 +170,7 @@ impl Redactor {
         if let Some(found) = self.shared.files().get(&key) {
             return found;
         }
-        // What is no text has no secrets that could be shown.
+        // Content that is not UTF-8 has no secrets that could be shown.
         let text = std::str::from_utf8(content).unwrap_or_default();
         let found = Arc::new(FileSecrets {
             secrets: source::secrets_in(text),
@@ -180,8 +180,8 @@ impl Redactor {
         found
     }
 
-    /// Returns the secrets of a file by git's hash of its content, which is read only where the hash is not known.
-    /// What is read is remembered by the hash it really has: it may have changed meanwhile.
+    /// Returns the secrets in a file by the git hash of its content. Reads the content only if the hash is not
+    /// cached, and stores the result under the actual hash, because the file may have changed in the meantime.
     pub fn secrets_in_blob(
         &self,
         blob: &str,
@@ -194,18 +194,18 @@ impl Redactor {
         })
     }
 
-    /// True if it hides more than live secrets and what usual ones look like.
+    /// True if it has learnt secrets in addition to the live ones.
     pub fn has_learned_secrets(&self) -> bool {
         let learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learnt.bytes > 0
     }
 
-    /// The secrets of an entry of a rendered `Secret`.
+    /// Returns the secrets in an entry of a rendered `Secret`.
     pub fn secrets_in_entry(&self, name: &str, value: &str) -> Vec<KnownSecret> {
         source::secrets_in_entry(name, value)
     }
 
-    /// The secrets of a whole text.
+    /// Returns the secrets in a whole text.
     pub fn secrets_in(&self, text: &str) -> Vec<KnownSecret> {
         source::secrets_in(text)
     }
@@ -231,7 +231,7 @@ impl Redactor {
         }
     }
 
-    /// Finds what was learnt; nothing where nothing was.
+    /// Returns the finder of the learnt secrets, or `None` if there are none.
     fn learned_values(&self) -> Option<Arc<LiveValues>> {
         let mut learnt = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learnt.bytes == 0 {
@@ -252,7 +252,7 @@ impl Redactor {
         Some(live)
     }
 
-    /// The lines of a text, from 1, that hold a secret or a part of one.
+    /// Returns the numbers, counted from 1, of the lines that contain a secret or a part of one.
     pub fn lines(&self, text: &str) -> BTreeSet<usize> {
         let mut lines = BTreeSet::new();
         let (mut counted, mut line) = (0, 1);
@@ -269,7 +269,7 @@ impl Redactor {
         lines
     }
 
-    /// The text without secrets; borrowed if there are none.
+    /// Returns the text without secrets, borrowed if it contains none.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let findings = self.findings(text);
         if findings.is_empty() {
@@ -286,7 +286,7 @@ impl Redactor {
         Cow::Owned(redacted)
     }
 
-    /// True if one of the live secrets stands in the text.
+    /// True if the text contains a live secret.
     pub fn contains_live(&self, text: &str) -> bool {
         let mut holds = false;
         self.shared.live.find(text, |_, _| holds = true);
@@ -332,8 +332,8 @@ impl Redactor {
         if findings.len() <= 1 {
             return findings;
         }
-        // A live value gives its number to whatever it is part of, so it is found under one number
-        // in every context.
+        // A live value determines the number of any finding that contains it, so that it has the same number in
+        // every context.
         let mut ordered: Vec<(bool, SecretSpan)> = findings
             .into_iter()
             .enumerate()
@@ -373,7 +373,7 @@ impl SharedSecrets {
 }
 
 impl LearnedSecrets {
-    /// Takes one more text, or gives up all of them where they are too many to look for.
+    /// Adds a text, or drops all texts if they are too many to search for.
     fn add(&mut self, text: &Secret, whole: u64) {
         self.live = None;
         self.bytes += text.expose().len();
@@ -384,7 +384,8 @@ impl LearnedSecrets {
     }
 }
 
-/// True if the text holds a placeholder: it is not what it was made from, and a patch of it does not apply.
+/// True if the text contains a placeholder. Such a text differs from its original, and a patch of it does not
+/// apply.
 pub fn contains_placeholder(text: &str) -> bool {
     text.split(OPENING).skip(1).any(|rest| {
         rest.split_once(CLOSING)

@@ -1,13 +1,13 @@
-//! The files that configuration names as secrets: what is read behind `password:`, for a `Secret`, or by a generator of
-//! secrets is one, whatever the file itself says.
+//! The files that configuration declares as secrets: a file that is read for `password:`, for a `Secret` or by a
+//! secret generator is a secret, whatever its content.
 
 use crate::model::RepoPath;
 use std::collections::{HashMap, HashSet};
 
-/// Names that are remembered; more are not looked for.
+/// Maximum number of names. Further ones are ignored.
 const NAMES_MAX: usize = 10_000;
 
-/// Files by the names that configuration gives them.
+/// The declared files by name.
 #[derive(Debug, Default)]
 pub struct NamedFiles {
     /// The paths without leading `./` and `../`, by their last component.
@@ -16,7 +16,7 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// Takes up names as they are written in configuration.
+    /// Adds names as they are written in configuration.
     pub fn add(&mut self, written: &[String]) {
         for name in written {
             let name = below(name);
@@ -29,7 +29,7 @@ impl NamedFiles {
         }
     }
 
-    /// True for a file that one of the names means, from whichever directory it is looked for.
+    /// True if one of the names can refer to this file, relative to any directory.
     pub fn contains(&self, path: &RepoPath) -> bool {
         let names = self.by_file_name.get(path.file_name());
         names.is_some_and(|names| {
@@ -42,7 +42,7 @@ impl NamedFiles {
     }
 }
 
-/// A name without the way up to a directory.
+/// Removes leading `./` and `../` from a name.
 fn below(name: &str) -> &str {
     let mut name = name.trim();
     while let Some(rest) = ["../", "./", "/"].iter().find_map(|up| name.strip_prefix(up)) {

@@ -1,5 +1,5 @@
-//! Patterns of secrets that are not configured. Each pattern is bound to something that does not
-//! occur in ordinary configuration, so that digests, image tags and long names stay readable.
+//! Patterns of secrets that are not configured. Each pattern requires an element that does not occur in ordinary
+//! configuration, so that digests, image tags and long names stay readable.
 
 use super::classifier;
 use super::code::{LineKind, is_code};
@@ -10,20 +10,20 @@ use std::sync::LazyLock;
 
 /// A pattern for one kind of secret.
 struct Pattern {
-    /// Texts one of which every match contains, in any case. Without any of them the expression is
-    /// not tried, which is what makes clean text fast.
+    /// Every match contains one of these texts, in any case. The expression is tried only if the text contains one
+    /// of them, which makes clean text fast.
     anchors: &'static [&'static str],
-    /// The expression; its first group, or else all of it, is the secret.
+    /// The expression. Its first group, or else the whole match, is the secret.
     expression: &'static str,
-    /// The last word, where the expression cannot say it.
+    /// An additional condition that the expression cannot state.
     accept: fn(text: &str, range: Range<usize>) -> bool,
-    /// Characters that end a secret as often as they belong to it.
+    /// Characters that may end a secret or belong to it.
     may_end: &'static [char],
 }
 
-/// Characters that may end a value behind a name that says what it is.
+/// Characters that may end a value after a telling name.
 const MAY_END: &[char] = &[':', '?', '(', ')', '|', '<', '>', '[', ']'];
-/// Bytes of the shortest such value.
+/// Minimum length of such a value in bytes.
 const VALUE_BYTES_MIN: usize = 12;
 
 const PATTERNS: &[Pattern] = &[
@@ -112,7 +112,7 @@ const PATTERNS: &[Pattern] = &[
         accept: is_random_and_named,
         may_end: MAY_END,
     },
-    // The same as an entry of a container's environment.
+    // The same in an entry of a container's environment.
     Pattern {
         anchors: &["value"],
         expression: r#"(?i)name["']?:\s*["']?[a-z0-9_.-]*(?:password|passwd|secret|token|key)["']?,?\s+["']?value["']?:\s*["']?([A-Za-z0-9+/=_.~!@#$%^&*:?()|<>\[\]-]{12,})"#,
@@ -121,10 +121,10 @@ const PATTERNS: &[Pattern] = &[
     },
 ];
 
-/// Patterns, ready to run.
+/// The compiled patterns.
 struct CompiledPatterns {
     anchors: AhoCorasick,
-    /// The pattern of each anchor, by number of the anchor.
+    /// The index of the pattern of each anchor.
     pattern_of: Vec<usize>,
     expressions: Vec<Regex>,
     key_begin: Regex,
@@ -159,8 +159,8 @@ static COMPILED: LazyLock<CompiledPatterns> = LazyLock::new(|| {
     }
 });
 
-/// Reports whatever looks like a secret, in no order. Of a value behind a name it also reports the part up to a
-/// character that may have ended it: that part stands elsewhere by itself.
+/// Reports everything that looks like a secret, in any order. For a value after a name, also reports the part up to
+/// a character that may end it, because that part may occur on its own elsewhere.
 pub(super) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
     find_telegram(text, &mut found);
     find_private_keys(text, &mut found);
@@ -185,7 +185,7 @@ pub(super) fn find(text: &str, mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// A value without the brackets at its end that began before it.
+/// Returns a value without the closing brackets at its end that were opened before it.
 fn without_foreign_brackets<'t>(value: &'t str, may_end: &[char]) -> &'t str {
     let mut foreign = [('(', ')'), ('[', ']'), ('<', '>')].map(|(open, close)| {
         let count = |char| value.matches(char).count();
@@ -207,7 +207,7 @@ fn without_foreign_brackets<'t>(value: &'t str, may_end: &[char]) -> &'t str {
 fn patterns_to_try(text: &str) -> [bool; PATTERNS.len()] {
     let mut tried = [false; PATTERNS.len()];
     let mut left = PATTERNS.len();
-    // Overlapping, because `secret_key` must not hide `key`.
+    // Overlapping search, because `secret_key` must not hide `key`.
     for hit in COMPILED.anchors.find_overlapping_iter(text) {
         let index = COMPILED.pattern_of.get(hit.pattern().as_usize()).copied();
         if let Some(tried) = index.and_then(|index| tried.get_mut(index))
@@ -223,17 +223,17 @@ fn patterns_to_try(text: &str) -> [bool; PATTERNS.len()] {
     tried
 }
 
-/// The first line of a private key in PEM, and its last.
+/// The first and the last line of a private key in PEM.
 const KEY_BEGIN: &str = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 const KEY_END: &str = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
-/// Text that may be the rest of a key that was cut off: base64 with line breaks, escaped or not.
+/// Possible rest of a truncated key: base64 with line breaks, escaped or not.
 const KEY_REST: &str = r"\A(?:[A-Za-z0-9+/=\s]|\\[nrt])*";
-/// A shorter block is a mention in a document.
+/// Minimum size of a key in bytes. A shorter block is only a mention in a document.
 const KEY_BYTES_MIN: usize = 80;
 
-/// Private keys, from their first line to their last. Without the last the block was cut: then
-/// everything that may belong to it goes. Not one expression, because that would look for the end
-/// again from every beginning.
+/// Reports private keys from their first to their last line. Without a last line the key was truncated, and
+/// everything that may belong to it is reported. A single expression would search for the end again from every
+/// beginning.
 fn find_private_keys(text: &str, found: &mut impl FnMut(Range<usize>)) {
     let mut from = 0;
     let mut end_exists = true;
@@ -256,8 +256,8 @@ fn find_private_keys(text: &str, found: &mut impl FnMut(Range<usize>)) {
     }
 }
 
-/// `123456789:` and exactly 35 characters. It has no fixed text to anchor at, so it is found by its
-/// colon, and only after a digit.
+/// Reports Telegram bot tokens: a number such as `123456789:` and exactly 35 characters. The pattern has no fixed
+/// text, so the search looks for a colon after a digit.
 fn find_telegram(text: &str, found: &mut impl FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
     for colon in memchr::memchr_iter(b':', bytes) {
@@ -293,12 +293,14 @@ fn has_three_classes(text: &str, range: Range<usize>) -> bool {
     text.get(range).is_some_and(classifier::has_three_classes)
 }
 
-/// Bytes before a value in which `checksum/secret:` may stand, and the beginning of a name of AWS.
+/// Number of bytes before a value that are searched for `checksum/secret:`, and for the start of an AWS resource
+/// name.
 const CHECKSUM_BYTES_BEFORE: usize = 40;
 const NAME_BYTES_BEFORE: usize = 200;
 
-/// Names, references and paths stand after `secret:` far more often than secrets do, and so does what a program
-/// computes. A secret is random: all three classes of characters, or a long hex number, and few repetitions.
+/// True if a value after a name is random and has no other meaning. After `secret:`, names, references, paths and
+/// expressions are far more frequent than secrets. A secret is random: all three classes of characters, or a long
+/// hex number, and few repetitions.
 fn is_random_and_named(text: &str, range: Range<usize>) -> bool {
     let Some(value) = text.get(range.clone()) else {
         return false;
@@ -307,7 +309,7 @@ fn is_random_and_named(text: &str, range: Range<usize>) -> bool {
     classifier::is_random(value) && !is_named_otherwise(text, range.start) && !is_other()
 }
 
-/// True if the line says before this place that what comes is a checksum, or the end of a name of AWS.
+/// True if the line announces a checksum before this position, or if the position is inside an AWS resource name.
 pub(super) fn is_named_otherwise(text: &str, at: usize) -> bool {
     let from = at.saturating_sub(NAME_BYTES_BEFORE);
     let window = text.as_bytes().get(from..at).unwrap_or_default();

@@ -1,34 +1,33 @@
-//! Jsonnet as far as secrets are written in it: the entries of objects that say they are a `Secret`, what is given to
-//! functions that make one, and the files that become their values. A program may make a `Secret` in other ways; those
-//! show when it is rendered.
+//! Finds literal secrets in Jsonnet: the entries of objects with the kind `Secret`, the arguments of functions that
+//! create one, and the files that become their values. Other `Secret`s of a program are found after rendering.
 
 use super::manifest::{SecretEntry, decoded};
 use std::collections::HashSet;
 
-/// Nesting that is followed.
+/// Maximum nesting depth.
 const DEPTH_MAX: usize = 128;
 
-/// A token of a program: a word, a text or a mark.
+/// A token of a program: a word, a string or a punctuation mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
     Word(&'t str),
-    /// The text between its marks, with its escapes.
+    /// The string between its quotes, with escapes.
     Text(&'t str),
     Mark(u8),
 }
 
-/// The secrets that are written in a program.
+/// The literal secrets in a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgramSecrets {
     /// The entries of its `Secret`s.
     pub(super) entries: Vec<SecretEntry>,
-    /// The files that are read for them, as they are written.
+    /// The files that are read for them, as written.
     pub(super) files: Vec<String>,
-    /// The beginnings of the texts that were taken, each with `true` if also decoded.
+    /// The start positions of the strings that were taken, each with `true` if also decoded.
     seen: HashSet<(usize, bool)>,
 }
 
-/// Finds the secrets that are written in a program.
+/// Finds the literal secrets in a program.
 pub(super) fn find_secrets(text: &str) -> ProgramSecrets {
     let tokens = tokens(text);
     let mut said = ProgramSecrets::default();
@@ -60,17 +59,17 @@ pub(super) fn find_secrets(text: &str) -> ProgramSecrets {
     said
 }
 
-/// A bracket that is not closed yet.
+/// A bracket that is still open.
 struct OpenBracket {
     at: usize,
     is_secret: bool,
 }
 
-/// The way values are written.
+/// The encoding of values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueEncoding {
     Plain,
-    /// Plain, or in base64.
+    /// Plain or in base64.
     Either,
 }
 
@@ -84,7 +83,7 @@ fn is_kind(before: &[Token<'_>]) -> bool {
         && matches!(before.next(), None | Some(Token::Mark(b'{' | b',' | b';')))
 }
 
-/// True if the tokens end with the name of a function that makes a `Secret`, such as `k.core.v1.secret.new`.
+/// True if the tokens end with the name of a function that creates a `Secret`, such as `k.core.v1.secret.new`.
 fn makes_secret(before: &[Token<'_>]) -> bool {
     let mut names = before.iter().rev();
     let Some(Token::Word(function)) = names.next() else {
@@ -107,7 +106,7 @@ fn makes_secret(before: &[Token<'_>]) -> bool {
         || ["secret", "newsecret", "opaquesecret"].contains(&function.as_str())
 }
 
-/// The entries of an object that is a `Secret`, from its first brace on.
+/// Collects the entries of an object that is a `Secret`, from its opening brace on.
 fn collect_object(object: &[Token<'_>], said: &mut ProgramSecrets) {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -132,7 +131,7 @@ fn collect_object(object: &[Token<'_>], said: &mut ProgramSecrets) {
     }
 }
 
-/// True if what follows a name makes it the name of a field.
+/// True if the tokens after a name show that it is a field name.
 fn is_field(after: &[Token<'_>]) -> bool {
     let mut after = after
         .iter()
@@ -140,7 +139,7 @@ fn is_field(after: &[Token<'_>]) -> bool {
     matches!(after.next(), Some(Token::Mark(b':')))
 }
 
-/// The tokens up to the end of a field's value.
+/// Returns the tokens up to the end of a field's value.
 fn value_of<'a, 't>(after: &'a [Token<'t>]) -> &'a [Token<'t>] {
     let mut depth = 0_usize;
     for (at, token) in after.iter().enumerate() {
@@ -155,7 +154,7 @@ fn value_of<'a, 't>(after: &'a [Token<'t>]) -> &'a [Token<'t>] {
     after
 }
 
-/// The texts that are values of fields, each with the name of its field, and the files that are read for them.
+/// Collects the strings that are field values, each with its field name, and the files that are read for them.
 fn entries(tokens: &[Token<'_>], data: ValueEncoding, said: &mut ProgramSecrets) {
     let mut name = "";
     let mut is_value = false;
@@ -182,7 +181,7 @@ fn entries(tokens: &[Token<'_>], data: ValueEncoding, said: &mut ProgramSecrets)
 }
 
 fn add_entry(name: &str, text: &str, data: ValueEncoding, said: &mut ProgramSecrets) {
-    // What stands within several of them is the same text.
+    // A string inside several nested objects counts once.
     if !said
         .seen
         .insert((text.as_ptr() as usize, data == ValueEncoding::Either))
@@ -196,13 +195,13 @@ fn add_entry(name: &str, text: &str, data: ValueEncoding, said: &mut ProgramSecr
     said.entries.push((name.to_owned(), plain));
 }
 
-/// A text as the program has it.
+/// Returns the value of a string literal.
 fn unescaped(text: &str) -> String {
     let double = text.replace("\\'", "'");
     serde_json::from_str(&format!("\"{double}\"")).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The tokens of a program, without comments. A text that is no program has some as well.
+/// Returns the tokens of a program without comments. Any other text has tokens too.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -251,7 +250,7 @@ fn line(rest: &str) -> usize {
     memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |end| end + 1)
 }
 
-/// The place of the mark that ends a text.
+/// Returns the position of the quote that ends a string.
 fn closing(rest: &str, mark: u8) -> usize {
     let mut is_escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
@@ -265,7 +264,7 @@ fn closing(rest: &str, mark: u8) -> usize {
     rest.len()
 }
 
-/// A text of lines between `|||`.
+/// Reads a text block between `|||`.
 fn block<'t>(rest: &'t str, tokens: &mut Vec<Token<'t>>) -> usize {
     let first = line(rest);
     let lines = rest.get(first..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The secrets of a whole text: of a file before a part of it is shown, of a value before it is written.
+//! Finds the secrets in a whole text: in a file before a part of it is shown, or in a value before it is written.
 
 use super::classifier::{self, ValueContext};
 use super::{contains_placeholder, manifest, patterns, unquoted};
@@ -8,10 +8,10 @@ use regex::Regex;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Lines of a file that configuration names that are looked at by themselves.
+/// Maximum number of lines of a declared secret file that are also learnt one by one.
 const NAMED_LINES_MAX: usize = 10_000;
 
-/// A secret that was found, as the texts it is looked for by: first the whole of it.
+/// A secret as a list of texts to search for, starting with the whole secret.
 #[derive(Clone)]
 pub struct KnownSecret {
     pub(super) texts: Vec<Secret>,
@@ -24,15 +24,15 @@ impl std::fmt::Debug for KnownSecret {
 }
 
 impl KnownSecret {
-    /// Bytes it takes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> usize {
         let texts = self.texts.iter();
         texts.map(|text| text.expose().len() + size_of::<Secret>()).sum()
     }
 }
 
-/// The secrets of a text: what looks like one, what stands behind a name that says so, and what a `Secret` of
-/// Kubernetes holds.
+/// Returns the secrets in a text: what matches a pattern, values after telling names, and the values of Kubernetes
+/// `Secret`s.
 pub(super) fn secrets_in(text: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
     collect(text, &mut found);
@@ -42,7 +42,7 @@ pub(super) fn secrets_in(text: &str) -> Vec<KnownSecret> {
     into_secrets(found)
 }
 
-/// The secrets of an entry of a `Secret`.
+/// Returns the secrets in an entry of a `Secret`.
 pub(super) fn secrets_in_entry(name: &str, value: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
     collect_entry(name, value, &mut found);
@@ -53,7 +53,7 @@ fn collect_entry(name: &str, value: &str, found: &mut BTreeSet<String>) {
     collect(value, found);
     let value = value.trim();
     if value.contains('\n') {
-        // A file: one of certificates is public, and another is a secret as a whole.
+        // The value is a file. Certificates are public, and any other file is a secret as a whole.
         if !is_public(value) && !contains_placeholder(value) {
             found.insert(value.to_owned());
         }
@@ -64,8 +64,8 @@ fn collect_entry(name: &str, value: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The secrets of a file that configuration names as one, or that is called like one: each line of it that may be one,
-/// and all of it.
+/// Returns the secrets in a file that is a secret by declaration or name: each line that may be a secret, and the
+/// whole file.
 pub(super) fn secrets_of_named(text: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
     collect_entry("", text, &mut found);
@@ -86,8 +86,8 @@ fn unquoted(value: &str) -> &str {
     value.trim_matches(['"', '\''])
 }
 
-/// The files that a text names as ones with secrets, as they are written: what is read for a name that says so, or for
-/// a `Secret`.
+/// Returns the files that a text declares as secrets, as written: those that are read for a telling name or for a
+/// `Secret`.
 pub(super) fn files_named(text: &str) -> Vec<String> {
     let mut files = manifest::files(text);
     if COMPILED.names.is_match(text) {
@@ -99,12 +99,12 @@ pub(super) fn files_named(text: &str) -> Vec<String> {
     files
 }
 
-/// True for the name of a file that says that it is a secret as a whole: `db-password`, `token.txt`.
+/// True if the name of a file shows that it is a secret as a whole: `db-password`, `token.txt`.
 pub fn is_secret_file_name(file_name: &str) -> bool {
     COMPILED.file_name.is_match(file_name)
 }
 
-/// Collects what looks like a secret, and what stands behind a name that says so.
+/// Collects what matches a pattern, and values after telling names.
 fn collect(text: &str, found: &mut BTreeSet<String>) {
     patterns::find(text, |range| {
         let secret = text.get(range).unwrap_or_default();
@@ -131,7 +131,7 @@ fn collect(text: &str, found: &mut BTreeSet<String>) {
                 continue;
             }
             found.insert(value.to_owned());
-            // A program has it without the escapes it is written with.
+            // At run time, the program has the value without escapes.
             if value.contains('\\')
                 && let Ok(plain) = serde_json::from_str(&format!("\"{value}\""))
             {
@@ -150,8 +150,8 @@ fn into_secrets(found: BTreeSet<String>) -> Vec<KnownSecret> {
         .collect()
 }
 
-/// The texts a secret is looked for by: the whole, the same as a program has it, and lines that are secrets by
-/// themselves, because a page or a hunk has only some.
+/// Returns the texts to search for: the whole secret, the same without escapes, and lines that are secrets on their
+/// own, because a page or a hunk may contain only some of them.
 fn texts(secret: &str) -> Vec<Secret> {
     let secret = body(secret).unwrap_or(secret);
     let mut texts = vec![secret.to_owned()];
@@ -159,7 +159,7 @@ fn texts(secret: &str) -> Vec<Secret> {
     if unescaped.contains('\n') {
         let lines: Vec<&str> = unescaped.lines().map(str::trim).collect();
         let plain = lines.join("\n").trim().to_owned();
-        // Of lines of base64 every part is known by itself.
+        // In lines of base64, any part identifies the secret.
         let in_parts = classifier::is_opaque(&plain);
         texts.push(plain);
         let long = lines
@@ -178,7 +178,7 @@ fn texts(secret: &str) -> Vec<Secret> {
     texts.into_iter().map(Secret::new).collect()
 }
 
-/// The last line of a key, which may be short.
+/// Returns the last line of a key, which may be short.
 fn last_line(secret: &str, lines: &[&str]) -> Option<String> {
     let is_base64 = |line: &str| {
         line.bytes()
@@ -192,7 +192,8 @@ fn last_line(secret: &str, lines: &[&str]) -> Option<String> {
     (of_a_key && secret.len() > 100 && last.len() >= super::live::VALUE_BYTES_MIN).then(|| (*last).to_owned())
 }
 
-/// The lines between the first and the last one of a key: these are the same in every one.
+/// Returns the lines between the first and the last line of a key. The first and last lines are the same in all
+/// keys.
 fn body(secret: &str) -> Option<&str> {
     let rest = secret.strip_prefix("-----BEGIN ")?;
     let (_, rest) = rest.split_once("-----")?;
@@ -201,7 +202,7 @@ fn body(secret: &str) -> Option<&str> {
     Some(body.strip_suffix("\\n").unwrap_or(body))
 }
 
-/// True for certificates and public keys, one or more.
+/// True if the text consists of certificates and public keys.
 fn is_public(text: &str) -> bool {
     text.starts_with("-----BEGIN ") && !text.contains("PRIVATE KEY")
 }
@@ -215,7 +216,7 @@ struct SourcePatterns {
     file_name: Regex,
 }
 
-/// Words that a name with a secret behind it ends with.
+/// Suffixes of names that indicate a secret value.
 pub(super) const WORDS: &str = "password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|credentials?";
 
 #[expect(
@@ -223,19 +224,19 @@ pub(super) const WORDS: &str = "password|passwd|passphrase|pwd|secret|token|api[
     reason = "the expressions are constants, and a test compiles them"
 )]
 static COMPILED: LazyLock<SourcePatterns> = LazyLock::new(|| {
-    // A value in quotes, or one without.
+    // A value in quotes or without quotes.
     let value =
         r#"(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|([A-Za-z0-9+/=_.~!@#$%^&*-]+[,;]?)(?:\s|$))"#;
     let named = format!(r#"(?im)([a-z0-9_.-]*(?:{WORDS}))["'\]]{{0,2}}[ \t]*(?::{{1,3}}|=)[ \t]*{value}"#);
     let entry = format!(
         r#"(?im)name["']?:[ \t]*["']?([a-z0-9_.-]*(?:{WORDS}))["']?,?\s+["']?value["']?:[ \t]*{value}"#
     );
-    // The value on the next line, of YAML, or of a text block.
+    // The value on the next line in YAML, or in a text block.
     let block = r"(?:[|>][0-9+-]{0,2}|\|\|\|-?)[ \t]*\r?\n[ \t]+([^\s](?:[^\r\n]*[^\s])?)[ \t]*\r?$";
     let below = format!(
         r#"(?im)(?:^|[{{,])[ \t-]*["']?([a-z0-9_.-]*(?:{WORDS}))["']?[ \t]*:{{1,3}}[ \t]*(?:\r?\n[ \t]+{value}|{block})"#
     );
-    // What is read for a name: `importstr 'file'`, also within functions, and `{{ file = "file" }}`.
+    // A file that is read for a name: `importstr 'file'`, also within functions, and `{{ file = "file" }}`.
     let read =
         r#"(?:[a-z0-9_.]+\([ \t]*){0,3}import(?:str|bin)[ \t]+|\{[ \t]*["']?file["']?[ \t]*[:=][ \t]*"#;
     let file = format!(

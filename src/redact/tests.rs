@@ -1,4 +1,4 @@
-//! No secret survives, and configuration stays readable.
+//! Secrets are hidden everywhere, and configuration stays readable.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::string_slice)]
 
 use super::*;
@@ -157,7 +157,7 @@ fn assignments_lose_their_value_and_keep_their_name() {
     }
 }
 
-/// T87: what a configuration repository is full of.
+/// T87: typical content of a configuration repository.
 #[test]
 fn kubernetes_configuration_stays_as_it_is() {
     let text = r#"
@@ -196,7 +196,7 @@ hostPort: 12345678:8080
     assert_eq!(redacted, text);
 }
 
-/// T93: text made to be slow to look at. Quadratic work would take hours here.
+/// T93: text that is expensive to scan. Quadratic work would take hours here.
 #[test]
 fn hostile_text_costs_no_more_than_other_text() {
     let redactor = redactor(&["first-value"]);
@@ -326,7 +326,7 @@ proptest! {
     }
 }
 
-/// Four lines, as `openssl` writes them.
+/// Four lines in the format of `openssl`.
 const KEY_LINES: [&str; 4] = [
     "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
     "MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu",
@@ -348,7 +348,7 @@ fn learning(text: &str) -> Redactor {
     redactor
 }
 
-/// T87: a page, a line of a search and a hunk have a part of a key, and a program makes anything of it.
+/// T87: a page, a search result or a hunk contains a part of a key, and a program may encode it in any way.
 #[test]
 fn any_part_of_a_key_that_was_learnt_is_hidden_in_every_encoding() {
     let key = key();
@@ -401,7 +401,7 @@ fn what_is_public_is_no_secret_and_leaves_no_hole() {
     let encoded = STANDARD.encode(&certificate);
     let manifest = format!("kind: Secret\ndata:\n  tls.crt: {encoded}\n");
     assert_eq!(learning(&manifest).redact(&manifest), manifest);
-    // A key beside it leaves the mark of the certificate as it is.
+    // A learnt key does not affect the header of a certificate.
     let both = learning(&key());
     assert_eq!(
         both.redact("-----BEGIN CERTIFICATE-----"),
@@ -443,7 +443,7 @@ fn values_of_secrets_and_names_are_learnt_and_found_anywhere() {
     }
 }
 
-/// T87: nothing is too long to be a secret.
+/// T87: a secret may have any length.
 #[test]
 fn a_long_value_is_known_by_any_larger_part_of_it() {
     let mut state = 7_u64;
@@ -479,7 +479,7 @@ fn secrets_learned_by_one_redactor_are_unknown_to_others() {
     assert_eq!(alice.redact(LIVE), "⟦secret:2⟧");
 }
 
-/// T87: the key of a bot without the number before it
+/// T87: the part of a bot token after the number
 #[test]
 fn the_key_of_a_telegram_bot_is_a_secret_by_itself() {
     let redactor = redactor(&["123456789:AAq7Rk2ZpX9vTn4WbY6mLc8dHf3gJs5aQe"]);

@@ -1,22 +1,22 @@
-//! Values without quotes behind a name that says that they are secrets, up to the end of their line: in YAML, in
-//! properties and in files of environment variables they may hold spaces and any character.
+//! Values without quotes after a telling name, up to the end of the line. In YAML, properties and environment files
+//! they may contain spaces and any character.
 
 use super::classifier::{self, ValueContext};
 use super::code::{LineKind, is_code, is_random};
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// Characters of values that are found wherever they stand, and not only at the end of a line.
+/// Characters of values that are found at any position, not only at the end of a line.
 const PLAIN: &[u8] = b"+/=_.~!@#$%^&*-";
-/// Texts that a comment begins with behind a space.
+/// Starts of a comment after a space.
 const COMMENTS: [&str; 3] = ["#", "//", "/*"];
 
-/// A name with its value on the same line, on the next one, and as an entry of the environment of a container.
+/// A name with its value on the same line, on the next line, or in an entry of a container's environment.
 static LINES: LazyLock<[Regex; 3]> = LazyLock::new(compiled);
-/// Marks that YAML has before a text: an anchor, and tags that say that it is one.
+/// YAML marks before a string: an anchor, and tags for strings.
 static MARKS: LazyLock<Regex> =
     LazyLock::new(|| expression(r"\A(?:&[\w.-]+|!!?(?:str|binary|unsafe)|!)[ \t]+"));
-/// Any other tag: the text behind it only names the value.
+/// Any other tag. The text after it is only a reference to the value.
 static TAG: LazyLock<Regex> = LazyLock::new(|| expression(r"\A!{1,2}[A-Za-z][A-Za-z:._/-]*(?:[ \t]|\z)"));
 
 fn compiled() -> [Regex; 3] {
@@ -43,8 +43,8 @@ fn expression(text: &str) -> Regex {
     Regex::new(text).expect("an expression compiles")
 }
 
-/// Reports the secrets of such values that are no plain word: the whole value, and each part of it that is a secret by
-/// itself.
+/// Reports such values that are secrets and contain more than plain characters: the whole value, and each part that
+/// is a secret on its own.
 pub(super) fn find<'t>(text: &'t str, mut found: impl FnMut(&'t str)) {
     for captures in LINES.iter().flat_map(|line| line.captures_iter(text)) {
         let (Some(name), Some(value)) = (captures.name("name"), captures.name("value")) else {
@@ -72,8 +72,8 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || PLAIN.contains(&byte)
 }
 
-/// The texts that may be the value of a line: none where a program computes it, and two where what looks like a comment
-/// may belong to it.
+/// Returns the possible values of a line: none for an expression, and two if the end of the line may be a comment
+/// or part of the value.
 fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
     let sign = captures.name("sign").map(|sign| sign.as_str());
     let line = line_kind(captures.name("begin").map_or("", |begin| begin.as_str()), sign);
@@ -83,7 +83,7 @@ fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
         _ => value,
     };
     let is_block = value.starts_with(['|', '>']) || TAG.is_match(value);
-    // The value of a map or of a list.
+    // The value is a map or a list.
     let is_inner = || {
         let first = value.split_whitespace().next().unwrap_or_default();
         sign.is_none() && (first == "-" || first.ends_with(':'))
@@ -118,7 +118,8 @@ fn values<'t>(captures: &Captures<'t>, value: &'t str) -> Vec<&'t str> {
     }
 }
 
-/// `NAME=` is one of an environment, but for the arguments of a call, which are indented.
+/// Returns the kind of a line. `NAME=` is a line of an environment file, unless it is indented like an argument of
+/// a call.
 fn line_kind(begin: &str, sign: Option<&str>) -> LineKind {
     let before = begin.strip_prefix(['+', '-']).unwrap_or(begin);
     let is_indented = before.len() > 1 && before.trim().is_empty();
@@ -132,7 +133,7 @@ fn trimmed(value: &str) -> &str {
     value.trim_end().trim_end_matches([',', ';'])
 }
 
-/// True for words without a digit, which are for people.
+/// True for words without digits, which are prose.
 fn is_wording(value: &str) -> bool {
     value.split_whitespace().all(|word| {
         let word = word.trim_end_matches(['.', ',', ';', ':']);

@@ -1,9 +1,9 @@
-//! Texts with characters that nobody sees: a secret with one of them inside is still read as the secret.
+//! Texts with invisible characters. A secret with such a character inside can still be read as the secret.
 
 use crate::model::is_invisible;
 use std::ops::Range;
 
-/// A text without its invisible characters, and where each of its bytes was.
+/// A text without its invisible characters, and the original offset of each byte.
 pub(super) struct VisibleText {
     pub(super) text: String,
     offsets: Vec<usize>,
@@ -11,7 +11,7 @@ pub(super) struct VisibleText {
 }
 
 impl VisibleText {
-    /// The visible part of a text; nothing if that is all of it.
+    /// Returns the visible part of a text, or `None` if it has no invisible characters.
     pub(super) fn new(text: &str) -> Option<Self> {
         if text.is_ascii() || !text.chars().any(is_invisible) {
             return None;
@@ -28,7 +28,7 @@ impl VisibleText {
         Some(seen)
     }
 
-    /// The place of a part of what is seen, with the invisible characters inside it.
+    /// Returns the original range of a visible range, including the invisible characters inside it.
     pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
         let start = self.offsets.get(range.start).copied().unwrap_or(self.end);
         let last = range.end.checked_sub(1).and_then(|last| self.offsets.get(last));

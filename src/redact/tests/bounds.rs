@@ -1,10 +1,10 @@
-//! The bounds of what is learnt, remembered and looked for, whatever somebody writes into files.
+//! The limits of learning, caching and searching, for hostile files.
 
 use super::*;
 use crate::redact::file_secrets::FILES_BYTES_MAX;
 use std::time::{Duration, Instant};
 
-/// Opaque, and of its own for each number.
+/// Returns an opaque text that is different for each number.
 fn secret(number: usize, bytes: usize) -> String {
     let mut text = format!("Zx9{number:04}");
     let mut state = number as u64 + 1;
@@ -25,7 +25,7 @@ fn bytes_remembered(redactor: &Redactor) -> usize {
     known.map(|found| found.bytes()).sum()
 }
 
-/// T93: each hit begins somewhere else in the value, and each could be all of it.
+/// T93: each hit is at another position of the value, and each could be the whole value.
 #[test]
 fn repetitions_cost_no_more_than_other_text() {
     let repeated = "Abcdefg1".repeat(64 << 10);
@@ -55,7 +55,7 @@ fn the_memo_of_scanned_files_is_bounded_in_bytes() {
     assert!(bytes > 0 && bytes <= FILES_BYTES_MAX + (2 << 20), "{bytes}");
 }
 
-/// A redactor that learns more than it can look for hides everything, and takes no more memory.
+/// A redactor with more secrets than it can search for hides everything and takes no more memory.
 #[test]
 fn a_redactor_with_too_many_secrets_hides_everything() {
     let redactor = redactor(&[]);
@@ -68,7 +68,7 @@ fn a_redactor_with_too_many_secrets_hides_everything() {
     assert!(learnt.texts.is_empty() && learnt.known.is_empty());
 }
 
-/// A large value beside a small one does not make the small one known in fewer encodings.
+/// A large value does not reduce the encodings in which a small one is searched.
 #[test]
 fn a_large_secret_takes_no_encoding_from_others() {
     let (small, large) = (secret(1, 24), secret(2, 1 << 20));
@@ -86,7 +86,7 @@ fn a_large_secret_takes_no_encoding_from_others() {
     assert_eq!(redactor.redact("replicas: 2"), "replicas: 2");
 }
 
-/// A file that changes while it is looked at says nothing of what it was.
+/// The result for a file that changes during the scan is not stored under its earlier hash.
 #[test]
 fn scan_results_are_memoized_by_the_hash_of_the_content_read() {
     let redactor = redactor(&[]);

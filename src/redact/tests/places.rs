@@ -1,4 +1,4 @@
-//! Values and files that only their place makes a secret.
+//! Values and files that are secret because of their place.
 
 use super::*;
 

@@ -1,5 +1,4 @@
-//! Values without quotes, as whole files are learnt and shown: what somebody made up is hidden, and what a program or
-//! a template has there is shown as it is.
+//! Values without quotes in learnt files: passwords are hidden, and expressions and templates are shown.
 
 use super::*;
 
@@ -14,7 +13,7 @@ fn learnt_and_shown(text: &str) -> String {
 fn ordinary_code_with_names_of_secrets_is_shown_as_it_is() {
     let mut changed = Vec::new();
     for line in [
-        // Comments behind what a program has, and alone.
+        // Comments after an expression, and comments alone.
         "password: $._config.password, // from vault",
         "adminPassword: params.adminPassword, // TODO",
         "password: foo.bar, /* x */",
@@ -31,7 +30,7 @@ fn ordinary_code_with_names_of_secrets_is_shown_as_it_is() {
         "password: { secretKeyRef: { name: db-credentials-v2, key: password } }",
         "password: {",
         "password: {% if a %}{{ b }}{% endif %}",
-        // What a program computes.
+        // Expressions.
         "password: self.password tailstrict,",
         "password: std.base64Decode(config.dbPassword),",
         "password: std.join('', [",
@@ -60,7 +59,7 @@ fn ordinary_code_with_names_of_secrets_is_shown_as_it_is() {
         "password: <your password goes here>",
         "secret: arn:aws:secretsmanager:eu-west-1:123456789012:secret:Prod/Db",
         "password: arn:aws:secretsmanager:eu-west-1:123456789012:secret:Prod/Db-x7QkPz",
-        // Words for people.
+        // Prose.
         "- password: see the vault",
         "password: it is the one that the operator of the cluster has set",
         "secret: the name of the secret that holds it in 2024",
@@ -79,14 +78,14 @@ fn ordinary_code_with_names_of_secrets_is_shown_as_it_is() {
 fn an_invented_secret_is_hidden_without_quotes_too() {
     let mut seen = Vec::new();
     for (line, secret) in [
-        // Words that programs have as operators.
+        // Words that are operators in programs.
         ("password: made in china 42", "made in china 42"),
         ("password: rock for peace 85", "rock for peace 85"),
         ("password: new moon rising 7", "new moon rising 7"),
         ("password: important-thing of 42", "important-thing of 42"),
         ("password: if not now when 9", "if not now when 9"),
         ("password: blue - 42 + moon", "blue - 42 + moon"),
-        // Brackets, and quotes that are none.
+        // Brackets and apostrophes.
         ("password: p@ss(word)one", "p@ss(word)one"),
         ("password: abc(def)ghi", "abc(def)ghi"),
         ("DB_PASSWORD=abc(def)", "abc(def)"),
@@ -97,7 +96,7 @@ fn an_invented_secret_is_hidden_without_quotes_too() {
         ("password: {Xy7(kL9)mN2}", "{Xy7(kL9)mN2}"),
         ("DB_PASSWORD=|blue moon 42", "|blue moon 42"),
         ("password: it's five o'clock 5", "it's five o'clock 5"),
-        // Names in quotes, and as a container has them.
+        // Names in quotes, and in container files.
         ("\"db-password\": blue moon 42", "blue moon 42"),
         ("ENV DB_PASSWORD=blue moon 42", "blue moon 42"),
         ("export DB_PASSWORD=blue moon 42", "blue moon 42"),
@@ -105,7 +104,7 @@ fn an_invented_secret_is_hidden_without_quotes_too() {
         ("password:\n  # of the cellar\n  blue moon 42", "blue moon 42"),
         ("password: !!str blue moon 42", "blue moon 42"),
         ("password: &cellar blue moon 42", "blue moon 42"),
-        // What is a comment elsewhere.
+        // Comment characters that belong to the value.
         ("DB_PASSWORD=abc #Xy7(kL9)mN2?pQ4z", "abc #Xy7(kL9)mN2?pQ4z"),
         ("DB_PASSWORD=#blue moon 42", "#blue moon 42"),
         ("DB_PASSWORD=blue moon 42 # of the cellar", "blue moon 42"),
@@ -125,7 +124,7 @@ fn an_invented_secret_is_hidden_without_quotes_too() {
     assert_eq!(seen, Vec::<String>::new());
 }
 
-/// T87: a bracket behind a value belongs to it or to what is around it.
+/// T87: a bracket after a value may belong to the value or to its surroundings.
 #[test]
 fn a_value_in_brackets_is_hidden_with_and_without_them() {
     for (text, shown) in [
@@ -160,7 +159,7 @@ fn a_value_in_brackets_is_hidden_with_and_without_them() {
     }
 }
 
-/// T93: lines made to be slow to look at. Quadratic work would take hours here.
+/// T93: lines that are expensive to scan. Quadratic work would take hours here.
 #[test]
 fn hostile_lines_are_scanned_as_fast_as_others() {
     use crate::redact::{patterns, unquoted};
@@ -186,7 +185,7 @@ fn hostile_lines_are_scanned_as_fast_as_others() {
     unquoted::find(&nested, |_| panic!("a program is a secret"));
 }
 
-/// T93: one long value is not taken into a table with a kilobyte for each of its bytes.
+/// T93: one long value gets no automaton table, which would take a kilobyte per byte.
 #[test]
 fn a_line_of_any_length_is_learnt() {
     for part in ["f(", ")", "Xy7(kL9)mN2"] {
