@@ -19,9 +19,9 @@ pub struct BranchState<'a> {
 }
 
 /// Runs, in a fixed order, every check that needs no environments.
-pub fn checks(changes: &[FileChange], standing: BranchState<'_>, redactor: &Redactor) -> Vec<Check> {
+pub fn checks(changes: &[FileChange], state: BranchState<'_>, redactor: &Redactor) -> Vec<Check> {
     vec![
-        base_is_current(standing),
+        base_is_current(state),
         json_parses(changes),
         no_conflict_markers(changes),
         no_secrets(changes, redactor),
@@ -56,14 +56,14 @@ fn check(name: &str, state: CheckState, detail: impl Into<String>) -> Check {
     }
 }
 
-fn base_is_current(standing: BranchState<'_>) -> Check {
+fn base_is_current(state: BranchState<'_>) -> Check {
     let name = "base is the newest commit";
-    if standing.base == standing.head {
+    if state.base == state.head {
         return check(name, CheckState::Pass, "");
     }
     let detail = format!(
         "`{}` has moved on; `discard` and ask again to start from its newest commit",
-        standing.branch
+        state.branch
     );
     check(name, CheckState::Fail, detail)
 }
@@ -208,12 +208,12 @@ mod tests {
     }
 
     fn checked(changes: &[FileChange]) -> Vec<Check> {
-        let standing = BranchState {
+        let state = BranchState {
             base: "a",
             head: "a",
             branch: "main",
         };
-        checks(changes, standing, &Redactor::new([]))
+        checks(changes, state, &Redactor::new([]))
     }
 
     fn state(changes: &[FileChange], name: &str) -> (CheckState, String) {
