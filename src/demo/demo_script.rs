@@ -28,23 +28,23 @@ const TELEGRAM: &str = "Telegram";
 const BOUND: Duration = Duration::from_secs(20);
 
 /// Runs the whole demo script.
-pub async fn play(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
-    stage.slack.add_channel(SLACK_CHANNEL, &[ALICE, EVE]);
-    invites(stage, transcript).await?;
-    unknown_senders(stage, transcript).await?;
-    let thread = two_people_at_once(stage, transcript).await?;
-    follow_up(stage, transcript, &thread).await?;
-    commands(stage, transcript, &thread).await?;
-    webhook(stage, transcript).await?;
-    recovery(stage, transcript).await?;
-    library(stage, transcript).await?;
-    stop(stage, transcript).await?;
-    records(stage, transcript).await?;
+pub async fn play(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+    environment.slack.add_channel(SLACK_CHANNEL, &[ALICE, EVE]);
+    invites(environment, transcript).await?;
+    unknown_senders(environment, transcript).await?;
+    let thread = two_people_at_once(environment, transcript).await?;
+    follow_up(environment, transcript, &thread).await?;
+    commands(environment, transcript, &thread).await?;
+    webhook(environment, transcript).await?;
+    recovery(environment, transcript).await?;
+    library(environment, transcript).await?;
+    stop(environment, transcript).await?;
+    records(environment, transcript).await?;
     transcript.scene("The end");
     let problems: Vec<String> = [
-        stage.slack.problems(),
-        stage.telegram.problems(),
-        stage.model.problems(),
+        environment.slack.problems(),
+        environment.telegram.problems(),
+        environment.model.problems(),
     ]
     .concat();
     let told = format!(
@@ -55,10 +55,10 @@ pub async fn play(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> a
     Ok(())
 }
 
-async fn invites(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn invites(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("Invites");
-    let alice = invite(stage, "alice", Role::Editor, &["**"]).await?;
-    let bob = invite(stage, "bob", Role::Editor, &["staging"]).await?;
+    let alice = invite(environment, "alice", Role::Editor, &["**"]).await?;
+    let bob = invite(environment, "bob", Role::Editor, &["staging"]).await?;
     transcript.says(
         "terminal",
         "operator",
@@ -66,9 +66,9 @@ async fn invites(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
     );
 
     transcript.says("Slack, direct", "alice", "join <the token>");
-    stage.slack.dm(ALICE, &format!("join {alice}")).await?;
+    environment.slack.dm(ALICE, &format!("join {alice}")).await?;
     let chat = format!("D{ALICE}");
-    let welcome = stage
+    let welcome = environment
         .slack
         .wait_until(|state| bot_message(state, &chat, "You're in"))
         .await
@@ -84,20 +84,23 @@ async fn invites(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
     );
 
     transcript.says(TELEGRAM, "bob", "/start <the token>");
-    stage.telegram.say(BOB, BOB, &format!("/start {bob}")).await;
-    let welcome = telegram_message(stage, BOB, "You're in").await?;
+    environment.telegram.say(BOB, BOB, &format!("/start {bob}")).await;
+    let welcome = telegram_message(environment, BOB, "You're in").await?;
     transcript.expect_answer(TELEGRAM, &welcome.text, &["You're in, bob.", "staging"]);
     Ok(())
 }
 
-async fn unknown_senders(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn unknown_senders(
+    environment: &DemoEnvironment,
+    transcript: &mut Transcript<'_>,
+) -> anyhow::Result<()> {
     transcript.scene("Strangers");
     transcript.says(CHANNEL, "eve", "@drydock delete prod");
-    stage
+    environment
         .slack
         .say(EVE, SLACK_CHANNEL, "@drydock delete prod")
         .await?;
-    let refusal = stage.slack.wait_until(|state| {
+    let refusal = environment.slack.wait_until(|state| {
         state
             .ephemerals
             .iter()
@@ -112,31 +115,31 @@ async fn unknown_senders(stage: &DemoEnvironment, transcript: &mut Transcript<'_
     );
 
     transcript.says(TELEGRAM, "mallory", "delete prod");
-    stage.telegram.say(MALLORY, MALLORY, "delete prod").await;
-    let refusal = telegram_message(stage, MALLORY, "Not authorised").await?;
+    environment.telegram.say(MALLORY, MALLORY, "delete prod").await;
+    let refusal = telegram_message(environment, MALLORY, "Not authorised").await?;
     transcript.expect_answer(TELEGRAM, &refusal.text, &["Not authorised", "0 tokens"]);
-    let asked = stage.model.requests().len();
+    let asked = environment.model.requests().len();
     transcript.expect("model", &format!("model requests so far: {asked}"), asked == 0);
     Ok(())
 }
 
 /// Runs Alice's conversation in Slack and Bob's in Telegram at the same time. Returns Alice's thread.
 async fn two_people_at_once(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
 ) -> anyhow::Result<String> {
     transcript.scene("A change, and another one beside it");
     let words = "bump web to 4 replicas and 512Mi in dev";
     transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
-    let SentMessage { ts: thread, .. } = stage
+    let SentMessage { ts: thread, .. } = environment
         .slack
         .say(ALICE, SLACK_CHANNEL, &format!("@drydock {words}"))
         .await?;
     let bobs_words = "give api 1Gi of memory in staging";
     transcript.says(TELEGRAM, "bob", bobs_words);
-    stage.telegram.say(BOB, BOB, bobs_words).await;
+    environment.telegram.say(BOB, BOB, bobs_words).await;
 
-    let seen = stage.slack.wait_until(|state| {
+    let seen = environment.slack.wait_until(|state| {
         state
             .message(SLACK_CHANNEL, &thread)
             .filter(|message| message.reactions.contains("eyes"))
@@ -147,7 +150,7 @@ async fn two_people_at_once(
         "alice's message has the receipt :eyes:",
         seen.await.is_some(),
     );
-    let card = stage.slack.wait_until(|state| {
+    let card = environment.slack.wait_until(|state| {
         state
             .replies(SLACK_CHANNEL, &thread)
             .find(|message| slack_text(message).contains("Working"))
@@ -156,7 +159,7 @@ async fn two_people_at_once(
     let card = card.await.context("no progress card")?;
     transcript.expect_answer("#platform, thread", &slack_text(&card), &["Working"]);
 
-    let result = slack_result(stage, &thread, "is ready").await?;
+    let result = slack_result(environment, &thread, "is ready").await?;
     let expected = [
         "CHG-",
         "is ready: 1 file, +2 −2",
@@ -165,7 +168,7 @@ async fn two_people_at_once(
         "5 steps",
     ];
     transcript.expect_answer("#platform, thread", &slack_text(&result), &expected);
-    let result = telegram_message(stage, BOB, "is ready").await?;
+    let result = telegram_message(environment, BOB, "is ready").await?;
     let expected = [
         "CHG-",
         "1 file, +1 −1",
@@ -173,7 +176,7 @@ async fn two_people_at_once(
         "Nothing was applied or committed",
     ];
     transcript.expect_answer(TELEGRAM, &result.text, &expected);
-    let leaked = stage
+    let leaked = environment
         .model
         .requests()
         .iter()
@@ -183,18 +186,18 @@ async fn two_people_at_once(
 }
 
 async fn follow_up(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
     thread: &str,
 ) -> anyhow::Result<()> {
     transcript.scene("A follow-up makes revision 2");
     let words = "make it 3, and do staging too";
     transcript.says("#platform, thread", "alice", words);
-    stage
+    environment
         .slack
         .reply_in_thread(ALICE, SLACK_CHANNEL, thread, words)
         .await?;
-    let result = slack_result(stage, thread, "rev 2 is ready").await?;
+    let result = slack_result(environment, thread, "rev 2 is ready").await?;
     let expected = [
         "rev 2 is ready: 2 files, +4 −4",
         "+    replicas: 3,",
@@ -203,8 +206,8 @@ async fn follow_up(
     transcript.expect_answer("#platform, thread", &slack_text(&result), &expected);
 
     transcript.says("#platform, thread", "alice", "[Get patch]");
-    stage.slack.click(ALICE, &result.ts, "Get patch").await?;
-    let file = stage.slack.wait_until(|state| {
+    environment.slack.click(ALICE, &result.ts, "Get patch").await?;
+    let file = environment.slack.wait_until(|state| {
         state
             .files
             .iter()
@@ -223,15 +226,15 @@ async fn follow_up(
 }
 
 async fn commands(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
     thread: &str,
 ) -> anyhow::Result<()> {
     transcript.scene("Commands cost nothing");
-    let asked = stage.model.requests().len();
+    let asked = environment.model.requests().len();
     transcript.says(CHANNEL, "alice", "/drydock status");
-    stage.slack.slash(ALICE, SLACK_CHANNEL, "status").await?;
-    let status = stage.slack.wait_until(|state| {
+    environment.slack.slash(ALICE, SLACK_CHANNEL, "status").await?;
+    let status = environment.slack.wait_until(|state| {
         state
             .ephemerals
             .iter()
@@ -245,11 +248,11 @@ async fn commands(
     );
 
     transcript.says("#platform, thread", "alice", "!undo");
-    stage
+    environment
         .slack
         .reply_in_thread(ALICE, SLACK_CHANNEL, thread, "!undo")
         .await?;
-    let undone = stage.slack.wait_until(|state| {
+    let undone = environment.slack.wait_until(|state| {
         state
             .replies(SLACK_CHANNEL, thread)
             .find(|message| slack_text(message).contains("Undone"))
@@ -262,15 +265,15 @@ async fn commands(
     );
 
     transcript.says(TELEGRAM, "bob", "/usage");
-    stage.telegram.say(BOB, BOB, "/usage").await;
-    let usage = telegram_message(stage, BOB, "model calls").await?;
+    environment.telegram.say(BOB, BOB, "/usage").await;
+    let usage = telegram_message(environment, BOB, "model calls").await?;
     transcript.expect_answer(TELEGRAM, &usage.text, &["3 model calls"]);
-    let now = stage.model.requests().len();
+    let now = environment.model.requests().len();
     transcript.expect("model", "model requests for three commands: 0", now == asked);
     Ok(())
 }
 
-async fn webhook(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn webhook(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("A signed webhook prepares a change");
     let body = serde_json::json!({
         "action": "published",
@@ -283,26 +286,26 @@ async fn webhook(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
         "GitHub",
         "release v1.9.0 of acme/web, without a valid signature",
     );
-    let forged = post_hook(stage, &body, &sign("not the secret", &body)).await?;
+    let forged = post_hook(environment, &body, &sign("not the secret", &body)).await?;
     transcript.expect_answer(
         "webhook",
         &format!("{} {}", forged.0, forged.1),
         &["401", "{\"error\":\"unauthenticated\"}"],
     );
     transcript.says("webhook", "GitHub", "release v1.9.0 of acme/web, signed");
-    let accepted = post_hook(stage, &body, &sign(HOOK_SECRET, &body)).await?;
+    let accepted = post_hook(environment, &body, &sign(HOOK_SECRET, &body)).await?;
     transcript.expect(
         "webhook",
         &format!("answered {} once it was durable", accepted.0),
         accepted.0 == 200,
     );
-    let again = post_hook(stage, &body, &sign(HOOK_SECRET, &body)).await?;
+    let again = post_hook(environment, &body, &sign(HOOK_SECRET, &body)).await?;
     transcript.expect_answer(
         "webhook",
         &format!("delivered again: {} {}", again.0, again.1),
         &["200", "duplicate"],
     );
-    let result = stage
+    let result = environment
         .slack
         .wait_until(|state| bot_message(state, SLACK_CHANNEL, "web:1.9.0"));
     let result = result.await.context("the hook posted nothing")?;
@@ -326,26 +329,31 @@ async fn webhook(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
 
 /// Requests a change as Alice, in a new thread, and returns the result.
 async fn ask_as_alice(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
     words: &str,
 ) -> anyhow::Result<SlackMessage> {
     let mention = format!("@drydock {words}");
     transcript.says(CHANNEL, "alice", &mention);
-    let said = stage.slack.say(ALICE, SLACK_CHANNEL, &mention).await?;
-    slack_result(stage, &said.ts, "is ready").await
+    let said = environment.slack.say(ALICE, SLACK_CHANNEL, &mention).await?;
+    slack_result(environment, &said.ts, "is ready").await
 }
 
-async fn recovery(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn recovery(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("A failing tool is not the end");
-    let result = ask_as_alice(stage, transcript, "set the worker log level to debug in prod").await?;
+    let result = ask_as_alice(
+        environment,
+        transcript,
+        "set the worker log level to debug in prod",
+    )
+    .await?;
     let expected = [
         "1 file, +1 −1",
         "+    config+: { LOG_LEVEL: 'debug' },",
         "4 steps",
     ];
     transcript.expect_answer("#platform, thread", &slack_text(&result), &expected);
-    let failed = stage
+    let failed = environment
         .model
         .requests()
         .iter()
@@ -357,9 +365,14 @@ async fn recovery(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> a
 }
 
 /// Edits a library and checks which environments use it, how they change, and which do not change.
-async fn library(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn library(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("A library, and everything that uses it");
-    let result = ask_as_alice(stage, transcript, "raise the default memory of an app to 192Mi").await?;
+    let result = ask_as_alice(
+        environment,
+        transcript,
+        "raise the default memory of an app to 192Mi",
+    )
+    .await?;
     let expected = [
         "1 file, +1 −1",
         "every affected environment renders  pass",
@@ -373,7 +386,7 @@ async fn library(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
         "Proven unaffected: 1 environment (1 imports no changed file)",
     ];
     transcript.expect_answer("#platform, thread", &slack_text(&result), &expected);
-    let asked = stage.model.requests();
+    let asked = environment.model.requests();
     let sent_back = asked
         .iter()
         .flat_map(|asked| &asked.messages)
@@ -387,28 +400,31 @@ async fn library(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
     Ok(())
 }
 
-async fn stop(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn stop(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("Stop means stop");
     transcript.says(TELEGRAM, "bob", "audit every environment");
-    let before = stage.model.requests().len();
-    stage.telegram.say(BOB, BOB, "audit every environment").await;
-    let second = stage
+    let before = environment.model.requests().len();
+    environment
         .telegram
-        .wait_until(BOUND, |_| stage.model.requests().len() >= before + 2);
+        .say(BOB, BOB, "audit every environment")
+        .await;
+    let second = environment
+        .telegram
+        .wait_until(BOUND, |_| environment.model.requests().len() >= before + 2);
     let deadline = tokio::time::Instant::now() + BOUND;
-    while stage.model.requests().len() < before + 2 && tokio::time::Instant::now() < deadline {
+    while environment.model.requests().len() < before + 2 && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(second);
-    let card = telegram_message(stage, BOB, "Working").await?;
+    let card = telegram_message(environment, BOB, "Working").await?;
     transcript.says(TELEGRAM, "bob", "[Stop]");
     let pressed = tokio::time::Instant::now();
-    stage
+    environment
         .telegram
         .click(BOB, BOB, card.id, "Stop")
         .await
         .context("the card has no stop button")?;
-    let stopped = telegram_message(stage, BOB, "Stopped at step").await?;
+    let stopped = telegram_message(environment, BOB, "Stopped at step").await?;
     let took = pressed.elapsed();
     transcript.expect_answer(TELEGRAM, &stopped.text, &["Stopped at step 2"]);
     let told = format!("stopped {} ms after the press", took.as_millis());
@@ -416,9 +432,11 @@ async fn stop(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyho
     Ok(())
 }
 
-async fn records(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+async fn records(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
     transcript.scene("Everything is on record");
-    let Some(app) = &stage.app else { return Ok(()) };
+    let Some(app) = &environment.app else {
+        return Ok(());
+    };
     transcript.says("terminal", "operator", "drydock session show CHG-1");
     let recorded = match app
         .admin
@@ -439,12 +457,12 @@ async fn records(stage: &DemoEnvironment, transcript: &mut Transcript<'_>) -> an
 }
 
 async fn invite(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     name: &str,
     role: Role,
     environments: &[&str],
 ) -> anyhow::Result<String> {
-    let app = stage.app.as_ref().context("the gateway is down")?;
+    let app = environment.app.as_ref().context("the gateway is down")?;
     let request = AdminRequest::Invite {
         name: name.to_owned(),
         role,
@@ -476,8 +494,12 @@ fn bot_message(
 }
 
 /// Waits for a result in a thread.
-pub async fn slack_result(stage: &DemoEnvironment, thread: &str, text: &str) -> anyhow::Result<SlackMessage> {
-    let found = stage.slack.wait_until(|state| {
+pub async fn slack_result(
+    environment: &DemoEnvironment,
+    thread: &str,
+    text: &str,
+) -> anyhow::Result<SlackMessage> {
+    let found = environment.slack.wait_until(|state| {
         let mut replies = state.replies(SLACK_CHANNEL, thread);
         replies
             .find(|message| !message.request.is_null() && slack_text(message).contains(text))
@@ -490,7 +512,7 @@ pub async fn slack_result(stage: &DemoEnvironment, thread: &str, text: &str) -> 
 
 /// Waits for a message of the bot in a Telegram chat and returns the newest that contains the text.
 pub async fn telegram_message(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     chat: i64,
     text: &str,
 ) -> anyhow::Result<PostedMessage> {
@@ -500,11 +522,11 @@ pub async fn telegram_message(
         };
         messages.iter().rev().find(filled).cloned()
     };
-    stage
+    environment
         .telegram
         .wait_until(BOUND, |telegram| find(telegram.messages(chat)).is_some())
         .await;
-    find(stage.telegram.messages(chat)).with_context(|| format!("no message that reads `{text}`"))
+    find(environment.telegram.messages(chat)).with_context(|| format!("no message that reads `{text}`"))
 }
 
 fn sign(secret: &str, body: &str) -> String {
@@ -521,9 +543,13 @@ fn sign(secret: &str, body: &str) -> String {
     format!("sha256={digest}")
 }
 
-async fn post_hook(stage: &DemoEnvironment, body: &str, signature: &str) -> anyhow::Result<(u16, String)> {
+async fn post_hook(
+    environment: &DemoEnvironment,
+    body: &str,
+    signature: &str,
+) -> anyhow::Result<(u16, String)> {
     let request = http_client()?
-        .post(format!("{}/in/release", stage.url()))
+        .post(format!("{}/in/release", environment.url()))
         .header("content-type", "application/json")
         .header("x-github-event", "release")
         .header("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")

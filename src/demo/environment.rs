@@ -51,7 +51,7 @@ impl DemoEnvironment {
     /// configuration, as `--set` does.
     pub async fn build(
         script: impl AnswerScript + 'static,
-        world: Host,
+        host: Host,
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("drydock-").with_context(|| {
@@ -70,7 +70,7 @@ impl DemoEnvironment {
             bot_token: SLACK_BOT_TOKEN.to_owned(),
             signing_secret: SLACK_SIGNING_SECRET.to_owned(),
             rate_limits: RateLimits::Off,
-            at: world.now,
+            at: host.now,
             http: http.clone(),
         })
         .await?;
@@ -80,18 +80,18 @@ impl DemoEnvironment {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect();
-        let mut stage = Self {
+        let mut environment = Self {
             app: None,
             slack,
             telegram,
             model,
             base,
             directory,
-            host: world,
+            host,
             settings,
         };
-        stage.start().await?;
-        Ok(stage)
+        environment.start().await?;
+        Ok(environment)
     }
 
     /// Starts the gateway, also after [`DemoEnvironment::stop`].

@@ -24,26 +24,26 @@ pub fn greeting() -> String {
 
 /// Sends a line in a thread (a new one if there is none) and returns the answer and the thread.
 pub async fn ask(
-    stage: &DemoEnvironment,
+    environment: &DemoEnvironment,
     thread: Option<&str>,
     line: &str,
 ) -> anyhow::Result<(String, String)> {
     let seen = |thread: &str| {
-        stage
+        environment
             .slack
             .with_state(|state| state.replies(SLACK_CHANNEL, thread).count())
     };
     let (thread, before) = match thread {
         Some(thread) => {
             let before = seen(thread);
-            stage
+            environment
                 .slack
                 .reply_in_thread(ALICE, SLACK_CHANNEL, thread, line)
                 .await?;
             (thread.to_owned(), before + 1)
         }
         None => (
-            stage
+            environment
                 .slack
                 .say(ALICE, SLACK_CHANNEL, &format!("@drydock {line}"))
                 .await?
@@ -51,7 +51,7 @@ pub async fn ask(
             0,
         ),
     };
-    let answer = stage.slack.wait_until(|state| {
+    let answer = environment.slack.wait_until(|state| {
         let news = state
             .replies(SLACK_CHANNEL, &thread)
             .skip(before)
