@@ -114,7 +114,7 @@ pub struct App {
 impl App {
     /// Starts a server. It accepts requests at once; channels connect and repositories load in the background, and
     /// `/readyz` reports when they are ready.
-    pub async fn start(config: Config, world: Host) -> Result<Self, StartError> {
+    pub async fn start(config: Config, host: Host) -> Result<Self, StartError> {
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
@@ -143,12 +143,12 @@ impl App {
             config.data.directory.clone(),
             MirrorBounds::from(config.as_ref()),
             Arc::new(log_progress),
-            world.now,
+            host.now,
         );
         // Sandbox workers are started only when the first evaluation is requested.
         let evaluator: Arc<dyn Evaluate> =
-            Arc::new(LazyEvaluator::new((world.program)(), config.sandbox.clone()));
-        let mask_key = (world.random)().to_vec();
+            Arc::new(LazyEvaluator::new((host.program)(), config.sandbox.clone()));
+        let mask_key = (host.random)().to_vec();
         let comparer = Comparer::new(Arc::clone(&evaluator), Arc::clone(&redactor), mask_key);
         let comparer = Arc::new(comparer.with_spool_directory(&config.sandbox.programs.scratch));
         let health = Health::default();
@@ -156,15 +156,15 @@ impl App {
             store: store.clone(),
             access: Arc::clone(&access),
             providers: provider::build(&config.providers, client.clone(), config.model.stream),
-            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer), world)?,
+            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer), host)?,
             comparer,
             repositories,
             redactor,
             denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
             config: Arc::clone(&config),
             health: health.clone(),
-            now: world.now,
-            random: world.random,
+            now: host.now,
+            random: host.random,
         };
         let gateway = Gateway::new(parts).await?;
         let listen = config.server.listen;
@@ -184,8 +184,8 @@ impl App {
             channels: config.channels.keys().cloned().collect(),
             gateway: Some(Arc::clone(&gateway)),
             installations: Arc::clone(&routes) as Arc<dyn admin::Installations>,
-            now: world.now,
-            random: world.random,
+            now: host.now,
+            random: host.random,
         });
         let mut app = Self {
             address,
@@ -197,7 +197,7 @@ impl App {
             accepting: CancellationToken::new(),
             tasks: Tasks::default(),
         };
-        app.spawn_all(listener, config, routes, client, world)?;
+        app.spawn_all(listener, config, routes, client, host)?;
         info!(%address, "listening on http://{address}");
         Ok(app)
     }
@@ -208,14 +208,14 @@ impl App {
         config: Arc<Config>,
         routes: Arc<IngressRoutes>,
         client: reqwest::Client,
-        world: Host,
+        host: Host,
     ) -> Result<(), StartError> {
         let socket =
             admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
         let (store, health) = (self.admin.store.clone(), self.health.clone());
         let admin = admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone());
         self.tasks.spawn("the admin socket", TaskLifetime::Endless, admin);
-        let watching = watch::watch_store(store.clone(), health.clone(), world.now, self.cancel.clone());
+        let watching = watch::watch_store(store.clone(), health.clone(), host.now, self.cancel.clone());
         self.tasks
             .spawn("the watch of the store", TaskLifetime::Endless, watching);
         let checking = watch::check_store(store, health.clone(), self.cancel.clone());
@@ -226,7 +226,7 @@ impl App {
             routes: Arc::clone(&routes),
             refusals: Refusals::new(&config, health.clone()),
             clock_monitor: ClockMonitor::new(health),
-            now: world.now,
+            now: host.now,
         });
         let serving = http::serve(listener, &config.server, ingress, self.accepting.clone());
         self.tasks
@@ -247,7 +247,7 @@ impl App {
                 client: client.clone(),
                 routes: Arc::clone(&routes),
                 gateway: Arc::clone(&self.gateway),
-                now: world.now,
+                now: host.now,
                 cancel: self.cancel.clone(),
             };
             self.tasks
@@ -262,7 +262,7 @@ impl App {
         let dropping = Arc::clone(&self.gateway).drop_addresses(self.cancel.clone());
         self.tasks
             .spawn("the dropping of addresses", TaskLifetime::Endless, dropping);
-        let retention = Arc::clone(&self.admin.retention).run(world.now, self.cancel.clone());
+        let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
         self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())
     }
@@ -318,7 +318,7 @@ fn toolbox(
     client: reqwest::Client,
     evaluator: Arc<dyn Evaluate>,
     comparer: Arc<Comparer>,
-    world: Host,
+    host: Host,
 ) -> Result<Toolbox, StartError> {
     let settings = &config.sandbox.programs;
     // If no host is allowed, no download client is built.
@@ -327,18 +327,18 @@ fn toolbox(
         false => provider::download_client().map_err(setup)?,
     };
     let runtime = tokio::runtime::Handle::current();
-    let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, world.now);
-    for (host, address) in world.host_overrides {
-        charts = charts.with_host_override(host, address).map_err(setup)?;
+    let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, host.now);
+    for (name, address) in host.host_overrides {
+        charts = charts.with_host_override(name, address).map_err(setup)?;
     }
-    let helm = Helm::configured((world.program)(), settings).map(|helm| helm.with_repositories(charts));
-    let reach = ToolServices {
-        packages: packages(config, client, world.host_overrides)?,
+    let helm = Helm::configured((host.program)(), settings).map(|helm| helm.with_repositories(charts));
+    let services = ToolServices {
+        packages: packages(config, client, host.host_overrides)?,
         evaluator,
         comparer,
         helm: helm.map(Arc::new),
     };
-    Toolbox::new(tool::all(&reach)).map_err(setup)
+    Toolbox::new(tool::all(&services)).map_err(setup)
 }
 
 /// Returns the source of Jsonnet packages; `None` if no host is allowed.

@@ -117,11 +117,11 @@ fn secrets(config: &Config) -> BTreeMap<String, String> {
 /// Returns the names whose newest requests were all refused because of their secret, each with an explanation.
 /// Requests before the last accepted one do not count. Requests of unknown senders and invite attempts are recorded
 /// without the name of a channel.
-pub(crate) fn secret_mismatches(config: &Config, doors: &IngressActivity) -> Vec<(String, String)> {
+pub(crate) fn secret_mismatches(config: &Config, activity: &IngressActivity) -> Vec<(String, String)> {
     let secrets = secrets(config);
     let told = secrets.iter().filter_map(|(name, secret)| {
-        let since = doors.accepted.get(name);
-        let of_name = doors.rejected.iter().filter(|turned| turned.name == *name);
+        let since = activity.accepted.get(name);
+        let of_name = activity.rejected.iter().filter(|turned| turned.name == *name);
         let judged = of_name.filter(|turned| turned.reason != STALE_REASON);
         let mut in_a_row = judged.take_while(|turned| {
             SECRET_MISMATCH_REASONS.contains(&turned.reason.as_str()) && since.is_none_or(|since| turned.at > *since)
@@ -242,11 +242,11 @@ api_key = { env = "SIGNING" }
         };
         let told = |turned_away: Vec<RejectedRequest>, let_in: Option<i64>| {
             let let_in = let_in.map(|second| ("team".to_owned(), at(second)));
-            let doors = IngressActivity {
+            let activity = IngressActivity {
                 accepted: let_in.into_iter().collect(),
                 rejected: turned_away,
             };
-            secret_mismatches(&config(), &doors)
+            secret_mismatches(&config(), &activity)
         };
         let why = "3 requests or more were refused since the last good one on record, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
         let expected = [("secret of team".to_owned(), why.to_owned())];

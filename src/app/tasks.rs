@@ -26,11 +26,11 @@ impl Tasks {
     pub(super) fn spawn(
         &mut self,
         name: impl Into<String>,
-        course: TaskLifetime,
+        lifetime: TaskLifetime,
         task: impl Future<Output = ()> + Send + 'static,
     ) {
         let id = self.running.spawn(task).id();
-        self.names.insert(id, (name.into(), course));
+        self.names.insert(id, (name.into(), lifetime));
     }
 
     /// Waits until a task panics or an endless task ends. Cancel-safe.
@@ -41,11 +41,11 @@ impl Tasks {
                 Some(Err(error)) => (error.id(), Some(how(&error))),
                 None => return std::future::pending().await,
             };
-            let (task, course) = self
+            let (task, lifetime) = self
                 .names
                 .remove(&id)
                 .unwrap_or_else(|| ("a task".to_owned(), TaskLifetime::Endless));
-            let how = match (how, course) {
+            let how = match (how, lifetime) {
                 (Some(how), _) => how,
                 (None, TaskLifetime::Endless) => "ended",
                 (None, TaskLifetime::Finite) => continue,
@@ -77,11 +77,11 @@ fn how(error: &JoinError) -> &'static str {
 mod tests {
     use super::{TaskLifetime, Tasks};
 
-    async fn failure_text(task: impl Future<Output = ()> + Send + 'static, course: TaskLifetime) -> String {
+    async fn failure_text(task: impl Future<Output = ()> + Send + 'static, lifetime: TaskLifetime) -> String {
         let mut tasks = Tasks::default();
         tasks.spawn("loading", TaskLifetime::Finite, async {});
         tasks.spawn("accepting", TaskLifetime::Endless, std::future::pending());
-        tasks.spawn("delivering", course, task);
+        tasks.spawn("delivering", lifetime, task);
         tasks.wait_for_failure().await.to_string()
     }
 
@@ -89,8 +89,8 @@ mod tests {
     async fn a_task_that_ends_before_its_server_is_named() {
         let ended = failure_text(async {}, TaskLifetime::Endless).await;
         assert!(ended.starts_with("delivering ended;"), "{ended}");
-        for course in [TaskLifetime::Endless, TaskLifetime::Finite] {
-            let ended = failure_text(async { panic!("a defect") }, course).await;
+        for lifetime in [TaskLifetime::Endless, TaskLifetime::Finite] {
+            let ended = failure_text(async { panic!("a defect") }, lifetime).await;
             assert!(ended.starts_with("delivering panicked;"), "{ended}");
         }
     }

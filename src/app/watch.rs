@@ -49,9 +49,9 @@ pub(super) async fn watch_store(
             changed = condition.changed() => if changed.is_ok() { continue },
             () = tokio::time::sleep(wait) => {}
         }
-        let looked =
+        let checked =
             cancel.run_until_cancelled(tokio::time::timeout(CHECK_TIME_MAX, store.probe_writes(now())));
-        unanswered = match looked.await {
+        unanswered = match checked.await {
             Some(Ok(Ok(()))) => None,
             Some(Ok(Err(error))) => Some(error.to_string()),
             Some(Err(_)) => Some("it does not answer".to_owned()),
