@@ -42,9 +42,9 @@ fn notice(ran: &fixture::TurnRun) -> &str {
 
 #[tokio::test]
 async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let model = ScriptedProvider::new([calls(&[READ_A]), write("2", "a.txt", "omega\n"), says("Done.")]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     let outcome = ran.outcome();
     assert_eq!(
         (outcome.verdict, outcome.answer.as_str(), &outcome.notice),
@@ -57,21 +57,21 @@ async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
     };
     assert_eq!((outcome.steps, outcome.tool_calls, outcome.usage), (3, 2, usage));
     let path = RepoPath::parse("a.txt").unwrap();
-    assert_eq!(&bench.overlay.read(&path).unwrap().content[..], b"omega\n");
+    assert_eq!(&fixture.overlay.read(&path).unwrap().content[..], b"omega\n");
     assert_eq!(ran.steps.len(), 3);
 }
 
 /// TK-1, REP-6
 #[tokio::test]
 async fn what_the_model_got_wrong_is_a_result_it_reads() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let wrong = calls(&[
         ("1", "file_raed", "{}"),
         ("2", "file_read", "{\"path\":"),
         ("3", "file_read", "{\"path\":\"../../etc/passwd\"}"),
         ("4", "file_read", "{\"path\":\"a.txt\"}"),
     ]);
-    let ran = bench.run(&ScriptedProvider::new([wrong, says("Sorry.")])).await;
+    let ran = fixture.run(&ScriptedProvider::new([wrong, says("Sorry.")])).await;
     let results = ran.results();
     assert_eq!(
         results.iter().map(|(_, is_error)| *is_error).collect::<Vec<_>>(),
@@ -94,7 +94,7 @@ async fn what_the_model_got_wrong_is_a_result_it_reads() {
 /// CI-18
 #[tokio::test(start_paused = true)]
 async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let step = calls(&[
         ("1", "slow_read", ""),
         ("2", "slow_read", ""),
@@ -102,9 +102,9 @@ async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
         ("4", "slow_read", ""),
     ]);
     let started = Instant::now();
-    let ran = bench.run(&ScriptedProvider::new([step, says("ok")])).await;
+    let ran = fixture.run(&ScriptedProvider::new([step, says("ok")])).await;
     assert_eq!(started.elapsed().as_millis(), 300);
-    let log = bench.log.lock().unwrap().join(", ");
+    let log = fixture.log.lock().unwrap().join(", ");
     assert_eq!(
         log,
         "slow_read begins, slow_read begins, slow_read ends, slow_read ends, \
@@ -117,11 +117,11 @@ async fn reads_run_side_by_side_and_a_write_waits_for_those_before_it() {
 /// REP-2
 #[tokio::test]
 async fn steps_are_bounded() {
-    let mut bench = TurnFixture::new();
-    bench.limits.steps_max = 3;
+    let mut fixture = TurnFixture::new();
+    fixture.limits.steps_max = 3;
     let lines = (0..9).map(|number| write("1", "a.txt", &format!("{number}\n")));
     let model = ScriptedProvider::new(lines);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
     assert_eq!(notice(&ran), "I stopped after 3 steps without an answer.");
     assert_eq!(model.requests().len(), 3);
@@ -130,10 +130,10 @@ async fn steps_are_bounded() {
 /// T92
 #[tokio::test]
 async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
-    let mut bench = TurnFixture::new();
-    bench.limits.turn_tokens_max = 200;
+    let mut fixture = TurnFixture::new();
+    fixture.limits.turn_tokens_max = 200;
     let lines = (0..9).map(|number| write("1", "a.txt", &format!("{number}\n")));
-    let ran = bench.run(&ScriptedProvider::new(lines)).await;
+    let ran = fixture.run(&ScriptedProvider::new(lines)).await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Limit, 2));
     assert_eq!(
         notice(&ran),
@@ -144,15 +144,15 @@ async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
 /// R28
 #[tokio::test(start_paused = true)]
 async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
-    let mut bench = TurnFixture::new();
-    bench.limits.turn_time_max = Duration::from_secs(600);
-    let ran = bench.run(&ScriptedProvider::new([ScriptStep::Stall])).await;
+    let mut fixture = TurnFixture::new();
+    fixture.limits.turn_time_max = Duration::from_secs(600);
+    let ran = fixture.run(&ScriptedProvider::new([ScriptStep::Stall])).await;
     assert_eq!(
         (ran.outcome().verdict, notice(&ran)),
         (Verdict::Limit, "I stopped after 600 s without an answer.")
     );
     let started = Instant::now();
-    let ran = bench
+    let ran = fixture
         .run(&ScriptedProvider::new([
             calls(&[("1", "hang", "")]),
             says("never"),
@@ -167,15 +167,15 @@ async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
 #[tokio::test]
 async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
     let (tool, steps, go_on) = late_write(false);
-    let mut bench = TurnFixture::new().with_tool(tool);
-    bench.limits.turn_time_max = Duration::from_secs(1);
+    let mut fixture = TurnFixture::new().with_tool(tool);
+    fixture.limits.turn_time_max = Duration::from_secs(1);
     let model = ScriptedProvider::new([calls(&[("1", "late_write", "{}")]), says("never")]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     assert_eq!(ran.results(), [("stopped: the turn ran out of time", true)]);
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
     go_on.send(()).unwrap();
     let _ended = steps.ended.acquire().await.unwrap();
-    assert!(bench.overlay.is_untouched(), "it wrote after its turn");
+    assert!(fixture.overlay.is_untouched(), "it wrote after its turn");
 }
 
 /// R28
@@ -183,17 +183,17 @@ async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
 async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
     for by_stop in [false, true] {
         let (tool, steps, go_on) = late_write(true);
-        let mut bench = TurnFixture::new().with_tool(tool);
+        let mut fixture = TurnFixture::new().with_tool(tool);
         if !by_stop {
-            bench.limits.turn_time_max = Duration::from_secs(1);
+            fixture.limits.turn_time_max = Duration::from_secs(1);
         }
         let model = ScriptedProvider::new([calls(&[("1", "late_write", "{}")]), says("never")]);
-        let running = bench.run(&model);
+        let running = fixture.run(&model);
         tokio::pin!(running);
         let begun = async {
             let _waits = steps.waits.acquire().await.unwrap();
             if by_stop {
-                bench.cancel.cancel();
+                fixture.cancel.cancel();
             }
             // The sleep is longer than the time limit of the turn.
             tokio::time::sleep(Duration::from_millis(1_200)).await;
@@ -205,23 +205,23 @@ async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
         go_on.send(()).unwrap();
         let ran = running.await;
         assert!(ran.outcome.is_ok(), "{:?}", ran.outcome);
-        assert!(!bench.overlay.is_untouched(), "by_stop: {by_stop}");
+        assert!(!fixture.overlay.is_untouched(), "by_stop: {by_stop}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_call_of_an_answer_begins_after_the_time_is_up() {
-    let mut bench = TurnFixture::new();
+    let mut fixture = TurnFixture::new();
     // The first call takes as long as the turn's time limit: both end at once.
-    bench.limits.turn_time_max = Duration::from_millis(100);
+    fixture.limits.turn_time_max = Duration::from_millis(100);
     let model = ScriptedProvider::new([
         calls(&[("1", "slow_write", ""), ("2", "slow_write", "")]),
         says("never"),
     ]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     assert_eq!(ran.outcome().verdict, Verdict::Limit);
     assert_eq!(ran.results()[1], ("stopped: the turn ran out of time", true));
-    let begun = bench
+    let begun = fixture
         .log
         .lock()
         .unwrap()
@@ -238,15 +238,15 @@ async fn a_stop_ends_a_stalled_model_and_a_hanging_tool_within_a_second() {
         vec![ScriptStep::Stall],
         vec![calls(&[("1", "hang", "")]), says("never")],
     ] {
-        let bench = TurnFixture::new();
-        let cancel = bench.cancel.clone();
+        let fixture = TurnFixture::new();
+        let cancel = fixture.cancel.clone();
         let model = ScriptedProvider::new(script);
         let stop = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             cancel.cancel();
             Instant::now()
         };
-        let (ran, stopped_at) = tokio::join!(bench.run(&model), stop);
+        let (ran, stopped_at) = tokio::join!(fixture.run(&model), stop);
         assert!(stopped_at.elapsed() < Duration::from_secs(1));
         assert_eq!(
             (ran.outcome().verdict, notice(&ran)),
@@ -257,10 +257,10 @@ async fn a_stop_ends_a_stalled_model_and_a_hanging_tool_within_a_second() {
 
 #[tokio::test]
 async fn a_stop_before_the_first_step_asks_nobody() {
-    let bench = TurnFixture::new();
-    bench.cancel.cancel();
+    let fixture = TurnFixture::new();
+    fixture.cancel.cancel();
     let model = ScriptedProvider::new([says("never")]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     assert_eq!(
         (ran.outcome().verdict, model.requests().len(), notice(&ran)),
         (Verdict::Cancelled, 0, "Stopped before the first step.")
@@ -270,8 +270,8 @@ async fn a_stop_before_the_first_step_asks_nobody() {
 /// R23: the work that a restart interrupted belongs to the same message.
 #[tokio::test]
 async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
-    let mut bench = TurnFixture::new();
-    bench.earlier_attempts = EarlierAttempts {
+    let mut fixture = TurnFixture::new();
+    fixture.earlier_attempts = EarlierAttempts {
         turns: 1,
         steps: 3,
         usage: Usage {
@@ -280,36 +280,36 @@ async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
             ..Usage::default()
         },
     };
-    bench.limits.turn_tokens_max = 400;
+    fixture.limits.turn_tokens_max = 400;
     let model = ScriptedProvider::new([calls(&[READ_A]), says("never")]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     assert_eq!(
         notice(&ran),
         "I stopped at 440 tokens; the limit of one turn is 400."
     );
     assert_eq!((ran.outcome().steps, ran.outcome().usage.total()), (1, 110));
-    bench.limits.turn_tokens_max = 330;
-    let ran = bench.run(&ScriptedProvider::new([says("never")])).await;
+    fixture.limits.turn_tokens_max = 330;
+    let ran = fixture.run(&ScriptedProvider::new([says("never")])).await;
     assert_eq!(
         notice(&ran),
         "I stopped at 330 tokens; the limit of one turn is 330."
     );
-    bench.limits.turn_tokens_max = 0;
-    bench.limits.steps_max = 1;
-    let ran = bench.run(&ScriptedProvider::new([calls(&[READ_A])])).await;
+    fixture.limits.turn_tokens_max = 0;
+    fixture.limits.steps_max = 1;
+    let ran = fixture.run(&ScriptedProvider::new([calls(&[READ_A])])).await;
     assert_eq!(notice(&ran), "I stopped after 1 steps without an answer.");
-    bench.cancel.cancel();
+    fixture.cancel.cancel();
     let stopped = |ran: &fixture::TurnRun| notice(ran).to_owned();
     assert_eq!(
-        stopped(&bench.run(&ScriptedProvider::new([])).await),
+        stopped(&fixture.run(&ScriptedProvider::new([])).await),
         "Stopped at step 3."
     );
-    bench.earlier_attempts = EarlierAttempts {
+    fixture.earlier_attempts = EarlierAttempts {
         turns: 1,
         ..EarlierAttempts::default()
     };
     assert_eq!(
-        stopped(&bench.run(&ScriptedProvider::new([])).await),
+        stopped(&fixture.run(&ScriptedProvider::new([])).await),
         "Stopped at step 1."
     );
 }
@@ -317,7 +317,7 @@ async fn a_turn_that_goes_on_after_a_restart_counts_what_was_spent_before() {
 /// R12, STK-35, STK-50
 #[tokio::test]
 async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let twice = || {
         calls(&[
             ("x", "file_read", "{\"path\":\"a.txt\"}"),
@@ -326,7 +326,9 @@ async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
     };
     let model = ScriptedProvider::new([twice(), calls(&[("", "git_status", "")]), twice(), says("ok")]);
     let mut history = History::default();
-    let ran = bench.run_on(&model, &mut history, MemoryJournal::default()).await;
+    let ran = fixture
+        .run_on(&model, &mut history, MemoryJournal::default())
+        .await;
     assert_eq!(ran.outcome().verdict, Verdict::Pass);
     assert!(ran.results()[0].0.contains("alpha") && ran.results()[1].0.contains("beta"));
     assert_eq!(offences(history.turns()), [""; 0]);
@@ -335,19 +337,19 @@ async fn ids_that_repeat_are_made_unique_in_the_whole_conversation() {
 /// STK-50
 #[tokio::test]
 async fn calls_of_an_answer_that_was_cut_are_not_run() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let cut = ends(write("1", "a.txt", "half"), StopReason::MaxTokens);
-    let ran = bench.run(&ScriptedProvider::new([cut, says("ok")])).await;
+    let ran = fixture.run(&ScriptedProvider::new([cut, says("ok")])).await;
     assert!(ran.results()[0].1 && ran.results()[0].0.contains("was cut"));
-    assert_eq!(bench.overlay.changes().unwrap(), []);
+    assert_eq!(fixture.overlay.changes().unwrap(), []);
     let cut = ends(says("half an ans"), StopReason::MaxTokens);
-    let ran = bench.run(&ScriptedProvider::new([cut])).await;
+    let ran = fixture.run(&ScriptedProvider::new([cut])).await;
     assert_eq!(
         (ran.outcome().verdict, ran.outcome().answer.as_str()),
         (Verdict::Incomplete, "half an ans")
     );
     let refused = ends(says("No."), StopReason::Refusal);
-    let ran = bench.run(&ScriptedProvider::new([refused])).await;
+    let ran = fixture.run(&ScriptedProvider::new([refused])).await;
     assert_eq!(
         (ran.outcome().verdict, notice(&ran)),
         (Verdict::Incomplete, "The model refused to go on.")
@@ -357,14 +359,14 @@ async fn calls_of_an_answer_that_was_cut_are_not_run() {
 /// R12
 #[tokio::test]
 async fn an_empty_model_answer_is_retried_once_and_then_reported() {
-    let bench = TurnFixture::new();
-    let ran = bench
+    let fixture = TurnFixture::new();
+    let ran = fixture
         .run(&ScriptedProvider::new([says(" "), says("Here.")]))
         .await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Pass, 2));
     // Each answer costs tokens, also a discarded one.
     assert_eq!((ran.steps.len(), ran.discarded_tokens.len()), (1, 1));
-    let ran = bench.run(&ScriptedProvider::new([says(""), says("\n")])).await;
+    let ran = fixture.run(&ScriptedProvider::new([says(""), says("\n")])).await;
     assert_eq!(notice(&ran), "The model gave an empty answer twice.");
     assert_eq!((ran.steps.len(), ran.discarded_tokens.len()), (0, 2));
     let paid: u64 = ran.discarded_tokens.iter().sum();
@@ -373,9 +375,9 @@ async fn an_empty_model_answer_is_retried_once_and_then_reported() {
 
 #[tokio::test]
 async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_one() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let again = |id| calls(&[(id, "file_read", "{\"path\":\"a.txt\"}")]);
-    let ran = bench
+    let ran = fixture
         .run(&ScriptedProvider::new([
             again("1"),
             again("2"),
@@ -388,7 +390,7 @@ async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_
         "I stopped: the model repeated the same `file_read` call 3 times."
     );
     let wrong = |id| calls(&[(id, "file_read", id)]);
-    let ran = bench
+    let ran = fixture
         .run(&ScriptedProvider::new([
             wrong("{"),
             wrong("["),
@@ -404,10 +406,10 @@ async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_
 
 #[tokio::test]
 async fn too_many_calls_in_one_answer_are_refused_and_the_rest_is_run() {
-    let mut bench = TurnFixture::new();
-    bench.limits.calls_per_step_max = 1;
+    let mut fixture = TurnFixture::new();
+    fixture.limits.calls_per_step_max = 1;
     let step = calls(&[READ_A, ("2", "file_read", "{\"path\":\"b.txt\"}")]);
-    let ran = bench.run(&ScriptedProvider::new([step, says("ok")])).await;
+    let ran = fixture.run(&ScriptedProvider::new([step, says("ok")])).await;
     let results = ran.results();
     assert_eq!(
         (results[0].1, results[1]),
@@ -424,10 +426,10 @@ async fn too_many_calls_in_one_answer_are_refused_and_the_rest_is_run() {
 /// T59
 #[tokio::test]
 async fn a_secret_is_gone_before_a_result_is_cut() {
-    let mut bench = TurnFixture::new();
+    let mut fixture = TurnFixture::new();
     // The truncation would cut through the secret.
-    bench.limits.tool_output_bytes_max = 80;
-    let ran = bench
+    fixture.limits.tool_output_bytes_max = 80;
+    let ran = fixture
         .run(&ScriptedProvider::new([
             calls(&[("1", "tell_secret", "")]),
             says(SECRET),
@@ -449,10 +451,10 @@ async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_trunc
         (calls(&[tells, learns]), false),
         (calls(&[tells, ("3", "slow_write", ""), learns]), true),
     ] {
-        let mut bench = TurnFixture::new();
+        let mut fixture = TurnFixture::new();
         // The truncation would cut through the secret.
-        bench.limits.tool_output_bytes_max = 80;
-        let ran = bench.run(&ScriptedProvider::new([step, says("Done.")])).await;
+        fixture.limits.tool_output_bytes_max = 80;
+        let ran = fixture.run(&ScriptedProvider::new([step, says("Done.")])).await;
         let results = ran.results();
         assert!(results[0].0.ends_with("xx⟦secret:1⟧"), "{results:?}");
         let finished = ran.events.iter().filter_map(|event| match event {
@@ -471,19 +473,19 @@ async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_trunc
 
 #[tokio::test]
 async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let model = ScriptedProvider::new([calls(&[READ_A]), write("2", "a.txt", "x"), says("never")]);
-    let book = MemoryJournal {
+    let journal = MemoryJournal {
         breaks_at: Some(1),
         ..MemoryJournal::default()
     };
-    let ran = bench.run_on(&model, &mut History::default(), book).await;
+    let ran = fixture.run_on(&model, &mut History::default(), journal).await;
     assert_eq!(
         ran.outcome.as_ref().unwrap_err().to_string(),
         "the journal is full"
     );
     assert_eq!((ran.steps.len(), model.requests().len()), (1, 2));
-    let ran = bench
+    let ran = fixture
         .run(&ScriptedProvider::new([
             calls(&[("1", "broken", "")]),
             says("never"),
@@ -494,26 +496,26 @@ async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
 
 #[tokio::test]
 async fn no_tool_runs_before_the_turn_is_stored() {
-    let bench = TurnFixture::new();
-    let book = MemoryJournal {
+    let fixture = TurnFixture::new();
+    let journal = MemoryJournal {
         never_begins: true,
         ..MemoryJournal::default()
     };
     let model = ScriptedProvider::new([write("1", "a.txt", "omega\n"), says("never")]);
-    let ran = bench.run_on(&model, &mut History::default(), book).await;
+    let ran = fixture.run_on(&model, &mut History::default(), journal).await;
     assert_eq!(
         ran.outcome.as_ref().unwrap_err().to_string(),
         "there is no such turn"
     );
     assert_eq!((ran.steps.len(), model.requests().len()), (0, 1));
     let path = RepoPath::parse("a.txt").unwrap();
-    assert_eq!(&bench.overlay.read(&path).unwrap().content[..], b"alpha\n");
+    assert_eq!(&fixture.overlay.read(&path).unwrap().content[..], b"alpha\n");
 }
 
 /// R9, R10
 #[tokio::test]
 async fn a_provider_that_fails_closes_the_turn_and_says_why() {
-    for (trouble, says) in [
+    for (kind, says) in [
         (
             ProviderFailureKind::Overloaded,
             "the model provider is overloaded: why",
@@ -536,10 +538,12 @@ async fn a_provider_that_fails_closes_the_turn_and_says_why() {
             "the model provider refused the request: why",
         ),
     ] {
-        let bench = TurnFixture::new();
-        let model = ScriptedProvider::new([write("1", "a.txt", "x"), ScriptStep::fails(trouble, "why")]);
+        let fixture = TurnFixture::new();
+        let model = ScriptedProvider::new([write("1", "a.txt", "x"), ScriptStep::fails(kind, "why")]);
         let mut history = History::default();
-        let ran = bench.run_on(&model, &mut history, MemoryJournal::default()).await;
+        let ran = fixture
+            .run_on(&model, &mut history, MemoryJournal::default())
+            .await;
         assert_eq!(ran.outcome().verdict, Verdict::Error);
         assert!(
             notice(&ran).starts_with(&format!("No answer: {says}.")),
@@ -547,14 +551,14 @@ async fn a_provider_that_fails_closes_the_turn_and_says_why() {
             notice(&ran)
         );
         assert_eq!(offences(history.turns()), [""; 0]);
-        assert_eq!(bench.overlay.changes().unwrap().len(), 1);
+        assert_eq!(fixture.overlay.changes().unwrap().len(), 1);
     }
 }
 
 #[tokio::test]
 async fn people_see_each_step_and_each_tool() {
-    let bench = TurnFixture::new();
-    let ran = bench
+    let fixture = TurnFixture::new();
+    let ran = fixture
         .run(&ScriptedProvider::new([
             calls(&[("1", "slow_read", "")]),
             says("ok"),
@@ -582,13 +586,15 @@ async fn people_see_each_step_and_each_tool() {
 
 #[tokio::test]
 async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting() {
-    let bench = TurnFixture::new();
+    let fixture = TurnFixture::new();
     let both = calls(&[
         ("1", "downloads", r#"{"path":"1"}"#),
         ("2", "downloads", r#"{"path":"1"}"#),
     ]);
     let flood = calls(&[("3", "downloads", r#"{"path":"1000"}"#)]);
-    let ran = bench.run(&ScriptedProvider::new([both, flood, says("ok")])).await;
+    let ran = fixture
+        .run(&ScriptedProvider::new([both, flood, says("ok")]))
+        .await;
     let told: Vec<(&str, &str, &str)> = ran
         .events
         .iter()
@@ -719,18 +725,18 @@ proptest! {
             static BENCH: std::cell::RefCell<TurnFixture> = std::cell::RefCell::new(TurnFixture::new());
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        BENCH.with_borrow_mut(|bench| runtime.block_on(async {
+        BENCH.with_borrow_mut(|fixture| runtime.block_on(async {
             let mut history = History::default();
             for (script, stop_after_ms) in &turns {
-                bench.reset();
-                bench.limits.turn_time_max = Duration::from_millis(1_000);
+                fixture.reset();
+                fixture.limits.turn_time_max = Duration::from_millis(1_000);
                 let model = ScriptedProvider::new(script.iter().map(line));
-                let cancel = bench.cancel.clone();
+                let cancel = fixture.cancel.clone();
                 let stop = async {
                     tokio::time::sleep(Duration::from_millis(*stop_after_ms)).await;
                     cancel.cancel();
                 };
-                let (ran, ()) = tokio::join!(bench.run_on(&model, &mut history, MemoryJournal::default()), stop);
+                let (ran, ()) = tokio::join!(fixture.run_on(&model, &mut history, MemoryJournal::default()), stop);
                 assert!(ran.outcome.is_ok());
                 for asked in model.requests() {
                     assert_eq!(offences(&asked.turns), [""; 0]);

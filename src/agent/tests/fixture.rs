@@ -154,7 +154,7 @@ impl TurnFixture {
         &self,
         provider: &ScriptedProvider,
         history: &mut History,
-        mut book: MemoryJournal,
+        mut journal: MemoryJournal,
     ) -> TurnRun {
         history.begin("please").unwrap();
         let cx = TurnContext {
@@ -172,12 +172,12 @@ impl TurnFixture {
             cancel: &self.cancel,
         };
         let mut events = Vec::new();
-        let outcome = run_turn(cx, history, &mut book, &mut |event| events.push(event)).await;
+        let outcome = run_turn(cx, history, &mut journal, &mut |event| events.push(event)).await;
         TurnRun {
             outcome,
             events,
-            steps: book.steps,
-            discarded_tokens: book.discarded_tokens,
+            steps: journal.steps,
+            discarded_tokens: journal.discarded_tokens,
         }
     }
 }

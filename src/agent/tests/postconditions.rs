@@ -16,8 +16,8 @@ fn fails(what: &str) -> CheckOutcome {
 /// TK-79, TK-80, REP-2
 #[tokio::test]
 async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions = ScriptedPostconditions::finding([
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions = ScriptedPostconditions::finding([
         fails("every affected environment renders: no, `dev`"),
         CheckOutcome::Passed,
     ]);
@@ -28,7 +28,7 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
         says("Done, after one repair."),
     ]);
     let mut history = History::default();
-    let ran = bench.run_on(&model, &mut history, Default::default()).await;
+    let ran = fixture.run_on(&model, &mut history, Default::default()).await;
     let outcome = ran.outcome();
     assert_eq!(
         (outcome.verdict, outcome.source),
@@ -57,8 +57,8 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
 /// REP-2
 #[tokio::test]
 async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions = ScriptedPostconditions::finding(["one", "one", "one", "one"].map(fails));
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions = ScriptedPostconditions::finding(["one", "one", "one", "one"].map(fails));
     let model = ScriptedProvider::new([
         write("1", "a.txt", "1\n"),
         says("Done."),
@@ -67,7 +67,7 @@ async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
         write("3", "a.txt", "3\n"),
         says("I cannot mend it."),
     ]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     let outcome = ran.outcome();
     assert_eq!(
         (outcome.verdict, outcome.source),
@@ -78,28 +78,28 @@ async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
         notice(&ran),
         "A check of mine still fails after 2 attempts to mend it; see below."
     );
-    assert_eq!(bench.postconditions.checks.load(Ordering::Relaxed), 3);
+    assert_eq!(fixture.postconditions.checks.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
 async fn a_model_that_answers_a_repair_without_edits_is_not_asked_again() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions = ScriptedPostconditions::finding([fails("one"), fails("one"), fails("one")]);
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions = ScriptedPostconditions::finding([fails("one"), fails("one"), fails("one")]);
     let model = ScriptedProvider::new([
         write("1", "a.txt", "1\n"),
         says("Done."),
         says("It is meant to be so."),
     ]);
-    let ran = bench.run(&model).await;
+    let ran = fixture.run(&model).await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Fail, 3));
     assert_eq!(ran.outcome().answer, "It is meant to be so.");
 }
 
 #[tokio::test]
 async fn a_turn_without_edits_starts_no_repair() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions = ScriptedPostconditions::finding([fails("one")]);
-    let ran = bench
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions = ScriptedPostconditions::finding([fails("one")]);
+    let ran = fixture
         .run(&ScriptedProvider::new([
             super::calls(&[READ_A]),
             says("It says alpha."),
@@ -112,29 +112,37 @@ async fn a_turn_without_edits_starts_no_repair() {
 #[tokio::test]
 async fn without_repairs_left_or_steps_nothing_is_sent_back() {
     let turn = || [write("1", "a.txt", "1\n"), says("Done.")];
-    let mut bench = TurnFixture::new();
-    bench.limits.repairs_max = 0;
-    bench.postconditions = ScriptedPostconditions::finding([fails("one")]);
+    let mut fixture = TurnFixture::new();
+    fixture.limits.repairs_max = 0;
+    fixture.postconditions = ScriptedPostconditions::finding([fails("one")]);
     assert_eq!(
-        bench.run(&ScriptedProvider::new(turn())).await.outcome().verdict,
+        fixture
+            .run(&ScriptedProvider::new(turn()))
+            .await
+            .outcome()
+            .verdict,
         Verdict::Fail
     );
-    bench.reset();
-    bench.limits.repairs_max = 2;
-    bench.limits.steps_max = 2;
-    bench.postconditions = ScriptedPostconditions::finding([fails("one")]);
+    fixture.reset();
+    fixture.limits.repairs_max = 2;
+    fixture.limits.steps_max = 2;
+    fixture.postconditions = ScriptedPostconditions::finding([fails("one")]);
     assert_eq!(
-        bench.run(&ScriptedProvider::new(turn())).await.outcome().verdict,
+        fixture
+            .run(&ScriptedProvider::new(turn()))
+            .await
+            .outcome()
+            .verdict,
         Verdict::Fail
     );
 }
 
 #[tokio::test]
 async fn a_check_that_could_not_run_is_never_a_pass() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions =
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions =
         ScriptedPostconditions::finding([CheckOutcome::Incomplete("it took more than 120 s".to_owned())]);
-    let ran = bench
+    let ran = fixture
         .run(&ScriptedProvider::new([
             write("1", "a.txt", "1\n"),
             says("Done."),
@@ -154,9 +162,11 @@ async fn a_check_that_could_not_run_is_never_a_pass() {
 
 #[tokio::test]
 async fn an_unchanged_workspace_is_no_change() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions = ScriptedPostconditions::finding([CheckOutcome::Unchanged]);
-    let ran = bench.run(&ScriptedProvider::new([says("Nothing to do.")])).await;
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions = ScriptedPostconditions::finding([CheckOutcome::Unchanged]);
+    let ran = fixture
+        .run(&ScriptedProvider::new([says("Nothing to do.")]))
+        .await;
     assert_eq!(
         (ran.outcome().verdict, &ran.outcome().notice),
         (Verdict::NoChange, &None)
@@ -165,19 +175,19 @@ async fn an_unchanged_workspace_is_no_change() {
 
 #[tokio::test(start_paused = true)]
 async fn checks_end_when_the_turn_times_out_or_is_stopped() {
-    let mut bench = TurnFixture::new();
-    bench.postconditions.takes_forever = true;
-    bench.limits.turn_time_max = Duration::from_secs(30);
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions.takes_forever = true;
+    fixture.limits.turn_time_max = Duration::from_secs(30);
     let turn = || [write("1", "a.txt", "1\n"), says("Done.")];
-    let ran = bench.run(&ScriptedProvider::new(turn())).await;
+    let ran = fixture.run(&ScriptedProvider::new(turn())).await;
     assert_eq!(
         (ran.outcome().verdict, ran.outcome().answer.as_str()),
         (Verdict::Incomplete, "Done.")
     );
-    bench.reset();
-    let stop = bench.cancel.clone();
+    fixture.reset();
+    let stop = fixture.cancel.clone();
     let model = ScriptedProvider::new(turn());
-    let (ran, ()) = tokio::join!(bench.run(&model), async move {
+    let (ran, ()) = tokio::join!(fixture.run(&model), async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         stop.cancel();
     });
