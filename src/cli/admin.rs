@@ -294,7 +294,7 @@ impl AdminClient {
             );
             return Err(CliError::config(why));
         }
-        let world = host();
+        let host = host();
         let group = GroupAccess::from_setting(self.settings.data.group_access);
         let opened = store::prepare_directory(data, group).and_then(|()| Store::open(data));
         let store = opened.map_err(|error| match is_unusable(&error) {
@@ -325,8 +325,8 @@ impl AdminClient {
             channels: self.settings.channels.clone(),
             gateway: None,
             installations: Arc::new(NoInstallations),
-            now: world.now,
-            random: world.random,
+            now: host.now,
+            random: host.random,
         })
     }
 }

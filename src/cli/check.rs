@@ -58,17 +58,17 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     }
     let evaluator = evaluator(&config.sandbox);
     let redactor = Arc::new(Redactor::new(config.secrets()));
-    let reach = ToolServices {
+    let services = ToolServices {
         packages: Arc::new(OfflineFetcher),
         comparer: comparer(Arc::clone(&evaluator), redactor),
         evaluator,
         helm: Helm::configured(ProgramPath::current(), &config.sandbox.programs).map(Arc::new),
     };
-    let tools = Toolbox::new(tool::all(&reach))
+    let tools = Toolbox::new(tool::all(&services))
         .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
     findings.push(finding("tools", tools));
     findings.push(finding("sandbox", check_sandbox(&config.sandbox.layers_missing)));
-    if let Some(helm) = &reach.helm {
+    if let Some(helm) = &services.helm {
         findings.push(finding("helm", helm.version()));
     }
     report(findings, output)
@@ -93,7 +93,7 @@ fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Findi
 /// is not a failure, because the secret may have been corrected since.
 fn secret_mismatch_findings(config: &Config) -> Vec<Finding> {
     match store::read_ingress_activity(&config.data.directory) {
-        Ok(doors) => app::secret_mismatches(config, &doors)
+        Ok(activity) => app::secret_mismatches(config, &activity)
             .into_iter()
             .map(|(what, why)| skipped(&what, &why))
             .collect(),
@@ -148,9 +148,9 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
 
 /// Reports the layers of the sandbox on this system; fails if a required one is missing.
 fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
-    let standing = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
-    let present = sandbox_layers::format_layers(&standing.present);
-    Ok(match standing.absent.as_slice() {
+    let status = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
+    let present = sandbox_layers::format_layers(&status.present);
+    Ok(match status.absent.as_slice() {
         [] => present,
         absent => format!(
             "{present}; without {}, as configured",

@@ -48,11 +48,11 @@ fn may_lack(arguments: &DemoArguments) -> Result<Vec<String>, CliError> {
 
 pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(), CliError> {
     let may_lack = may_lack(&arguments)?;
-    let standing = sandbox_layers::check_layers(&may_lack)?;
+    let status = sandbox_layers::check_layers(&may_lack)?;
     let interactive = !arguments.headless && !output.json() && std::io::stdin().is_terminal();
     let pace = Duration::from_millis(arguments.pace.unwrap_or(if interactive { 300 } else { 0 }));
     let started = Instant::now();
-    if let Some(told) = sandbox_layers::absent_layers_note(&standing) {
+    if let Some(told) = sandbox_layers::absent_layers_note(&status) {
         output.message(&told);
     }
     if !output.json() {
@@ -75,25 +75,25 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
     let interrupted = || CliError::failed("interrupted");
     let listed = may_lack.join(",");
     let settings = [("sandbox.layers_missing", listed.as_str())];
-    let mut stage = tokio::select! {
+    let mut environment = tokio::select! {
         built = DemoEnvironment::build(script, host(), &settings) => built.map_err(CliError::failed)?,
         () = &mut stop => return Err(interrupted()),
     };
     if !output.json() {
-        let directory = stage.directory().display();
+        let directory = environment.directory().display();
         output.message(&format!(
             "Everything lies in {directory} and goes when the demo ends. The gateway is at {}.",
-            stage.url()
+            environment.url()
         ));
     }
     let result = tokio::select! {
-        result = play(&stage, output, started) => result,
+        result = play(&environment, output, started) => result,
         () = &mut stop => Err(interrupted()),
     };
     let mut talked = Ok(());
     if interactive && result.is_ok() {
         talked = tokio::select! {
-            talked = run_visitor(&stage, output) => talked,
+            talked = run_visitor(&environment, output) => talked,
             // Ctrl-C ends the demo as Ctrl-D does.
             () = &mut stop => {
                 output.message("");
@@ -101,11 +101,11 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
             }
         };
     }
-    stage.stop().await;
+    environment.stop().await;
     result.and(talked)
 }
 
-async fn play(stage: &DemoEnvironment, output: &Output, started: Instant) -> Result<(), CliError> {
+async fn play(environment: &DemoEnvironment, output: &Output, started: Instant) -> Result<(), CliError> {
     let mut scene = "";
     let mut show = |line: &TranscriptLine| {
         if output.json() {
@@ -119,7 +119,7 @@ async fn play(stage: &DemoEnvironment, output: &Output, started: Instant) -> Res
         output.line(&format_line(line, output));
     };
     let mut transcript = Transcript::new(&mut show);
-    let played = demo_script::play(stage, &mut transcript).await;
+    let played = demo_script::play(environment, &mut transcript).await;
     if let Err(error) = &played {
         transcript.expect("demo", &format!("the story broke off: {error:#}"), false);
     }
@@ -150,7 +150,7 @@ fn format_line(line: &TranscriptLine, output: &Output) -> String {
     text
 }
 
-async fn run_visitor(stage: &DemoEnvironment, output: &Output) -> Result<(), CliError> {
+async fn run_visitor(environment: &DemoEnvironment, output: &Output) -> Result<(), CliError> {
     output.line(&format!("\n{}", visitor::greeting()));
     output.line("`help` lists the tools you have in the terminal.");
     let mut input = InputReader::standard(REQUEST_BYTES_MAX);
@@ -177,7 +177,7 @@ async fn run_visitor(stage: &DemoEnvironment, output: &Output) -> Result<(), Cli
                 return Ok(());
             }
         };
-        let (at, answer) = visitor::ask(stage, thread.as_deref(), line.trim())
+        let (at, answer) = visitor::ask(environment, thread.as_deref(), line.trim())
             .await
             .map_err(CliError::failed)?;
         thread = Some(at);

@@ -7,7 +7,7 @@ use crate::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError};
 /// Returns the layers of this system. Fails with exit code 78 if a layer that is not in `may_lack` is missing.
 pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError> {
     match sandbox::layer_status(&ProgramPath::current(), may_lack) {
-        Ok(standing) => Ok(standing),
+        Ok(status) => Ok(status),
         Err(SandboxError::MissingLayers(missing)) => {
             Err(CliError::config(missing_layers_message(&missing, may_lack)))
         }
@@ -16,8 +16,8 @@ pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError>
 }
 
 /// Returns a warning about layers that are missing as allowed by the configuration; `None` if all are present.
-pub(super) fn absent_layers_note(standing: &LayerStatus) -> Option<String> {
-    let absent = standing.absent.as_slice();
+pub(super) fn absent_layers_note(status: &LayerStatus) -> Option<String> {
+    let absent = status.absent.as_slice();
     (!absent.is_empty()).then(|| {
         let losses: Vec<&str> = absent.iter().map(|layer| layer.loss()).collect();
         format!(

@@ -68,13 +68,13 @@ fn tool_names() -> BTreeSet<&'static str> {
     // The list includes the tools that need helm, whether or not it is installed.
     programs.helm = Some("helm".into());
     let evaluator = evaluator(&settings);
-    let reach = ToolServices {
+    let services = ToolServices {
         packages: Arc::new(OfflineFetcher),
         comparer: comparer(Arc::clone(&evaluator), Arc::new(Redactor::new([]))),
         evaluator,
         helm: Helm::configured(ProgramPath::current(), &programs).map(Arc::new),
     };
-    tool::all(&reach).iter().map(|tool| tool.spec().name).collect()
+    tool::all(&services).iter().map(|tool| tool.spec().name).collect()
 }
 
 /// Returns the commands below [`LISTED_COMMANDS`], in the order of their help.

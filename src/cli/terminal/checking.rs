@@ -65,12 +65,12 @@ impl ChangeChecker {
         }
         // In a work tree the base is always the newest commit.
         let base = self.workspace.base.as_deref().unwrap_or_default();
-        let standing = BranchState {
+        let branch_state = BranchState {
             base,
             head: base,
             branch: "HEAD",
         };
-        let mut checks = verify::checks(&changes, standing, &self.redactor);
+        let mut checks = verify::checks(&changes, branch_state, &self.redactor);
         let compared = self
             .comparer
             .compare_with_progress(CompareRequest::all(sides.clone(), ""), progress, cancel)

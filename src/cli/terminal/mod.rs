@@ -125,13 +125,13 @@ impl Terminal {
         let client = provider::http_client().map_err(CliError::failed)?;
         let downloads = provider::download_client().map_err(CliError::failed)?;
         let evaluator = super::evaluator(&config.sandbox);
-        let reach = ToolServices {
+        let services = ToolServices {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, downloads.clone()),
             comparer: super::comparer(Arc::clone(&evaluator), Arc::clone(&redactor)),
             evaluator,
             helm: super::helm(&config.sandbox, downloads),
         };
-        let comparer = Arc::clone(&reach.comparer);
+        let comparer = Arc::clone(&services.comparer);
         let providers = provider::build(&config.providers, client, config.model.stream);
         let (provider, model) = providers
             .resolve(&config.model.default)
@@ -164,7 +164,7 @@ impl Terminal {
             },
             workspace,
             directory,
-            toolbox: Toolbox::new(tool::all(&reach)).map_err(CliError::failed)?,
+            toolbox: Toolbox::new(tool::all(&services)).map_err(CliError::failed)?,
             system,
             history: History::default(),
             recording: TerminalRecording::open(options.record.as_deref(), &redactor)?,

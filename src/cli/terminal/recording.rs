@@ -23,13 +23,13 @@ impl TerminalRecording {
         };
         let redactor = Arc::clone(redactor);
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
-        let world = host();
-        let name: String = (world.random)()
+        let host = host();
+        let name: String = (host.random)()
             .iter()
             .take(16)
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let recorder = Recorder::open(directory, &name, redact, (world.now)()).map_err(CliError::failed)?;
+        let recorder = Recorder::open(directory, &name, redact, (host.now)()).map_err(CliError::failed)?;
         Ok(Self {
             recorder: Some(recorder),
         })
