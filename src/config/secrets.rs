@@ -189,11 +189,11 @@ mod tests {
         let path = directory.path().join("secret");
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let vault = SecretResolver {
+        let resolver = SecretResolver {
             environment: &BTreeMap::new(),
             directory: directory.path().to_owned(),
         };
-        let secret = vault.fetch(&SecretSource::File(PathBuf::from("secret")), 16);
+        let secret = resolver.fetch(&SecretSource::File(PathBuf::from("secret")), 16);
         secret.map(|secret| secret.expose().to_owned())
     }
 
@@ -278,12 +278,12 @@ mod tests {
     #[test]
     fn a_pipe_or_directory_is_refused_as_a_secret_file_without_blocking() {
         let directory = tempfile::tempdir().unwrap();
-        let vault = SecretResolver {
+        let resolver = SecretResolver {
             environment: &BTreeMap::new(),
             directory: directory.path().to_owned(),
         };
         let fetch = |path: &str| {
-            vault
+            resolver
                 .fetch(&SecretSource::File(PathBuf::from(path)), 1)
                 .map(|_| ())
                 .unwrap_err()
@@ -298,12 +298,12 @@ mod tests {
 
     #[test]
     fn a_secret_written_where_its_name_belongs_is_not_repeated() {
-        let vault = SecretResolver {
+        let resolver = SecretResolver {
             environment: &BTreeMap::new(),
             directory: PathBuf::new(),
         };
         for value in [REAL, "xoxb-123-abc", "ABCDEFGHIJKLMNOP0123"] {
-            let why = vault
+            let why = resolver
                 .fetch(&SecretSource::Variable(value.to_owned()), 1)
                 .map(|_| ())
                 .unwrap_err();
