@@ -24,9 +24,9 @@ pub struct ProviderFailure {
 
 impl ProviderFailure {
     /// Creates a failure with details.
-    pub(super) fn new(trouble: ProviderFailureKind, detail: impl Into<String>) -> Self {
+    pub(super) fn new(kind: ProviderFailureKind, detail: impl Into<String>) -> Self {
         Self {
-            kind: trouble,
+            kind,
             status: None,
             retry_after: None,
             detail: detail.into(),
@@ -167,10 +167,10 @@ fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) ->
         let text = format!("the conversation is too long for `{model}`; `/clear` starts a new one");
         return ProviderFailure::new(ProviderFailureKind::Rejected, text);
     }
-    if let Some(trouble) = ProviderFailureKind::from_status(status) {
+    if let Some(kind) = ProviderFailureKind::from_status(status) {
         return ProviderFailure {
             status: Some(status),
-            ..ProviderFailure::new(trouble, "")
+            ..ProviderFailure::new(kind, "")
         };
     }
     let refused = match status {

@@ -67,9 +67,9 @@ impl ProviderGate {
     /// Closes the gate for `hold` after a refused attempt, unless it is already closed for longer. After a probe, or
     /// if `hold` exceeds the limit, it closes for one interval: the rate limit may concern only that request, so
     /// another caller's probe tests it.
-    pub(super) fn close_for(&self, pass: &GatePass, trouble: ProviderFailureKind, hold: Duration) {
+    pub(super) fn close_for(&self, pass: &GatePass, kind: ProviderFailureKind, hold: Duration) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.failure_kind = Some(trouble);
+        state.failure_kind = Some(kind);
         let hold = match pass.is_probe || hold > SHARED_WAIT_MAX {
             true => PROBE_INTERVAL,
             false => hold,

@@ -154,20 +154,20 @@ async fn wait_for_gate(
 ) -> Result<GatePass, ProviderError> {
     let give_up = begun + RETRY_TIME_MAX;
     let closed = gate.closed_until();
-    if let Some((trouble, opens)) = closed
+    if let Some((kind, opens)) = closed
         && opens > Instant::now()
     {
         let wait = opens.saturating_duration_since(Instant::now());
         sink(StreamEvent::Retrying {
-            why: trouble.to_string(),
+            why: kind.to_string(),
             wait,
         });
     }
     let waited = tokio::time::timeout_at(give_up, gate.acquire()).await;
     waited.map_err(|_| {
-        let trouble = gate.closed_until().or(closed).map(|(trouble, _)| trouble);
+        let kind = gate.closed_until().or(closed).map(|(kind, _)| kind);
         ProviderError::Failed(ProviderFailure::new(
-            trouble.unwrap_or(ProviderFailureKind::RateLimiting),
+            kind.unwrap_or(ProviderFailureKind::RateLimiting),
             "",
         ))
     })

@@ -22,8 +22,8 @@ pub(crate) enum ScriptStep {
 
 impl ScriptStep {
     /// Creates a step that fails with this kind.
-    pub(crate) fn fails(trouble: ProviderFailureKind, detail: &str) -> Self {
-        Self::Fail(ProviderError::Failed(ProviderFailure::new(trouble, detail)))
+    pub(crate) fn fails(kind: ProviderFailureKind, detail: &str) -> Self {
+        Self::Fail(ProviderError::Failed(ProviderFailure::new(kind, detail)))
     }
 }
 

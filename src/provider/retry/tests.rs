@@ -63,10 +63,10 @@ fn answer(text: &str) -> Completion {
     }
 }
 
-fn failed(trouble: ProviderFailureKind, retry_after: Option<u64>) -> ProviderFailure {
+fn failed(kind: ProviderFailureKind, retry_after: Option<u64>) -> ProviderFailure {
     ProviderFailure {
         retry_after: retry_after.map(Duration::from_secs),
-        ..ProviderFailure::new(trouble, "why")
+        ..ProviderFailure::new(kind, "why")
     }
 }
 
@@ -277,13 +277,13 @@ async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiti
 /// R8: a caller that waits at the gate gets the reason for which the provider refused.
 #[tokio::test(start_paused = true)]
 async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
-    for trouble in [ProviderFailureKind::Overloaded, ProviderFailureKind::RateLimiting] {
+    for kind in [ProviderFailureKind::Overloaded, ProviderFailureKind::RateLimiting] {
         let gate = ProviderGate::default();
         let refused = gate.acquire().await;
-        gate.close_for(&refused, trouble, Duration::from_secs(7));
+        gate.close_for(&refused, kind, Duration::from_secs(7));
         let (outcome, told) = run(&Scripted::new([Ok(answer("hi"))]), &gate, 2).await;
         assert_eq!(outcome, Ok("hi".to_owned()));
-        let why = trouble.to_string();
+        let why = kind.to_string();
         let wait = Duration::from_secs(7);
         assert_eq!(told, [StreamEvent::Retrying { why, wait }]);
     }
