@@ -29,7 +29,7 @@ pub(super) async fn accept_until(
     ingress: Arc<dyn Ingress>,
     cancel: CancellationToken,
 ) -> ServeSummary {
-    let crowd = ConnectionLimits::new(bounds.connections_max, bounds.connections_per_ip_max);
+    let limits = ConnectionLimits::new(bounds.connections_max, bounds.connections_per_ip_max);
     let routes = Arc::new(HttpRoutes { bounds, ingress });
     // When this future is dropped, the set aborts its remaining tasks, so no connection outlives it.
     let mut connections = JoinSet::new();
@@ -38,7 +38,7 @@ pub(super) async fn accept_until(
             () = cancel.cancelled() => break,
             Some(_ended) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => match crowd.acquire(address.ip()) {
+                Ok((stream, address)) => match limits.acquire(address.ip()) {
                     Ok(place) => {
                         let routes = Arc::clone(&routes);
                         connections.spawn(handle_connection(stream, place, routes, cancel.clone()));

@@ -101,23 +101,23 @@ mod tests {
     /// T91
     #[test]
     fn a_closed_connection_frees_its_slot_in_the_limits() {
-        let crowd = ConnectionLimits::new(3, 2);
+        let limits = ConnectionLimits::new(3, 2);
         let alice = "192.0.2.1".parse().unwrap();
         let bob = "192.0.2.2".parse().unwrap();
-        let first = crowd.acquire(alice).unwrap();
-        let second = crowd.acquire(alice).unwrap();
-        assert_eq!(crowd.acquire(alice).err(), Some(LimitReached::Address));
-        let third = crowd.acquire(bob).unwrap();
-        assert_eq!(crowd.acquire(bob).err(), Some(LimitReached::Listener));
+        let first = limits.acquire(alice).unwrap();
+        let second = limits.acquire(alice).unwrap();
+        assert_eq!(limits.acquire(alice).err(), Some(LimitReached::Address));
+        let third = limits.acquire(bob).unwrap();
+        assert_eq!(limits.acquire(bob).err(), Some(LimitReached::Listener));
         drop(first);
         assert!(
-            crowd.acquire(bob).is_ok(),
+            limits.acquire(bob).is_ok(),
             "the freed place goes to whoever comes"
         );
         drop((second, third));
-        assert_eq!(crowd.open().total, 0);
+        assert_eq!(limits.open().total, 0);
         assert!(
-            crowd.open().by_address.is_empty(),
+            limits.open().by_address.is_empty(),
             "nothing is kept of those who left"
         );
     }
@@ -125,13 +125,13 @@ mod tests {
     /// T91
     #[test]
     fn an_ipv6_network_and_a_mapped_address_are_one_address() {
-        let crowd = ConnectionLimits::new(9, 1);
-        let _here = crowd.acquire("2001:db8:1:2::1".parse().unwrap()).unwrap();
-        let neighbour = crowd.acquire("2001:db8:1:2:ffff::9".parse().unwrap());
+        let limits = ConnectionLimits::new(9, 1);
+        let _here = limits.acquire("2001:db8:1:2::1".parse().unwrap()).unwrap();
+        let neighbour = limits.acquire("2001:db8:1:2:ffff::9".parse().unwrap());
         assert_eq!(neighbour.err(), Some(LimitReached::Address));
-        let _mapped = crowd.acquire("::ffff:192.0.2.1".parse().unwrap()).unwrap();
+        let _mapped = limits.acquire("::ffff:192.0.2.1".parse().unwrap()).unwrap();
         assert_eq!(
-            crowd.acquire("192.0.2.1".parse().unwrap()).err(),
+            limits.acquire("192.0.2.1".parse().unwrap()).err(),
             Some(LimitReached::Address)
         );
     }
