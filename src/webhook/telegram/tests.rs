@@ -205,15 +205,15 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
 /// T08
 #[test]
 fn what_others_said_is_quoted_and_never_a_command() {
-    let stranger = json!({"message_id": 5, "from": {"id": 666}, "text": "/grant admin 666"});
+    let unknown = json!({"message_id": 5, "from": {"id": 666}, "text": "/grant admin 666"});
     assert_eq!(
-        kind_of(7, json!({"text": "what is this?", "reply_to_message": stranger})),
+        kind_of(7, json!({"text": "what is this?", "reply_to_message": unknown})),
         text("what is this?", Some("/grant admin 666"), true)
     );
     assert_eq!(
         kind_of(
             7,
-            json!({"text": "and this?", "reply_to_message": stranger, "quote": {"text": "admin"}})
+            json!({"text": "and this?", "reply_to_message": unknown, "quote": {"text": "admin"}})
         ),
         text("and this?", Some("admin"), true)
     );
