@@ -160,7 +160,7 @@ fn ephemeral(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Me
     check_message(state, body)?;
     let thread_ts = thread(state, &channel, body);
     let ts = state.next_ts((options.at)());
-    let whisper = SlackMessage {
+    let ephemeral = SlackMessage {
         channel,
         ts: ts.clone(),
         thread_ts,
@@ -173,22 +173,22 @@ fn ephemeral(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Me
         shown_at: Instant::now(),
         files: Vec::new(),
     };
-    show_ephemeral(state, whisper);
+    show_ephemeral(state, ephemeral);
     Ok(json!({"message_ts": ts}))
 }
 
 /// Shows an ephemeral message. In a thread without replies, Slack accepts it but shows it to no user, so this is
 /// recorded as a problem. See `thread_ts` of <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
-fn show_ephemeral(state: &mut SlackState, whisper: SlackMessage) {
-    if let Some(thread) = &whisper.thread_ts
-        && state.replies(&whisper.channel, thread).next().is_none()
+fn show_ephemeral(state: &mut SlackState, ephemeral: SlackMessage) {
+    if let Some(thread) = &ephemeral.thread_ts
+        && state.replies(&ephemeral.channel, thread).next().is_none()
     {
         state.problems.push(format!(
             "a text for one person in thread `{thread}`, which has no answers: nobody sees it"
         ));
         return;
     }
-    state.ephemerals.push(whisper);
+    state.ephemerals.push(ephemeral);
 }
 
 #[derive(Clone, Copy)]

@@ -99,7 +99,7 @@ impl SharedSlack {
             state
                 .lasting_faults
                 .iter_mut()
-                .find_map(|standing| standing.next_fault(method))
+                .find_map(|lasting| lasting.next_fault(method))
         })
     }
 }
@@ -186,24 +186,22 @@ impl SlackEmulator {
 
     /// Makes all calls of a method fail until [`SlackEmulator::recover`]; of every method if `method` is empty.
     pub fn fail_all(&self, method: &str, fault: SlackFault) {
-        let standing = LastingFault::always(method, fault);
-        self.shared.change(|state| state.lasting_faults.push(standing));
+        let lasting = LastingFault::always(method, fault);
+        self.shared.change(|state| state.lasting_faults.push(lasting));
     }
 
     /// Makes a number of a thousand calls of a method fail until [`SlackEmulator::recover`]; the same seed affects
     /// the same calls.
     pub fn fail_some(&self, method: &str, fault: SlackFault, of_thousand: u64, seed: u64) {
-        let standing = LastingFault::sometimes(method, fault, of_thousand, seed);
-        self.shared.change(|state| state.lasting_faults.push(standing));
+        let lasting = LastingFault::sometimes(method, fault, of_thousand, seed);
+        self.shared.change(|state| state.lasting_faults.push(lasting));
     }
 
     /// Ends the failures of a method.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.remove(method);
-            state
-                .lasting_faults
-                .retain(|standing| !standing.applies_to(method));
+            state.lasting_faults.retain(|lasting| !lasting.applies_to(method));
         });
     }
 

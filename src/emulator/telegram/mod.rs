@@ -193,24 +193,22 @@ impl TelegramEmulator {
 
     /// Makes all calls of a method fail until [`TelegramEmulator::recover`]; of every method if `method` is empty.
     pub fn fail_all(&self, method: &str, fault: TelegramFault) {
-        let standing = LastingFault::always(method, fault);
-        self.shared.change(|state| state.lasting_faults.push(standing));
+        let lasting = LastingFault::always(method, fault);
+        self.shared.change(|state| state.lasting_faults.push(lasting));
     }
 
     /// Makes a number of a thousand calls of a method fail until [`TelegramEmulator::recover`]; the same seed affects
     /// the same calls.
     pub fn fail_some(&self, method: &str, fault: TelegramFault, of_thousand: u64, seed: u64) {
-        let standing = LastingFault::sometimes(method, fault, of_thousand, seed);
-        self.shared.change(|state| state.lasting_faults.push(standing));
+        let lasting = LastingFault::sometimes(method, fault, of_thousand, seed);
+        self.shared.change(|state| state.lasting_faults.push(lasting));
     }
 
     /// Ends the failures of a method.
     pub fn recover(&self, method: &str) {
         self.shared.change(|state| {
             state.faults.retain(|(of, _)| of != method);
-            state
-                .lasting_faults
-                .retain(|standing| !standing.applies_to(method));
+            state.lasting_faults.retain(|lasting| !lasting.applies_to(method));
         });
     }
 

@@ -148,7 +148,7 @@ impl TelegramState {
             None => self
                 .lasting_faults
                 .iter_mut()
-                .find_map(|standing| standing.next_fault(method)),
+                .find_map(|lasting| lasting.next_fault(method)),
         }
     }
 

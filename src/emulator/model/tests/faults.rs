@@ -16,11 +16,11 @@ async fn an_answer_that_breaks_off_is_never_an_answer() {
     for way in WAYS {
         for bytes in [0, 1, 100, 400] {
             for fault in [AnswerFault::EndAfter(bytes), AnswerFault::ResetAfter(bytes)] {
-                let mut bench = ModelFixture::new(way, queue([line().with_fault(fault.clone())]));
-                let outcome = bench.ask(&asking("hello")).await;
-                let trouble = failure_kind_of(&outcome);
+                let mut fixture = ModelFixture::new(way, queue([line().with_fault(fault.clone())]));
+                let outcome = fixture.ask(&asking("hello")).await;
+                let kind = failure_kind_of(&outcome);
                 let is_cut = matches!(
-                    trouble,
+                    kind,
                     Some(
                         ProviderFailureKind::Broken
                             | ProviderFailureKind::Silent
@@ -28,7 +28,7 @@ async fn an_answer_that_breaks_off_is_never_an_answer() {
                     )
                 );
                 assert!(is_cut, "{way:?} {fault:?}: {outcome:?}");
-                bench.assert_in_order();
+                fixture.assert_in_order();
             }
         }
     }
@@ -37,9 +37,9 @@ async fn an_answer_that_breaks_off_is_never_an_answer() {
 /// R11
 #[tokio::test]
 async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
-    let mut bench = ModelFixture::new(WAYS[0], queue([line().with_fault(AnswerFault::StallAfter(300))]));
+    let mut fixture = ModelFixture::new(WAYS[0], queue([line().with_fault(AnswerFault::StallAfter(300))]));
     let begun = Instant::now();
-    let outcome = bench.ask(&asking("hello")).await;
+    let outcome = fixture.ask(&asking("hello")).await;
     let told = outcome.expect_err("stalled").to_string();
     let expected = "the answer of the model provider broke off: nothing more came for ";
     assert!(told.starts_with(expected), "{told}");
@@ -57,11 +57,11 @@ async fn an_error_inside_a_stream_is_an_error() {
         ),
         (WAYS[2], "server_error", "the model provider has a fault (500)"),
     ] {
-        let mut bench = ModelFixture::new(
+        let mut fixture = ModelFixture::new(
             way,
             queue([line().with_fault(AnswerFault::ErrorEvent(kind.to_owned()))]),
         );
-        let outcome = bench.ask(&asking("hello")).await;
+        let outcome = fixture.ask(&asking("hello")).await;
         assert_eq!(outcome.expect_err("an error").to_string(), expected);
     }
 }
@@ -70,8 +70,8 @@ async fn an_error_inside_a_stream_is_an_error() {
 #[tokio::test]
 async fn a_body_that_is_not_the_format_is_no_answer() {
     for way in WAYS {
-        let mut bench = ModelFixture::new(way, queue([line().with_fault(AnswerFault::Malformed)]));
-        let outcome = bench.ask(&asking("hello")).await;
+        let mut fixture = ModelFixture::new(way, queue([line().with_fault(AnswerFault::Malformed)]));
+        let outcome = fixture.ask(&asking("hello")).await;
         let told = outcome.expect_err("malformed").to_string();
         let expected = format!(
             "the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.{}.base_url`",
@@ -84,10 +84,10 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
 #[tokio::test]
 async fn cancelling_ends_a_call_at_once_wherever_it_is() {
     for fault in [AnswerFault::Stall, AnswerFault::StallAfter(300)] {
-        let bench = ModelFixture::new(WAYS[0], queue([line().with_fault(fault)]));
-        let cancel = bench.cancel.clone();
+        let fixture = ModelFixture::new(WAYS[0], queue([line().with_fault(fault)]));
+        let cancel = fixture.cancel.clone();
         let begun = Instant::now();
-        let emulator = &bench.emulator;
+        let emulator = &fixture.emulator;
         // The call is cancelled as soon as the request has arrived.
         let stop = async {
             while emulator.requests().is_empty() {
@@ -97,15 +97,15 @@ async fn cancelling_ends_a_call_at_once_wherever_it_is() {
         };
         let history = asking("hello");
         let request = crate::provider::TurnRequest {
-            identity: &bench.identity,
-            model: &bench.model,
+            identity: &fixture.identity,
+            model: &fixture.model,
             system: "s",
             tools: &[],
             turns: history.turns(),
             answer_tokens_max: 1,
         };
         let mut sink = |_: StreamEvent| ();
-        let (outcome, ()) = tokio::join!(bench.provider.turn(request, &mut sink, &bench.cancel), stop);
+        let (outcome, ()) = tokio::join!(fixture.provider.turn(request, &mut sink, &fixture.cancel), stop);
         assert!(matches!(outcome, Err(ProviderError::Cancelled)));
         assert!(begun.elapsed() < Duration::from_secs(1));
     }
@@ -122,14 +122,17 @@ async fn a_refusal_names_what_to_do_and_no_secret() {
                 headers: vec![],
                 body,
             };
-            let mut bench = ModelFixture::new(way, queue([says("never").with_fault(fault)]));
-            let error = bench.ask(&asking("hello")).await.expect_err("refused");
+            let mut fixture = ModelFixture::new(way, queue([says("never").with_fault(fault)]));
+            let error = fixture.ask(&asking("hello")).await.expect_err("refused");
             assert!(matches!(
                 &error,
                 ProviderError::Failed(failure) if matches!(failure.kind, ProviderFailureKind::Refused | ProviderFailureKind::Rejected)
             ));
             let text = format!("{error} {error:?}");
-            assert!(text.contains(&bench.model) || text.contains("api_key"), "{text}");
+            assert!(
+                text.contains(&fixture.model) || text.contains("api_key"),
+                "{text}"
+            );
             assert!(!text.contains("sk-") && !text.contains("http://"), "{text}");
         }
     }
@@ -144,8 +147,8 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
         headers,
         body: String::new(),
     };
-    let mut bench = ModelFixture::new(WAYS[0], queue([says("never").with_fault(fault)]));
-    let outcome = bench.ask(&asking("hello")).await;
+    let mut fixture = ModelFixture::new(WAYS[0], queue([says("never").with_fault(fault)]));
+    let outcome = fixture.ask(&asking("hello")).await;
     let seven = Some(Duration::from_secs(7));
     assert!(matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == seven));
     let told = outcome.expect_err("limited").to_string();
@@ -158,10 +161,10 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
 /// R10
 #[tokio::test]
 async fn nobody_listening_is_said_without_the_address() {
-    let mut bench = ModelFixture::new(WAYS[0], queue([]));
+    let mut fixture = ModelFixture::new(WAYS[0], queue([]));
     let stopped = super::ModelEmulator::start(queue([])).expect("emulator");
-    std::mem::replace(&mut bench.emulator, stopped).shutdown().await;
-    let error = bench.ask(&asking("hello")).await.expect_err("nobody");
+    std::mem::replace(&mut fixture.emulator, stopped).shutdown().await;
+    let error = fixture.ask(&asking("hello")).await.expect_err("nobody");
     let expected = "the model provider could not be reached: no connection; check the network and `providers.anthropic.base_url`";
     assert_eq!(error.to_string(), expected);
 }
@@ -225,12 +228,12 @@ async fn a_malformed_conversation_is_answered_and_recorded_as_a_problem() {
 
 #[tokio::test]
 async fn a_request_without_a_script_line_is_recorded_as_a_problem() {
-    let mut bench = ModelFixture::new(WAYS[0], queue([calls("file_read", json!({}))]));
-    bench.ask(&asking("hello")).await.expect("answer");
-    let outcome = bench.ask(&asking("hello")).await;
+    let mut fixture = ModelFixture::new(WAYS[0], queue([calls("file_read", json!({}))]));
+    fixture.ask(&asking("hello")).await.expect("answer");
+    let outcome = fixture.ask(&asking("hello")).await;
     assert_eq!(failure_kind_of(&outcome), Some(ProviderFailureKind::Rejected));
     assert_eq!(
-        bench.emulator.problems(),
+        fixture.emulator.problems(),
         ["the script has no line for this request"]
     );
 }

@@ -19,9 +19,9 @@ async fn no_request_is_longer_than_was_counted() {
             let line = says(text)
                 .with_thinking(text)
                 .with_call("file_read", serde_json::json!({ "path": text }));
-            let mut bench = ModelFixture::new(way, queue([line, says("ok")]));
+            let mut fixture = ModelFixture::new(way, queue([line, says("ok")]));
             let mut history = asking(text);
-            let answer = bench.ask(&history).await.expect("answer").assistant;
+            let answer = fixture.ask(&history).await.expect("answer").assistant;
             push(&mut history, answer, text);
             // Empty calls and results: one, and many of them.
             for count in [1, 40] {
@@ -44,15 +44,15 @@ async fn no_request_is_longer_than_was_counted() {
             history
                 .push(remark.with_remark("no").expect("remark"))
                 .expect("open");
-            bench.ask(&history).await.expect("answer");
-            let counted = fixed_bytes("You prepare changes.", &bench.tools)
+            fixture.ask(&history).await.expect("answer");
+            let counted = fixed_bytes("You prepare changes.", &fixture.tools)
                 + history.turns().iter().map(Turn::bytes).sum::<usize>();
-            let sent = bench.emulator.requests()[1].raw.len();
+            let sent = fixture.emulator.requests()[1].raw.len();
             assert!(
                 sent <= counted,
                 "{way:?}: {sent} bytes sent, {counted} counted for {text:.20?}"
             );
-            bench.assert_in_order();
+            fixture.assert_in_order();
         }
     }
 }

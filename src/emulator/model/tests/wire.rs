@@ -34,10 +34,10 @@ async fn a_turn_with_tools_goes_through_every_provider() {
                 cache_read: 100,
                 cache_write: 0,
             });
-        let mut bench = ModelFixture::new(way, queue([first, says("Done.")]));
+        let mut fixture = ModelFixture::new(way, queue([first, says("Done.")]));
         let mut history = asking("hello");
-        let answer = bench.ask(&history).await.expect("answer");
-        assert_eq!(answer.model, bench.model);
+        let answer = fixture.ask(&history).await.expect("answer");
+        assert_eq!(answer.model, fixture.model);
         assert_eq!(answer.assistant.stop, StopReason::ToolUse);
         assert_eq!(
             answer.assistant.usage,
@@ -60,23 +60,23 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         let second = "{\"path\":\"b \\\"quoted\\\" and long enough for several deltas\"}";
         assert_eq!(arguments, ["{\"path\":\"a/ü.jsonnet\"}", second]);
         // An answer in one piece has the same events.
-        let started = bench
+        let started = fixture
             .events
             .iter()
             .filter(|event| matches!(event, StreamEvent::CallStarted { name } if name == "file_read"))
             .count();
-        assert_eq!((bench.words(), started), (answer.assistant.text(), 2));
+        assert_eq!((fixture.words(), started), (answer.assistant.text(), 2));
 
         let told = results(&answer.assistant, "content", true);
         history
             .push(Step::new(answer.assistant, told).expect("step"))
             .expect("open");
-        let last = bench.ask(&history).await.expect("answer");
+        let last = fixture.ask(&history).await.expect("answer");
         assert_eq!(
             (last.assistant.text().as_str(), last.assistant.stop),
             ("Done.", StopReason::EndTurn)
         );
-        let asked = bench.emulator.requests();
+        let asked = fixture.emulator.requests();
         assert_eq!(asked[1].last_results().len(), 2);
         assert_eq!(asked[1].last_user_text(), "hello");
         let is_anthropic = way.0.starts_with("anthropic");
@@ -97,7 +97,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
             (asked[0].system.as_str(), asked[0].tools.len()),
             ("You prepare changes.", 1)
         );
-        bench.assert_in_order();
+        fixture.assert_in_order();
     }
 }
 
@@ -110,8 +110,8 @@ async fn streamed_and_whole_answers_are_the_same() {
             let line = says("Words.")
                 .with_thinking("Hm.")
                 .with_call("file_read", json!({"path": "a"}));
-            let mut bench = ModelFixture::new((name, is_streamed), queue([line]));
-            let answer = bench.ask(&asking("hello")).await.expect("answer");
+            let mut fixture = ModelFixture::new((name, is_streamed), queue([line]));
+            let answer = fixture.ask(&asking("hello")).await.expect("answer");
             let raw = answer.assistant.raw.as_ref().map(|raw| {
                 raw.blocks
                     .iter()
@@ -143,9 +143,9 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
                 .with_thinking("Hm.\u{2028}")
                 .with_call("file_read", json!({"path": "a"}))
         };
-        let mut bench = ModelFixture::new(("anthropic/m", is_streamed), queue([line(), says("ok")]));
+        let mut fixture = ModelFixture::new(("anthropic/m", is_streamed), queue([line(), says("ok")]));
         let mut history = asking("hello");
-        let answer = bench.ask(&history).await.expect("answer");
+        let answer = fixture.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
         let told = results(&answer.assistant, "content", false);
         // The step is serialised and parsed again, as after a restart.
@@ -153,9 +153,9 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         history
             .push(serde_json::from_str(&step).expect("step"))
             .expect("open");
-        bench.ask(&history).await.expect("answer");
+        fixture.ask(&history).await.expect("answer");
         let blocks: Vec<&str> = raw.blocks.iter().map(|block| block.get()).collect();
-        let sent = &bench.emulator.requests()[1].raw;
+        let sent = &fixture.emulator.requests()[1].raw;
         assert!(
             sent.contains(&format!(
                 "{{\"role\":\"assistant\",\"content\":[{}]}}",
@@ -163,7 +163,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
             )),
             "{sent}"
         );
-        bench.assert_in_order();
+        fixture.assert_in_order();
 
         let mut other = ModelFixture::new(("openai/m", is_streamed), queue([says("ok")]));
         other.ask(&history).await.expect("answer");
@@ -176,7 +176,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
 #[tokio::test]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     for way in WAYS {
-        let mut bench = ModelFixture::new(way, |asked: &crate::emulator::model::ModelRequest| {
+        let mut fixture = ModelFixture::new(way, |asked: &crate::emulator::model::ModelRequest| {
             match asked.messages.len() % 4 {
                 1 => calls("file_read", json!({"path": "a"})),
                 _ => says("Done."),
@@ -186,7 +186,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         for turn in 0..4 {
             history.begin(format!("message {turn}")).expect("turn");
             loop {
-                let answer = bench.ask(&history).await.expect("answer").assistant;
+                let answer = fixture.ask(&history).await.expect("answer").assistant;
                 let told = results(&answer, "content", false);
                 let is_last = told.is_empty();
                 history
@@ -197,7 +197,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
                 }
             }
         }
-        let asked = bench.emulator.requests();
+        let asked = fixture.emulator.requests();
         assert_eq!(asked.len(), 8);
         for pair in asked.windows(2) {
             let before = &pair[0].raw;
@@ -217,7 +217,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
                 way.0
             );
         }
-        bench.assert_in_order();
+        fixture.assert_in_order();
     }
 }
 
@@ -252,10 +252,10 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
                 // Without streaming, the arguments are part of the body, and the body would not be JSON.
                 continue;
             }
-            let mut bench = ModelFixture::new(way, queue([line(), line(), says("Done.")]));
+            let mut fixture = ModelFixture::new(way, queue([line(), line(), says("Done.")]));
             let mut history = asking("hello");
             for _ in 0..2 {
-                let answer = bench.ask(&history).await.expect("answer").assistant;
+                let answer = fixture.ask(&history).await.expect("answer").assistant;
                 let told = results(&answer, "", true);
                 history
                     .push(Step::new(answer, told).expect("step"))
@@ -264,10 +264,10 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
                     continue;
                 }
             }
-            bench.ask(&history).await.unwrap_or_else(|error| {
-                panic!("{way:?} {fault:?}: {error} {:?}", bench.emulator.problems());
+            fixture.ask(&history).await.unwrap_or_else(|error| {
+                panic!("{way:?} {fault:?}: {error} {:?}", fixture.emulator.problems());
             });
-            bench.assert_in_order();
+            fixture.assert_in_order();
         }
     }
 }
@@ -301,21 +301,21 @@ async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_contin
             two(AnswerFault::Ids("same".to_owned())),
             says("Done."),
         ];
-        let mut bench = ModelFixture::new(way, queue(lines));
+        let mut fixture = ModelFixture::new(way, queue(lines));
         let history = asking("hello");
         for _ in 0..2 {
-            let outcome = bench.ask(&history).await;
+            let outcome = fixture.ask(&history).await;
             assert!(
                 failure_kind_of(&outcome) == Some(ProviderFailureKind::Malformed),
                 "{way:?}: {outcome:?}"
             );
         }
-        let answer = bench.ask(&history).await.expect("answer").assistant;
+        let answer = fixture.ask(&history).await.expect("answer").assistant;
         assert_eq!(
             (answer.text().as_str(), answer.raw.is_some()),
             ("Done.", way.0.starts_with("anthropic"))
         );
-        bench.assert_in_order();
+        fixture.assert_in_order();
     }
 }
 
@@ -360,9 +360,9 @@ async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
     history.close("I stopped.");
     history.begin("and now?").expect("turn");
     for way in WAYS {
-        let mut bench = ModelFixture::new(way, queue([says("ok")]));
-        bench.ask(&history).await.expect("answer");
-        bench.assert_in_order();
+        let mut fixture = ModelFixture::new(way, queue([says("ok")]));
+        fixture.ask(&history).await.expect("answer");
+        fixture.assert_in_order();
     }
 }
 
@@ -397,7 +397,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
         runtime.block_on(async {
             for way in [WAYS[0], WAYS[3]] {
-                let mut bench = ModelFixture::new(way, queue([says("ok")]));
+                let mut fixture = ModelFixture::new(way, queue([says("ok")]));
                 let arguments = json!({"path": path});
                 let call = ToolCall { id: "id_1".into(), name: "file_read".into(), arguments: arguments.to_string() };
                 let assistant = Assistant {
@@ -409,8 +409,8 @@ proptest! {
                 let result = ToolResult { call: "id_1".into(), content: content.clone(), is_error };
                 let mut history = asking(&user);
                 history.push(Step::new(assistant, vec![result]).expect("step")).expect("open");
-                bench.ask(&history).await.expect("answer");
-                bench.assert_in_order();
+                fixture.ask(&history).await.expect("answer");
+                fixture.assert_in_order();
                 let is_anthropic = way.0.starts_with("anthropic");
                 let expected = [
                     RequestMessage { role: RequestRole::User, text: user.clone(), calls: vec![], results: vec![] },
@@ -434,7 +434,7 @@ proptest! {
                         }],
                     },
                 ];
-                assert_eq!(bench.emulator.requests()[0].messages, expected);
+                assert_eq!(fixture.emulator.requests()[0].messages, expected);
             }
         });
     }

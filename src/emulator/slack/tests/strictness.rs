@@ -95,22 +95,22 @@ async fn every_wrong_message_is_refused_as_slack_refuses_it() {
 async fn what_slack_does_not_know_or_show_is_refused() {
     let emulator = workspace().await;
     emulator.add_channel_without_bot("C0ELSE", &["U0ALICE"]);
-    let whisper = |channel: &str, user: &str| json!({"channel": channel, "user": user, "text": "x"});
+    let ephemeral = |channel: &str, user: &str| json!({"channel": channel, "user": user, "text": "x"});
     for (method, body, code) in [
         ("chat.pigeon", json!({}), "unknown_method"),
         (
             "chat.postEphemeral",
-            whisper("C0OPS", "U0EVE"),
+            ephemeral("C0OPS", "U0EVE"),
             "user_not_in_channel",
         ),
         (
             "chat.postEphemeral",
-            whisper("C0ELSE", "U0ALICE"),
+            ephemeral("C0ELSE", "U0ALICE"),
             "not_in_channel",
         ),
         (
             "chat.postEphemeral",
-            whisper("C0NONE", "U0ALICE"),
+            ephemeral("C0NONE", "U0ALICE"),
             "channel_not_found",
         ),
         (

@@ -177,9 +177,9 @@ async fn a_notice_about_a_group_goes_to_the_persons_own_chat() {
         .await
         .unwrap();
     assert_eq!(setup.telegram.messages(ALICE).remove(0).text, "Wait.");
-    let stranger = setup.deliver(place(GROUP, None), notice("666")).await;
+    let unknown = setup.deliver(place(GROUP, None), notice("666")).await;
     assert_eq!(
-        stranger,
+        unknown,
         Err(SendError::Refused("400 Bad Request: chat not found".to_owned()))
     );
     assert!(setup.telegram.messages(GROUP).is_empty());
