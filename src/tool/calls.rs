@@ -124,16 +124,16 @@ fn commit(objects: &gix::Repository, files: &[(&str, &str)], parents: &[ObjectId
 /// TK-27, TK-28, TK-29, TK-30, TK-31
 #[tokio::test]
 async fn an_editor_reads_changes_and_compares() {
-    let bench = CallFixture::new(Role::Editor, &["**"]);
+    let fixture = CallFixture::new(Role::Editor, &["**"]);
     let main = "environments/dev/main.jsonnet";
     let told = |answer: Result<String, String>| answer.unwrap();
     assert_eq!(
-        told(bench.call("file_list", json!({ "glob_pattern": "**" })).await),
+        told(fixture.call("file_list", json!({ "glob_pattern": "**" })).await),
         "environments/dev/main.jsonnet\nenvironments/prod/spec.json\nlib/k.libsonnet\n"
     );
     assert_eq!(
         told(
-            bench
+            fixture
                 .call("file_search", json!({ "glob": "**", "query": "replicas" }))
                 .await
         ),
@@ -141,16 +141,16 @@ async fn an_editor_reads_changes_and_compares() {
     );
     let edit = json!({ "path": main, "old": "replicas: 2", "new": "replicas: 3" });
     assert_eq!(
-        told(bench.call("file_edit", edit).await),
+        told(fixture.call("file_edit", edit).await),
         "edited environments/dev/main.jsonnet (line 2, +1 −1 against the base)"
     );
     assert_eq!(
-        told(bench.call("file_read", json!({ "path": main })).await),
+        told(fixture.call("file_read", json!({ "path": main })).await),
         "{\n  replicas: 3,\n}\n"
     );
     assert_eq!(
         told(
-            bench
+            fixture
                 .call("file_write", json!({ "path": "new/a.txt", "content": "a\nb\n" }))
                 .await
         ),
@@ -158,17 +158,17 @@ async fn an_editor_reads_changes_and_compares() {
     );
     assert_eq!(
         told(
-            bench
+            fixture
                 .call("file_delete", json!({ "path": "lib/k.libsonnet" }))
                 .await
         ),
         "deleted lib/k.libsonnet (+0 −1 against the base)"
     );
     assert_eq!(
-        told(bench.call("git_status", json!({})).await),
+        told(fixture.call("git_status", json!({})).await),
         "M environments/dev/main.jsonnet\nD lib/k.libsonnet\nA new/a.txt\n"
     );
-    let diff = told(bench.call("git_diff", json!({ "path": "environments" })).await);
+    let diff = told(fixture.call("git_diff", json!({ "path": "environments" })).await);
     assert!(
         diff.ends_with("@@ -1,3 +1,3 @@\n {\n-  replicas: 2,\n+  replicas: 3,\n }\n"),
         "{diff}"
@@ -178,14 +178,14 @@ async fn an_editor_reads_changes_and_compares() {
 /// TK-35, TK-36
 #[tokio::test]
 async fn history_is_read_from_the_base() {
-    let bench = CallFixture::new(Role::Viewer, &["**"]);
-    let log = bench.call("git_log", json!({})).await.unwrap();
-    let base = bench.workspace.base.clone().unwrap();
+    let fixture = CallFixture::new(Role::Viewer, &["**"]);
+    let log = fixture.call("git_log", json!({})).await.unwrap();
+    let base = fixture.workspace.base.clone().unwrap();
     let hash: String = base.chars().take(12).collect();
     let newest = format!("{hash} 1970-01-02 Ada <ada@example.com>: change 1");
     assert_eq!(log.lines().next(), Some(newest.as_str()));
     assert_eq!(log.lines().count(), 2);
-    let shown = bench.call("git_show", json!({})).await.unwrap();
+    let shown = fixture.call("git_show", json!({})).await.unwrap();
     let header = format!(
         "commit {base}\nAuthor: Ada <ada@example.com>\nDate: 1970-01-02T00:00:01Z\n\n    change 1\n\n    Why.\n\ndiff --git "
     );
@@ -194,24 +194,30 @@ async fn history_is_read_from_the_base() {
         shown.contains("-{ replicas: 1 }\n+{\n+  replicas: 2,\n+}\n"),
         "{shown}"
     );
-    let older = bench.call("git_show", json!({ "ref": "HEAD~1" })).await.unwrap();
+    let older = fixture
+        .call("git_show", json!({ "ref": "HEAD~1" }))
+        .await
+        .unwrap();
     assert!(older.contains("    change 0\n"), "{older}");
     assert_eq!(
-        bench.call("git_show", json!({ "ref": "v9" })).await.unwrap_err(),
+        fixture
+            .call("git_show", json!({ "ref": "v9" }))
+            .await
+            .unwrap_err(),
         "unknown revision `v9`; use `HEAD`, `HEAD~1`, a branch, a tag or a hash that `git_log` shows"
     );
 }
 
 #[tokio::test]
 async fn a_grant_is_checked_at_the_write_and_a_viewer_is_offered_none() {
-    let bench = CallFixture::new(Role::Editor, &["dev"]);
+    let fixture = CallFixture::new(Role::Editor, &["dev"]);
     let write = |path: &str| json!({ "path": path, "content": "{}\n" });
-    let dev = bench.call("file_write", write("environments/dev/x.json")).await;
+    let dev = fixture.call("file_write", write("environments/dev/x.json")).await;
     assert_eq!(
         dev.unwrap(),
         "wrote environments/dev/x.json (1 line, +1 −0 against the base)"
     );
-    let prod = bench
+    let prod = fixture
         .call("file_write", write("environments/prod/spec.json"))
         .await;
     assert_eq!(
@@ -228,11 +234,11 @@ async fn a_grant_is_checked_at_the_write_and_a_viewer_is_offered_none() {
 
 #[tokio::test]
 async fn a_stopped_turn_calls_nothing() {
-    let bench = CallFixture::new(Role::Editor, &["**"]);
-    bench.cancel.cancel();
-    let written = bench
+    let fixture = CallFixture::new(Role::Editor, &["**"]);
+    fixture.cancel.cancel();
+    let written = fixture
         .call("file_write", json!({ "path": "a", "content": "x" }))
         .await;
     assert_eq!(written.unwrap_err(), "the turn was stopped");
-    assert_eq!(bench.workspace.tree.changes().unwrap(), []);
+    assert_eq!(fixture.workspace.tree.changes().unwrap(), []);
 }

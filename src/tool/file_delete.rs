@@ -29,10 +29,10 @@ impl ToolBody for FileDelete {
     const DESCRIPTION: &'static str = "Deletes one file from the workspace.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(desk: &WritePolicy, arguments: DeleteArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: DeleteArguments) -> Result<String, ToolError> {
         let path = arguments.path.parse()?;
-        desk.delete(&path)?;
-        Ok(format!("deleted {path} ({})", desk.delta(&path)?))
+        policy.delete(&path)?;
+        Ok(format!("deleted {path} ({})", policy.delta(&path)?))
     }
 }
 
@@ -46,28 +46,28 @@ mod tests {
     /// TK-31
     #[test]
     fn a_file_is_deleted() {
-        let desk = write_policy(&[("a/b", "x\n"), ("c", "y\n")]);
-        let said = answer::<FileDelete>(&desk, json!({ "path": "a/b" }));
+        let policy = write_policy(&[("a/b", "x\n"), ("c", "y\n")]);
+        let said = answer::<FileDelete>(&policy, json!({ "path": "a/b" }));
         assert_eq!(
             said,
-            format!("deleted a/b ({})", desk.delta(&path("a/b")).unwrap())
+            format!("deleted a/b ({})", policy.delta(&path("a/b")).unwrap())
         );
-        assert_eq!(*desk.tree.files().unwrap(), [path("c")]);
+        assert_eq!(*policy.tree.files().unwrap(), [path("c")]);
         assert_eq!(
-            failure(call::<FileDelete>(&desk, json!({ "file": "a/b" }))),
+            failure(call::<FileDelete>(&policy, json!({ "file": "a/b" }))),
             "no file `a/b`"
         );
     }
 
     #[test]
     fn deleting_a_new_file_leaves_no_change() {
-        let desk = write_policy(&[("c", "y\n")]);
-        desk.write(&path("new"), "x".to_owned(), "x").unwrap();
+        let policy = write_policy(&[("c", "y\n")]);
+        policy.write(&path("new"), "x".to_owned(), "x").unwrap();
         assert_eq!(
-            answer::<FileDelete>(&desk, json!({ "path": "new" })),
+            answer::<FileDelete>(&policy, json!({ "path": "new" })),
             "deleted new (same as the base)"
         );
-        assert_eq!(desk.tree.changes().unwrap(), []);
+        assert_eq!(policy.tree.changes().unwrap(), []);
     }
 
     /// T35

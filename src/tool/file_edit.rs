@@ -36,7 +36,7 @@ impl ToolBody for FileEdit {
     const DESCRIPTION: &'static str = "Replaces one piece of text in a file and leaves the rest as it is. The text must occur exactly once.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(desk: &WritePolicy, arguments: EditArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: EditArguments) -> Result<String, ToolError> {
         let path = arguments.path.parse()?;
         let EditArguments { old, new, .. } = arguments;
         if old.is_empty() {
@@ -47,14 +47,14 @@ impl ToolBody for FileEdit {
         if old == new {
             return failed("`old` and `new` are the same: there is nothing to change".to_owned());
         }
-        let text = desk.text(&path)?;
+        let text = policy.text(&path)?;
         let places: Vec<usize> = text.match_indices(&old).map(|(place, _)| place).collect();
         match places.as_slice() {
             [] => failed(not_found(&path, &text, &old)),
             [place] => {
                 let line = line_at(&text, *place);
-                desk.write(&path, text.replacen(&old, &new, 1), &new)?;
-                Ok(format!("edited {path} (line {line}, {})", desk.delta(&path)?))
+                policy.write(&path, text.replacen(&old, &new, 1), &new)?;
+                Ok(format!("edited {path} (line {line}, {})", policy.delta(&path)?))
             }
             many => failed(ambiguous(&path, &text, many)),
         }
@@ -142,26 +142,26 @@ mod tests {
     const MAIN: &str = "{\n  a: { replicas: 1 },\n  b: { replicas: 1 },\n  c: 3,\n}\n";
 
     fn refused(content: &str, old: &str, new: &str) -> String {
-        let desk = write_policy(&[("main.jsonnet", content)]);
+        let policy = write_policy(&[("main.jsonnet", content)]);
         let refused = failure(call::<FileEdit>(
-            &desk,
+            &policy,
             json!({ "path": "main.jsonnet", "old": old, "new": new }),
         ));
-        assert_eq!(desk.tree.changes().unwrap(), []);
+        assert_eq!(policy.tree.changes().unwrap(), []);
         refused
     }
 
     #[test]
     fn a_unique_text_is_replaced_and_nothing_else() {
-        let desk = write_policy(&[("main.jsonnet", MAIN)]);
+        let policy = write_policy(&[("main.jsonnet", MAIN)]);
         let said = answer::<FileEdit>(
-            &desk,
+            &policy,
             json!({ "path": "main.jsonnet", "old": "b: { replicas: 1 }", "new": "b: { replicas: 3 }" }),
         );
-        let delta = desk.delta(&path("main.jsonnet")).unwrap();
+        let delta = policy.delta(&path("main.jsonnet")).unwrap();
         assert_eq!(said, format!("edited main.jsonnet (line 3, {delta})"));
         let expected = "{\n  a: { replicas: 1 },\n  b: { replicas: 3 },\n  c: 3,\n}\n";
-        assert_eq!(desk.text(&path("main.jsonnet")).unwrap(), expected);
+        assert_eq!(policy.text(&path("main.jsonnet")).unwrap(), expected);
     }
 
     #[test]
@@ -216,15 +216,15 @@ mod tests {
     fn a_hidden_secret_is_neither_written_nor_in_the_way() {
         assert!(refused(MAIN, "c: 3", "c: '⟦secret:1⟧'").starts_with("the text contains `⟦secret:…⟧`"));
         // The file itself may contain such a text: only the model's text is checked.
-        let desk = write_policy(&[("a", "⟦secret: is how a placeholder begins\nx\n")]);
-        answer::<FileEdit>(&desk, json!({ "path": "a", "old": "x", "new": "y" }));
+        let policy = write_policy(&[("a", "⟦secret: is how a placeholder begins\nx\n")]);
+        answer::<FileEdit>(&policy, json!({ "path": "a", "old": "x", "new": "y" }));
     }
 
     #[test]
     fn a_binary_file_is_not_edited() {
-        let desk = write_policy(&[("a", b"x\0y")]);
+        let policy = write_policy(&[("a", b"x\0y")]);
         let refused = failure(call::<FileEdit>(
-            &desk,
+            &policy,
             json!({ "path": "a", "old": "x", "new": "z" }),
         ));
         assert_eq!(refused, "`a` is binary (3 bytes)");
@@ -242,17 +242,17 @@ mod tests {
         #[test]
         fn any_unique_text_can_be_replaced_and_put_back(before in "[a-c ä\n]{0,20}", after in "[a-c ä\n]{0,20}") {
             let content = format!("{before}OLD{after}");
-            let desk = write_policy(&[("a", &content)]);
-            answer::<FileEdit>(&desk, json!({ "path": "a", "old": "OLD", "new": "NÉW" }));
-            prop_assert_eq!(desk.text(&path("a")).unwrap(), format!("{before}NÉW{after}"));
-            answer::<FileEdit>(&desk, json!({ "path": "a", "old": "NÉW", "new": "OLD" }));
-            prop_assert_eq!(desk.text(&path("a")).unwrap(), content);
+            let policy = write_policy(&[("a", &content)]);
+            answer::<FileEdit>(&policy, json!({ "path": "a", "old": "OLD", "new": "NÉW" }));
+            prop_assert_eq!(policy.text(&path("a")).unwrap(), format!("{before}NÉW{after}"));
+            answer::<FileEdit>(&policy, json!({ "path": "a", "old": "NÉW", "new": "OLD" }));
+            prop_assert_eq!(policy.text(&path("a")).unwrap(), content);
         }
 
         #[test]
         fn a_hint_about_whitespace_never_splits_a_character(text in "\\PC{0,40}", old in "\\PC{1,10}") {
-            let desk = write_policy(&[("a", &text)]);
-            let _ = call::<FileEdit>(&desk, json!({ "path": "a", "old": old, "new": "" }));
+            let policy = write_policy(&[("a", &text)]);
+            let _ = call::<FileEdit>(&policy, json!({ "path": "a", "old": old, "new": "" }));
         }
     }
 }

@@ -46,14 +46,14 @@ impl ToolBody for FileList {
     const DESCRIPTION: &'static str = "Lists files whose path matches a glob, sorted by path. Dot-files are left out unless the glob names one.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &WritePolicy, arguments: FileListArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: FileListArguments) -> Result<String, ToolError> {
         let FileListArguments {
             glob_pattern: glob,
             offset,
             limit,
         } = arguments;
         let pattern = GlobPattern::parse(&glob)?;
-        let files = desk.tree.files()?;
+        let files = policy.tree.files()?;
         let listed: Vec<&RepoPath> = files.iter().filter(|path| pattern.lists(path)).collect();
         let total = listed.len();
         if total == 0 {
@@ -99,7 +99,7 @@ mod tests {
     /// TK-29
     #[test]
     fn files_are_listed_by_path() {
-        let desk = write_policy(&[
+        let policy = write_policy(&[
             ("b/x.jsonnet", ""),
             ("a.jsonnet", ""),
             ("b/x.txt", ""),
@@ -107,12 +107,12 @@ mod tests {
         ]);
         for name in ["glob_pattern", "glob", "pattern"] {
             assert_eq!(
-                answer::<FileList>(&desk, json!({ name: "**/*.jsonnet" })),
+                answer::<FileList>(&policy, json!({ name: "**/*.jsonnet" })),
                 "a.jsonnet\nb/x.jsonnet\n"
             );
         }
         assert_eq!(
-            answer::<FileList>(&desk, json!({ "glob": ".*" })),
+            answer::<FileList>(&policy, json!({ "glob": ".*" })),
             ".hidden.jsonnet\n"
         );
     }
@@ -122,17 +122,17 @@ mod tests {
     fn a_long_list_comes_in_pages_with_the_exact_header() {
         let names: Vec<String> = (1..=350).map(|number| format!("e/{number:03}.jsonnet")).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
-        let desk = write_policy(&files);
-        let first = answer::<FileList>(&desk, json!({ "glob_pattern": "**/*.jsonnet", "limit": 9_999 }));
+        let policy = write_policy(&files);
+        let first = answer::<FileList>(&policy, json!({ "glob_pattern": "**/*.jsonnet", "limit": 9_999 }));
         let header = "[1–200 of 350 files matching \"**/*.jsonnet\"] (150 more, use offset=200 to continue)";
         assert_eq!(first.lines().next(), Some(header));
         assert_eq!(first.lines().count(), 201);
-        let last = answer::<FileList>(&desk, json!({ "glob_pattern": "**/*.jsonnet", "offset": 349 }));
+        let last = answer::<FileList>(&policy, json!({ "glob_pattern": "**/*.jsonnet", "offset": 349 }));
         assert_eq!(
             last,
             "[350–350 of 350 files matching \"**/*.jsonnet\"]\ne/350.jsonnet\n"
         );
-        let past = call::<FileList>(&desk, json!({ "glob_pattern": "**/*.jsonnet", "offset": 350 }));
+        let past = call::<FileList>(&policy, json!({ "glob_pattern": "**/*.jsonnet", "offset": 350 }));
         assert_eq!(
             failure(past),
             "only 350 files match \"**/*.jsonnet\"; use an offset below 350"
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn no_match_says_what_would_match() {
-        let desk = write_policy(&[("environments/dev/main.jsonnet", "")]);
+        let policy = write_policy(&[("environments/dev/main.jsonnet", "")]);
         assert_eq!(
-            answer::<FileList>(&desk, json!({ "glob": "*.yaml" })),
+            answer::<FileList>(&policy, json!({ "glob": "*.yaml" })),
             "no files match \"*.yaml\""
         );
         assert_eq!(
-            answer::<FileList>(&desk, json!({ "glob": "environments/dev/" })),
+            answer::<FileList>(&policy, json!({ "glob": "environments/dev/" })),
             "no files match \"environments/dev/\"; it is a directory: use \"environments/dev/**\""
         );
     }
@@ -161,9 +161,9 @@ mod tests {
     /// T65
     #[test]
     fn a_file_name_hides_nothing() {
-        let desk = write_policy(&[("a\u{202e}txt.exe", "")]);
+        let policy = write_policy(&[("a\u{202e}txt.exe", "")]);
         assert_eq!(
-            answer::<FileList>(&desk, json!({ "glob": "**" })),
+            answer::<FileList>(&policy, json!({ "glob": "**" })),
             "⚠ contains 1 invisible character\na<U+202E>txt.exe\n"
         );
     }

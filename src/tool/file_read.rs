@@ -44,9 +44,9 @@ impl ToolBody for FileRead {
     const DESCRIPTION: &'static str = "Reads a text file of the repository as the workspace has it now. Long files come in pages of 500 lines.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &WritePolicy, arguments: ReadArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: ReadArguments) -> Result<String, ToolError> {
         let path = arguments.path.parse()?;
-        let text = desk.text(&path)?;
+        let text = policy.text(&path)?;
         let total = text.split_inclusive('\n').count();
         if total == 0 {
             return Ok(format!("`{path}` is empty"));
@@ -62,7 +62,7 @@ impl ToolBody for FileRead {
         let page = PageRange { offset, shown, total };
         let lines = text.split_inclusive('\n').skip(offset).take(shown);
         let lines: String = lines
-            .map(|line| bounded_line(line, &desk.guard.redactor))
+            .map(|line| bounded_line(line, &policy.guard.redactor))
             .collect();
         if !page.is_part() {
             return Ok(lines);
@@ -89,13 +89,13 @@ mod tests {
     /// TK-27
     #[test]
     fn a_short_file_is_read_as_it_is() {
-        let desk = write_policy(&[("a/main.jsonnet", "{\n  a: 1,\n}")]);
+        let policy = write_policy(&[("a/main.jsonnet", "{\n  a: 1,\n}")]);
         assert_eq!(
-            answer::<FileRead>(&desk, json!({ "path": "a/main.jsonnet" })),
+            answer::<FileRead>(&policy, json!({ "path": "a/main.jsonnet" })),
             "{\n  a: 1,\n}"
         );
         assert_eq!(
-            answer::<FileRead>(&desk, json!({ "file": "./a/main.jsonnet" })),
+            answer::<FileRead>(&policy, json!({ "file": "./a/main.jsonnet" })),
             "{\n  a: 1,\n}"
         );
     }
@@ -103,13 +103,13 @@ mod tests {
     /// TK-32
     #[test]
     fn a_long_file_comes_in_pages_with_the_exact_header() {
-        let desk = write_policy(&[("file.go", numbered(1_200))]);
-        let first = answer::<FileRead>(&desk, json!({ "path": "file.go" }));
+        let policy = write_policy(&[("file.go", numbered(1_200))]);
+        let first = answer::<FileRead>(&policy, json!({ "path": "file.go" }));
         let header = "[file.go: lines 1–500 of 1200] (700 more lines, use offset=500 to continue)";
         assert_eq!(first, format!("{header}\n{}", numbered(500)));
-        let last = answer::<FileRead>(&desk, json!({ "path": "file.go", "offset": 1_198 }));
+        let last = answer::<FileRead>(&policy, json!({ "path": "file.go", "offset": 1_198 }));
         assert_eq!(last, "[file.go: lines 1199–1200 of 1200]\nline 1199\nline 1200\n");
-        let middle = answer::<FileRead>(&desk, json!({ "path": "file.go", "offset": "2", "limit": 1 }));
+        let middle = answer::<FileRead>(&policy, json!({ "path": "file.go", "offset": "2", "limit": 1 }));
         assert_eq!(
             middle,
             "[file.go: lines 3–3 of 1200] (1197 more lines, use offset=3 to continue)\nline 3\n"
@@ -119,42 +119,42 @@ mod tests {
     /// TK-27
     #[test]
     fn a_page_never_has_more_than_500_lines() {
-        let desk = write_policy(&[("file.go", numbered(1_200)), ("exact", numbered(500))]);
-        let page = answer::<FileRead>(&desk, json!({ "path": "file.go", "limit": 100_000 }));
+        let policy = write_policy(&[("file.go", numbered(1_200)), ("exact", numbered(500))]);
+        let page = answer::<FileRead>(&policy, json!({ "path": "file.go", "limit": 100_000 }));
         assert!(page.starts_with("[file.go: lines 1–500 of 1200] (700 more lines, use offset=500"));
         assert_eq!(
-            answer::<FileRead>(&desk, json!({ "path": "exact" })),
+            answer::<FileRead>(&policy, json!({ "path": "exact" })),
             numbered(500)
         );
     }
 
     #[test]
     fn an_offset_past_the_end_says_how_long_the_file_is() {
-        let desk = write_policy(&[("a", "x\ny\n"), ("one", "x"), ("empty", "")]);
+        let policy = write_policy(&[("a", "x\ny\n"), ("one", "x"), ("empty", "")]);
         assert_eq!(
-            failure(call::<FileRead>(&desk, json!({ "path": "a", "offset": 2 }))),
+            failure(call::<FileRead>(&policy, json!({ "path": "a", "offset": 2 }))),
             "`a` has only 2 lines; use an offset below 2"
         );
         assert_eq!(
             failure(call::<FileRead>(
-                &desk,
+                &policy,
                 json!({ "path": "one", "offset": u64::MAX })
             )),
             "`one` has only 1 line; use an offset below 1"
         );
         assert_eq!(
-            answer::<FileRead>(&desk, json!({ "path": "empty" })),
+            answer::<FileRead>(&policy, json!({ "path": "empty" })),
             "`empty` is empty"
         );
     }
 
     #[test]
     fn what_is_not_text_is_refused_with_its_size() {
-        let desk = write_policy(&[
+        let policy = write_policy(&[
             ("logo.png", vec![0; 12_345]),
             ("latin1.txt", b"gr\xfc\xdfe".to_vec()),
         ]);
-        let refused = |path: &str| failure(call::<FileRead>(&desk, json!({ "path": path })));
+        let refused = |path: &str| failure(call::<FileRead>(&policy, json!({ "path": path })));
         assert_eq!(refused("logo.png"), "`logo.png` is binary (12,345 bytes)");
         assert_eq!(refused("latin1.txt"), "`latin1.txt` is not UTF-8 text (5 bytes)");
         assert_eq!(refused("nowhere"), "no file `nowhere`");
@@ -162,17 +162,17 @@ mod tests {
 
     #[test]
     fn a_line_of_20000_characters_is_cut() {
-        let desk = write_policy(&[("a", "é".repeat(20_000) + "\nnext\n")]);
+        let policy = write_policy(&[("a", "é".repeat(20_000) + "\nnext\n")]);
         let expected = "é".repeat(2_000) + "[… 18,000 more characters]\nnext\n";
-        assert_eq!(answer::<FileRead>(&desk, json!({ "path": "a" })), expected);
+        assert_eq!(answer::<FileRead>(&policy, json!({ "path": "a" })), expected);
     }
 
     /// T65
     #[test]
     fn hidden_instructions_are_shown_and_counted() {
         let tags: String = std::iter::repeat_n('\u{e0041}', 120).collect();
-        let desk = write_policy(&[("a", format!("x{tags}\n"))]);
-        let shown = answer::<FileRead>(&desk, json!({ "path": "a" }));
+        let policy = write_policy(&[("a", format!("x{tags}\n"))]);
+        let shown = answer::<FileRead>(&policy, json!({ "path": "a" }));
         let expected = format!(
             "⚠ contains 120 invisible characters\nx{}\n",
             "<U+E0041>".repeat(120)

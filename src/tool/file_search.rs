@@ -55,7 +55,7 @@ impl ToolBody for FileSearch {
     const DESCRIPTION: &'static str = "Finds every line that contains a text, in the files that match a glob. Answers `file:line:` and the line.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &WritePolicy, arguments: SearchArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: SearchArguments) -> Result<String, ToolError> {
         let SearchArguments {
             glob_pattern: glob,
             text_query: query,
@@ -64,7 +64,7 @@ impl ToolBody for FileSearch {
         } = arguments;
         let pattern = GlobPattern::parse(&glob)?;
         check_query(&query)?;
-        let (matches, total) = desk.tree.search(
+        let (matches, total) = policy.tree.search(
             &|path| pattern.matcher().is_match(path),
             &query,
             offset,
@@ -125,7 +125,7 @@ mod tests {
     /// TK-30
     #[test]
     fn matches_are_prefixed_with_file_and_line() {
-        let desk = write_policy(&[
+        let policy = write_policy(&[
             ("b.jsonnet", "x\n  replicas: 2,\n"),
             ("a.jsonnet", "  replicas: 1,\n"),
             ("a.txt", "replicas: 3\n"),
@@ -136,7 +136,7 @@ mod tests {
             ("pattern", "text"),
         ] {
             assert_eq!(
-                answer::<FileSearch>(&desk, json!({ glob: "**/*.jsonnet", query: "replicas:" })),
+                answer::<FileSearch>(&policy, json!({ glob: "**/*.jsonnet", query: "replicas:" })),
                 "a.jsonnet:1:  replicas: 1,\nb.jsonnet:2:  replicas: 2,\n"
             );
         }
@@ -145,10 +145,10 @@ mod tests {
     /// TK-32
     #[test]
     fn many_matches_come_in_pages_with_the_exact_header() {
-        let desk = write_policy(&[("a.yaml", "apiVersion: v1\n".repeat(412))]);
+        let policy = write_policy(&[("a.yaml", "apiVersion: v1\n".repeat(412))]);
         let search = |offset: usize| {
             call::<FileSearch>(
-                &desk,
+                &policy,
                 json!({ "glob": "**", "query": "apiVersion", "offset": offset }),
             )
         };
@@ -169,16 +169,16 @@ mod tests {
 
     #[test]
     fn nothing_found_is_an_answer() {
-        let desk = write_policy(&[("a", "x\n")]);
+        let policy = write_policy(&[("a", "x\n")]);
         assert_eq!(
-            answer::<FileSearch>(&desk, json!({ "glob": "**", "query": "y" })),
+            answer::<FileSearch>(&policy, json!({ "glob": "**", "query": "y" })),
             "no matches for \"y\" in files matching \"**\""
         );
     }
 
     #[test]
     fn a_query_that_cannot_match_a_line_is_refused() {
-        let desk = write_policy(&[("a", "x\n")]);
+        let policy = write_policy(&[("a", "x\n")]);
         for (query, why) in [
             (
                 String::new(),
@@ -193,7 +193,7 @@ mod tests {
                 "`text_query` has 1001 bytes; the limit is 1000",
             ),
         ] {
-            let refused = call::<FileSearch>(&desk, json!({ "glob": "**", "query": query }));
+            let refused = call::<FileSearch>(&policy, json!({ "glob": "**", "query": query }));
             assert_eq!(failure(refused), why);
         }
     }

@@ -32,12 +32,12 @@ impl ToolBody for FileWrite {
     const DESCRIPTION: &'static str = "Creates a file or replaces all of its content. Use `file_edit` for a small change to an existing file.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(desk: &WritePolicy, arguments: WriteArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: WriteArguments) -> Result<String, ToolError> {
         let path = arguments.path.parse()?;
         let content = arguments.content;
         let lines = pluralize(content.lines().count(), "line", "lines");
-        desk.write(&path, content.clone(), &content)?;
-        Ok(format!("wrote {path} ({lines}, {})", desk.delta(&path)?))
+        policy.write(&path, content.clone(), &content)?;
+        Ok(format!("wrote {path} ({lines}, {})", policy.delta(&path)?))
     }
 }
 
@@ -51,49 +51,49 @@ mod tests {
     /// TK-28
     #[test]
     fn a_new_file_is_written_and_counted() {
-        let desk = write_policy(&[("a", "x\n")]);
-        let said = answer::<FileWrite>(&desk, json!({ "path": "b/c.txt", "content": "one\ntwo\n" }));
+        let policy = write_policy(&[("a", "x\n")]);
+        let said = answer::<FileWrite>(&policy, json!({ "path": "b/c.txt", "content": "one\ntwo\n" }));
         assert_eq!(
             said,
             format!(
                 "wrote b/c.txt (2 lines, {})",
-                desk.delta(&path("b/c.txt")).unwrap()
+                policy.delta(&path("b/c.txt")).unwrap()
             )
         );
-        assert_eq!(desk.text(&path("b/c.txt")).unwrap(), "one\ntwo\n");
-        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+        assert_eq!(policy.text(&path("b/c.txt")).unwrap(), "one\ntwo\n");
+        assert_eq!(policy.text(&path("a")).unwrap(), "x\n");
     }
 
     #[test]
     fn content_as_json_is_written_out_indented() {
-        let desk = write_policy(&[("a", "x\n")]);
+        let policy = write_policy(&[("a", "x\n")]);
         answer::<FileWrite>(
-            &desk,
+            &policy,
             json!({ "path": "spec.json", "content": { "spec": { "b": [1] } } }),
         );
         let expected = "{\n  \"spec\": {\n    \"b\": [\n      1\n    ]\n  }\n}\n";
-        assert_eq!(desk.text(&path("spec.json")).unwrap(), expected);
-        answer::<FileWrite>(&desk, json!({ "path": "n", "content": 7 }));
-        assert_eq!(desk.text(&path("n")).unwrap(), "7\n");
+        assert_eq!(policy.text(&path("spec.json")).unwrap(), expected);
+        answer::<FileWrite>(&policy, json!({ "path": "n", "content": 7 }));
+        assert_eq!(policy.text(&path("n")).unwrap(), "7\n");
     }
 
     #[test]
     fn writing_what_the_base_has_is_no_change() {
-        let desk = write_policy(&[("a", "x\n")]);
-        let said = answer::<FileWrite>(&desk, json!({ "file": "a", "content": "x\n" }));
+        let policy = write_policy(&[("a", "x\n")]);
+        let said = answer::<FileWrite>(&policy, json!({ "file": "a", "content": "x\n" }));
         assert_eq!(said, "wrote a (1 line, same as the base)");
     }
 
     /// T87
     #[test]
     fn a_hidden_secret_is_not_written_over() {
-        let desk = write_policy(&[("a", "x\n")]);
+        let policy = write_policy(&[("a", "x\n")]);
         let refused = failure(call::<FileWrite>(
-            &desk,
+            &policy,
             json!({ "path": "a", "content": { "t": "⟦secret:1⟧" } }),
         ));
         assert!(refused.starts_with("the text contains `⟦secret:…⟧`, which stands for a value"));
-        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+        assert_eq!(policy.text(&path("a")).unwrap(), "x\n");
     }
 
     /// T35

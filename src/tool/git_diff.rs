@@ -35,11 +35,11 @@ impl ToolBody for GitDiff {
     const DESCRIPTION: &'static str = "Shows what this workspace changed against its base commit, as a unified diff. Nothing is staged or committed.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &WritePolicy, arguments: GitDiffArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: GitDiffArguments) -> Result<String, ToolError> {
         let path = arguments.path.map(|path| path.parse()).transpose()?;
-        let learnt = desk.changes(path.as_ref())?;
+        let learnt = policy.changes(path.as_ref())?;
         if !learnt.changes.is_empty() {
-            return Ok(diff(&learnt, &desk.guard));
+            return Ok(diff(&learnt, &policy.guard));
         }
         Ok(match path {
             Some(path) => {
@@ -111,47 +111,51 @@ mod tests {
 
     #[test]
     fn the_diff_is_of_the_workspace_or_a_part_of_it() {
-        let desk = write_policy(&[("a/b", "x\n"), ("ab", "x\n"), ("c", "x\n")]);
+        let policy = write_policy(&[("a/b", "x\n"), ("ab", "x\n"), ("c", "x\n")]);
         assert_eq!(
-            answer::<GitDiff>(&desk, json!({})),
+            answer::<GitDiff>(&policy, json!({})),
             "nothing changed against the base"
         );
         for name in ["a/b", "ab"] {
-            desk.write(&path(name), "y\n".to_owned(), "").unwrap();
+            policy.write(&path(name), "y\n".to_owned(), "").unwrap();
         }
-        let changes = desk.tree.changes().unwrap();
+        let changes = policy.tree.changes().unwrap();
         let shown = |changes: &[FileChange]| {
             let learnt = LearntChanges {
                 changes: changes.to_vec(),
                 ..LearntChanges::default()
             };
-            diff(&learnt, &desk.guard)
+            diff(&learnt, &policy.guard)
         };
-        assert_eq!(answer::<GitDiff>(&desk, json!({})), shown(&changes));
-        assert_eq!(answer::<GitDiff>(&desk, json!({ "path": null })), shown(&changes));
+        assert_eq!(answer::<GitDiff>(&policy, json!({})), shown(&changes));
         assert_eq!(
-            answer::<GitDiff>(&desk, json!({ "path": "a" })),
+            answer::<GitDiff>(&policy, json!({ "path": null })),
+            shown(&changes)
+        );
+        assert_eq!(
+            answer::<GitDiff>(&policy, json!({ "path": "a" })),
             shown(&changes[..1])
         );
         assert_eq!(
-            answer::<GitDiff>(&desk, json!({ "path": "ab" })),
+            answer::<GitDiff>(&policy, json!({ "path": "ab" })),
             shown(&changes[1..])
         );
         assert_eq!(
-            answer::<GitDiff>(&desk, json!({ "file": "c" })),
+            answer::<GitDiff>(&policy, json!({ "file": "c" })),
             "nothing changed at `c` against the base; `git_status` lists what did"
         );
     }
 
     #[test]
     fn a_binary_file_is_named_with_its_sizes() {
-        let desk = write_policy(&[("logo.png", vec![0; 12_345]), ("old.bin", vec![0; 2])]);
-        desk.write(&path("logo.png"), "text now\n".to_owned(), "")
+        let policy = write_policy(&[("logo.png", vec![0; 12_345]), ("old.bin", vec![0; 2])]);
+        policy
+            .write(&path("logo.png"), "text now\n".to_owned(), "")
             .unwrap();
-        desk.delete(&path("old.bin")).unwrap();
-        desk.write(&path("new.bin"), "\0".to_owned(), "").unwrap();
+        policy.delete(&path("old.bin")).unwrap();
+        policy.write(&path("new.bin"), "\0".to_owned(), "").unwrap();
         assert_eq!(
-            answer::<GitDiff>(&desk, json!({})),
+            answer::<GitDiff>(&policy, json!({})),
             "binary file logo.png: 12,345 bytes → 9 bytes\n\
              binary file new.bin: absent → 1 bytes\n\
              binary file old.bin: 2 bytes → absent\n"
@@ -161,17 +165,18 @@ mod tests {
     /// T87
     #[test]
     fn a_diff_of_many_new_files_shows_only_files_already_searched_for_secrets() {
-        let mut desk = write_policy(&[("main.jsonnet", "{ password: importstr 'key210' }\n")]);
-        desk.files_changed_max = 1_000;
+        let mut policy = write_policy(&[("main.jsonnet", "{ password: importstr 'key210' }\n")]);
+        policy.files_changed_max = 1_000;
         for number in 0..250 {
             let content = format!("blue-moon-{number}\n");
-            desk.write(&path(&format!("key{number:03}")), content, "")
+            policy
+                .write(&path(&format!("key{number:03}")), content, "")
                 .unwrap();
         }
         // The answer as the loop shows it.
         let shown = || {
-            let answer = answer::<GitDiff>(&desk, json!({}));
-            desk.guard.redactor.redact(&answer).into_owned()
+            let answer = answer::<GitDiff>(&policy, json!({}));
+            policy.guard.redactor.redact(&answer).into_owned()
         };
         let first = shown();
         assert!(first.contains("\n+blue-moon-199\n"), "{first}");
@@ -182,8 +187,8 @@ mod tests {
         assert!(second.contains("\n+blue-moon-200\n") && second.contains("\n+blue-moon-249\n"));
         assert!(second.contains("+⟦secret:1⟧\n") && !second.contains("blue-moon-210"));
         assert!(!second.contains("not shown yet"));
-        desk.cancel.cancel();
-        let stopped = call::<GitDiff>(&desk, json!({}));
+        policy.cancel.cancel();
+        let stopped = call::<GitDiff>(&policy, json!({}));
         assert_eq!(failure(stopped), "the turn was stopped");
     }
 

@@ -25,9 +25,9 @@ impl ToolBody for GitStatus {
         "Lists the files this workspace added (A), modified (M) or deleted (D) against its base commit.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &WritePolicy, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
         // Only names are shown, not the content of the files.
-        let changes = desk.tree.changes()?;
+        let changes = policy.tree.changes()?;
         if changes.is_empty() {
             return Ok("nothing changed against the base".to_owned());
         }
@@ -53,14 +53,14 @@ mod tests {
 
     #[test]
     fn added_modified_and_deleted_files_are_listed() {
-        let desk = write_policy(&[("b", "x\n"), ("c", "x\n"), ("d", "x\n")]);
+        let policy = write_policy(&[("b", "x\n"), ("c", "x\n"), ("d", "x\n")]);
         assert_eq!(
-            answer::<GitStatus>(&desk, json!({})),
+            answer::<GitStatus>(&policy, json!({})),
             "nothing changed against the base"
         );
-        desk.write(&path("b"), "y\n".to_owned(), "").unwrap();
-        desk.write(&path("a"), "y\n".to_owned(), "").unwrap();
-        desk.delete(&path("d")).unwrap();
-        assert_eq!(answer::<GitStatus>(&desk, json!({})), "A a\nM b\nD d\n");
+        policy.write(&path("b"), "y\n".to_owned(), "").unwrap();
+        policy.write(&path("a"), "y\n".to_owned(), "").unwrap();
+        policy.delete(&path("d")).unwrap();
+        assert_eq!(answer::<GitStatus>(&policy, json!({})), "A a\nM b\nD d\n");
     }
 }

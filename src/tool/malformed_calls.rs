@@ -17,23 +17,23 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_o
 use proptest::{collection, sample};
 use serde_json::{Value, json};
 
-fn bound(desk: &WritePolicy, name: &str, arguments: Value) -> Result<String, ToolError> {
+fn bound(policy: &WritePolicy, name: &str, arguments: Value) -> Result<String, ToolError> {
     match name {
-        "file_read" => call::<FileRead>(desk, arguments),
-        "file_write" => call::<FileWrite>(desk, arguments),
-        "file_edit" => call::<FileEdit>(desk, arguments),
-        "file_list" => call::<FileList>(desk, arguments),
-        "file_search" => call::<FileSearch>(desk, arguments),
-        "file_delete" => call::<FileDelete>(desk, arguments),
-        "git_diff" => call::<GitDiff>(desk, arguments),
-        _ => call::<GitStatus>(desk, arguments),
+        "file_read" => call::<FileRead>(policy, arguments),
+        "file_write" => call::<FileWrite>(policy, arguments),
+        "file_edit" => call::<FileEdit>(policy, arguments),
+        "file_list" => call::<FileList>(policy, arguments),
+        "file_search" => call::<FileSearch>(policy, arguments),
+        "file_delete" => call::<FileDelete>(policy, arguments),
+        "git_diff" => call::<GitDiff>(policy, arguments),
+        _ => call::<GitStatus>(policy, arguments),
     }
 }
 
 /// T59
 #[test]
 fn arguments_that_do_not_fit_are_named_by_their_pointer() {
-    let desk = write_policy(&[("a", "x\n")]);
+    let policy = write_policy(&[("a", "x\n")]);
     let cases = [
         (
             "file_read",
@@ -215,12 +215,12 @@ fn arguments_that_do_not_fit_are_named_by_their_pointer() {
     ];
     assert!(cases.len() >= 30);
     for (name, arguments, says) in cases {
-        match bound(&desk, name, arguments) {
+        match bound(&policy, name, arguments) {
             Err(ToolError::Malformed(why)) => assert_eq!(why, format!("{name}: {says}")),
             other => panic!("{name}: {says}: {other:?}"),
         }
     }
-    assert_eq!(desk.tree.changes().unwrap(), []);
+    assert_eq!(policy.tree.changes().unwrap(), []);
 }
 
 /// Returns a strategy for any JSON, up to a few levels deep.
@@ -261,11 +261,11 @@ proptest! {
     /// T59
     #[test]
     fn no_arguments_break_a_tool(arguments in any_json()) {
-        let desk = write_policy(&[("a", "x\n")]);
+        let policy = write_policy(&[("a", "x\n")]);
         for name in [
             "file_read", "file_write", "file_edit", "file_list", "file_search", "file_delete", "git_diff", "git_status",
         ] {
-            let answer = bound(&desk, name, arguments.clone());
+            let answer = bound(&policy, name, arguments.clone());
             prop_assert!(!matches!(answer, Err(ToolError::Fatal(_))), "{}", name);
         }
     }

@@ -154,13 +154,13 @@ pub struct ToolServices {
 }
 
 /// Returns every tool, in a fixed order.
-pub fn all(reach: &ToolServices) -> Vec<Arc<dyn Tool>> {
+pub fn all(services: &ToolServices) -> Vec<Arc<dyn Tool>> {
     let downloads = FairSlots::new(DOWNLOADS_AT_ONCE);
     let mut tools = workspace_tools();
-    tools.extend(packages::all(&reach.packages, &downloads));
-    tools.extend(charts::all(reach.helm.as_ref(), &downloads));
-    tools.extend(rendering(&reach.evaluator));
-    tools.extend(comparing(&reach.comparer));
+    tools.extend(packages::all(&services.packages, &downloads));
+    tools.extend(charts::all(services.helm.as_ref(), &downloads));
+    tools.extend(rendering(&services.evaluator));
+    tools.extend(comparing(&services.comparer));
     tools
 }
 

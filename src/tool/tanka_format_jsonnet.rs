@@ -30,9 +30,9 @@ impl ToolBody for FormatJsonnet {
     const DESCRIPTION: &'static str = "Returns a Jsonnet file in the standard style, as `tk fmt` would write it, and leaves the file as it is. Write the text with `file_write` to keep it.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(desk: &WritePolicy, arguments: FormatArguments) -> Result<String, ToolError> {
+    fn run(policy: &WritePolicy, arguments: FormatArguments) -> Result<String, ToolError> {
         let path = arguments.file_path.parse()?;
-        format(&desk.text(&path)?)
+        format(&policy.text(&path)?)
             .map_err(|error| ToolError::Failed(format!("{path}:{error}; mend it, then format again")))
     }
 }
@@ -46,20 +46,20 @@ mod tests {
     /// TK-42
     #[test]
     fn a_file_is_shown_formatted_and_stays_as_it_is() {
-        let desk = write_policy(&[("main.jsonnet", "{\"a\":1,\n b: [1,2]}")]);
+        let policy = write_policy(&[("main.jsonnet", "{\"a\":1,\n b: [1,2]}")]);
         for name in ["file_path", "path"] {
-            let text = answer::<FormatJsonnet>(&desk, json!({ name: "main.jsonnet" }));
+            let text = answer::<FormatJsonnet>(&policy, json!({ name: "main.jsonnet" }));
             assert_eq!(text, "{\n  a: 1,\n  b: [1, 2],\n}\n");
         }
-        assert!(desk.tree.changes().is_ok_and(|changes| changes.is_empty()));
+        assert!(policy.tree.changes().is_ok_and(|changes| changes.is_empty()));
     }
 
     #[test]
     fn invalid_jsonnet_is_reported_with_its_position() {
-        let desk = write_policy(&[("main.jsonnet", "{\n  a: 1\n  b: 2 }")]);
+        let policy = write_policy(&[("main.jsonnet", "{\n  a: 1\n  b: 2 }")]);
         assert_eq!(
             failure(call::<FormatJsonnet>(
-                &desk,
+                &policy,
                 json!({ "file_path": "main.jsonnet" })
             )),
             "main.jsonnet:3:3-4 Expected a comma before next field; mend it, then format again"

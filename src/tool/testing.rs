@@ -179,16 +179,14 @@ impl ToolBody for LateWrite {
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(held: &LateWriteControl, _: NoArguments) -> Result<String, ToolError> {
-        let LateWriteControl {
-            policy: desk, steps, ..
-        } = held;
+        let LateWriteControl { policy, steps, .. } = held;
         let late = path("late");
-        let admitted = held.admitted_first.then(|| desk.admit_write(&late)).transpose();
+        let admitted = held.admitted_first.then(|| policy.admit_write(&late)).transpose();
         steps.waits.add_permits(1);
         let _ = steps.go_on.lock().unwrap().recv();
         let written = admitted.and_then(|admitted| match admitted {
-            Some(_) => Ok(desk.tree.write(&late, Bytes::from_static(b"x"))?),
-            None => desk.write(&late, "x".to_owned(), "x"),
+            Some(_) => Ok(policy.tree.write(&late, Bytes::from_static(b"x"))?),
+            None => policy.write(&late, "x".to_owned(), "x"),
         });
         steps.ended.add_permits(1);
         written.map(|()| "written".to_owned())
@@ -266,17 +264,20 @@ pub(super) fn write_policy_for<C: AsRef<[u8]>>(
 
 /// Calls a tool as a model does.
 pub(super) fn call<W: ToolBody<CallContext = WritePolicy>>(
-    desk: &WritePolicy,
+    policy: &WritePolicy,
     arguments: Value,
 ) -> Result<String, ToolError> {
     let schema = schema::render::<W::Arguments>();
     let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
-    perform::<W>(desk, arguments)
+    perform::<W>(policy, arguments)
 }
 
 /// Returns the answer of a successful call.
-pub(super) fn answer<W: ToolBody<CallContext = WritePolicy>>(desk: &WritePolicy, arguments: Value) -> String {
-    call::<W>(desk, arguments).unwrap()
+pub(super) fn answer<W: ToolBody<CallContext = WritePolicy>>(
+    policy: &WritePolicy,
+    arguments: Value,
+) -> String {
+    call::<W>(policy, arguments).unwrap()
 }
 
 /// Returns the error message of a failed call, which the model reads.
@@ -292,13 +293,13 @@ pub(super) fn refuses_paths_outside<W: ToolBody<CallContext = WritePolicy>>(
     arguments: impl Fn(&str) -> Value,
 ) {
     let files = [("a.txt", "x\n"), ("environments/dev/main.jsonnet", "{}\n")];
-    let desk = write_policy(&files);
+    let policy = write_policy(&files);
     for text in paths_outside() {
-        let refused = failure(call::<W>(&desk, arguments(&text)));
+        let refused = failure(call::<W>(&policy, arguments(&text)));
         let says = refused.contains("outside the repository") || refused.contains("git metadata");
         assert!(says, "{}: {text:.60}: {refused}", W::NAME);
     }
-    assert_eq!(desk.tree.changes().unwrap(), []);
+    assert_eq!(policy.tree.changes().unwrap(), []);
 }
 
 /// Asserts the same for a tool with a glob. A glob that ends like a directory is not refused: it matches nothing, and
@@ -307,9 +308,9 @@ pub(super) fn refuses_globs_outside<W: ToolBody<CallContext = WritePolicy>>(
     arguments: impl Fn(&str) -> Value,
 ) {
     let files = [("a.txt", "root\n"), ("b/c.txt", "root\n")];
-    let desk = write_policy(&files);
+    let policy = write_policy(&files);
     for glob in paths_outside().into_iter().filter(|glob| glob != "a/") {
-        let refused = failure(call::<W>(&desk, arguments(&glob)));
+        let refused = failure(call::<W>(&policy, arguments(&glob)));
         let says = ["outside the repository", "git metadata", "the glob is empty"];
         assert!(
             says.iter().any(|why| refused.contains(why)),

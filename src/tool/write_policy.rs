@@ -329,9 +329,10 @@ mod tests {
             ("environments/prod/spec.json", "{}\n"),
             ("lib/dev/k.libsonnet", "{}\n"),
         ];
-        let desk = write_policy_for(&files, Role::Editor, &["dev"]);
+        let policy = write_policy_for(&files, Role::Editor, &["dev"]);
         let write = |text: &str| {
-            desk.write(&path(text), "{}".to_owned(), "{}")
+            policy
+                .write(&path(text), "{}".to_owned(), "{}")
                 .map_err(|err| err.to_string())
         };
         assert_eq!(write("environments/dev/a.libsonnet"), Ok(()));
@@ -351,7 +352,7 @@ mod tests {
                 ))
             );
         }
-        let deleted = desk.delete(&path("environments/prod/spec.json"));
+        let deleted = policy.delete(&path("environments/prod/spec.json"));
         assert_eq!(failure(deleted), "`environments/prod` is not in your grant (dev)");
     }
 
@@ -380,12 +381,12 @@ mod tests {
         ];
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let write = |grants: &[&str], server: &str, namespace: &str| {
-            let desk = write_policy_for(&files, Role::Editor, grants);
+            let policy = write_policy_for(&files, Role::Editor, grants);
             let content = spec(server, namespace);
-            let written = desk.write(&path("environments/dev/spec.json"), content.clone(), &content);
+            let written = policy.write(&path("environments/dev/spec.json"), content.clone(), &content);
             assert_eq!(
                 written.is_ok(),
-                desk.text(&path("environments/dev/spec.json")).unwrap() == content
+                policy.text(&path("environments/dev/spec.json")).unwrap() == content
             );
             written.map_err(|err| err.to_string())
         };
@@ -407,60 +408,61 @@ mod tests {
 
     #[test]
     fn a_viewer_writes_nothing() {
-        let desk = write_policy_for(&[("a", "x\n")], Role::Viewer, &["**"]);
+        let policy = write_policy_for(&[("a", "x\n")], Role::Viewer, &["**"]);
         assert_eq!(
-            failure(desk.write(&path("a"), "y".to_owned(), "y")),
+            failure(policy.write(&path("a"), "y".to_owned(), "y")),
             "ada has role viewer: cannot write"
         );
         assert_eq!(
-            failure(desk.delete(&path("a"))),
+            failure(policy.delete(&path("a"))),
             "ada has role viewer: cannot write"
         );
-        assert_eq!(desk.text(&path("a")).unwrap(), "x\n");
+        assert_eq!(policy.text(&path("a")).unwrap(), "x\n");
     }
 
     /// T68
     #[test]
     fn the_fifty_first_file_is_over_the_change_budget() {
-        let desk = write_policy(&[("old", "x\n")]);
+        let policy = write_policy(&[("old", "x\n")]);
         for number in 0..50 {
-            desk.write(&path(&format!("f{number}")), "x".to_owned(), "x")
+            policy
+                .write(&path(&format!("f{number}")), "x".to_owned(), "x")
                 .unwrap();
         }
-        desk.write(&path("f7"), "again".to_owned(), "again").unwrap();
+        policy.write(&path("f7"), "again".to_owned(), "again").unwrap();
         for refused in [
-            desk.write(&path("f50"), "x".to_owned(), "x"),
-            desk.delete(&path("old")),
+            policy.write(&path("f50"), "x".to_owned(), "x"),
+            policy.delete(&path("old")),
         ] {
             assert!(failure(refused).starts_with("the change budget of 50 files is used up: `"));
         }
         // Reverting one change makes room for another.
-        desk.delete(&path("f0")).unwrap();
-        desk.write(&path("f50"), "x".to_owned(), "x").unwrap();
+        policy.delete(&path("f0")).unwrap();
+        policy.write(&path("f50"), "x".to_owned(), "x").unwrap();
     }
 
     /// T87
     #[test]
     fn a_placeholder_of_a_hidden_secret_is_never_written() {
-        let desk = write_policy::<&str>(&[]);
+        let policy = write_policy::<&str>(&[]);
         let content = "token: ⟦secret:1⟧\n";
-        let refused = failure(desk.write(&path("a"), content.to_owned(), content));
+        let refused = failure(policy.write(&path("a"), content.to_owned(), content));
         assert!(
             refused.contains("stands for a value that was hidden from you"),
             "{refused}"
         );
-        assert!(desk.tree.files().unwrap().is_empty());
+        assert!(policy.tree.files().unwrap().is_empty());
     }
 
     #[test]
     fn a_stopped_turn_writes_nothing_more() {
-        let desk = write_policy(&[("a", "x\n")]);
-        desk.cancel.cancel();
+        let policy = write_policy(&[("a", "x\n")]);
+        policy.cancel.cancel();
         assert_eq!(
-            failure(desk.write(&path("b"), "x".to_owned(), "x")),
+            failure(policy.write(&path("b"), "x".to_owned(), "x")),
             "the turn was stopped"
         );
-        assert_eq!(failure(desk.delete(&path("a"))), "the turn was stopped");
+        assert_eq!(failure(policy.delete(&path("a"))), "the turn was stopped");
     }
 
     #[test]
@@ -486,8 +488,8 @@ mod tests {
                 ("environments/prod/spec.json", prod),
             ];
             let write = |grants: &[&str]| {
-                let desk = write_policy_for(&files, Role::Editor, grants);
-                desk.write(&path("environments/dev/spec.json"), written.to_owned(), written)
+                let policy = write_policy_for(&files, Role::Editor, grants);
+                policy.write(&path("environments/dev/spec.json"), written.to_owned(), written)
             };
             let refused = failure(write(&["dev"]));
             assert!(

@@ -31,7 +31,7 @@ impl ToolBody for HelmDependencyBuild {
     const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions of `Chart.lock`; they are charts of this repository (`file://`) or come from https repositories on hosts the operator allows. Use `helm_dependency_update` after `Chart.yaml` was changed.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(bench: &ChartContext, arguments: HelmBuildArguments) -> Result<String, ToolError> {
-        bench.pack(&arguments.path.parse()?, PackMode::Build)
+    fn run(context: &ChartContext, arguments: HelmBuildArguments) -> Result<String, ToolError> {
+        context.pack(&arguments.path.parse()?, PackMode::Build)
     }
 }

@@ -31,10 +31,10 @@ impl ToolBody for HelmLint {
         "Examines a Helm chart with `helm lint` and answers what is wrong with it.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(bench: &ChartContext, arguments: HelmLintArguments) -> Result<String, ToolError> {
-        let tree = bench.policy.tree.as_ref();
-        Ok(bench
+    fn run(context: &ChartContext, arguments: HelmLintArguments) -> Result<String, ToolError> {
+        let tree = context.policy.tree.as_ref();
+        Ok(context
             .helm
-            .lint(tree, &arguments.path.parse()?, &|| bench.stopped())?)
+            .lint(tree, &arguments.path.parse()?, &|| context.stopped())?)
     }
 }

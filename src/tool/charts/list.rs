@@ -30,10 +30,10 @@ impl ToolBody for HelmDependencyList {
     const DESCRIPTION: &'static str = "Lists the dependencies of a Helm chart: name, version, repository, and whether each is in `charts/`.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(bench: &ChartContext, arguments: HelmListArguments) -> Result<String, ToolError> {
-        let tree = bench.policy.tree.as_ref();
-        Ok(bench
+    fn run(context: &ChartContext, arguments: HelmListArguments) -> Result<String, ToolError> {
+        let tree = context.policy.tree.as_ref();
+        Ok(context
             .helm
-            .dependencies(tree, &arguments.path.parse()?, &|| bench.stopped())?)
+            .dependencies(tree, &arguments.path.parse()?, &|| context.stopped())?)
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn all(helm: Option<&Arc<Helm>>, downloads: &FairSlots) -> Vec<Arc<dy
     let Some(helm) = helm else {
         return Vec::new();
     };
-    let bench = || {
+    let context = || {
         let helm = Arc::clone(helm);
         move |cx: super::Context<'_>| ChartContext {
             policy: WritePolicy::from(cx),
@@ -36,10 +36,10 @@ pub(super) fn all(helm: Option<&Arc<Helm>>, downloads: &FairSlots) -> Vec<Arc<dy
         }
     };
     vec![
-        Arc::new(ToolAdapter::<build::HelmDependencyBuild>::with_context(bench()).limited_by(downloads)),
-        Arc::new(ToolAdapter::<lint::HelmLint>::with_context(bench())),
-        Arc::new(ToolAdapter::<list::HelmDependencyList>::with_context(bench())),
-        Arc::new(ToolAdapter::<update::HelmDependencyUpdate>::with_context(bench()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<build::HelmDependencyBuild>::with_context(context()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<lint::HelmLint>::with_context(context())),
+        Arc::new(ToolAdapter::<list::HelmDependencyList>::with_context(context())),
+        Arc::new(ToolAdapter::<update::HelmDependencyUpdate>::with_context(context()).limited_by(downloads)),
     ]
 }
 

@@ -20,20 +20,20 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn chart_context(desk: WritePolicy) -> ChartContext {
+fn chart_context(policy: WritePolicy) -> ChartContext {
     ChartContext {
-        policy: desk,
+        policy,
         helm: no_helm(),
     }
 }
 
 fn call<W: ToolBody<CallContext = ChartContext>>(
-    bench: &ChartContext,
+    context: &ChartContext,
     arguments: Value,
 ) -> Result<String, ToolError> {
     let schema = schema::render::<W::Arguments>();
     let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
-    perform::<W>(bench, arguments)
+    perform::<W>(context, arguments)
 }
 
 /// TK-49
@@ -58,25 +58,25 @@ fn without_a_helm_there_are_no_tools_for_charts() {
 /// T35, T50
 #[test]
 fn charts_outside_are_refused() {
-    let bench = chart_context(write_policy(&[("charts/web/Chart.yaml", "name: web\n")]));
+    let context = chart_context(write_policy(&[("charts/web/Chart.yaml", "name: web\n")]));
     for text in paths_outside() {
         let arguments = || json!({ "path": text });
         for refused in [
-            call::<HelmDependencyBuild>(&bench, arguments()),
-            call::<HelmLint>(&bench, arguments()),
-            call::<HelmDependencyList>(&bench, arguments()),
-            call::<HelmDependencyUpdate>(&bench, arguments()),
+            call::<HelmDependencyBuild>(&context, arguments()),
+            call::<HelmLint>(&context, arguments()),
+            call::<HelmDependencyList>(&context, arguments()),
+            call::<HelmDependencyUpdate>(&context, arguments()),
         ] {
             let refused = failure(refused);
             let says = refused.contains("outside the repository") || refused.contains("git metadata");
             assert!(says, "{text:.60}: {refused}");
         }
     }
-    let missing = failure(call::<HelmLint>(&bench, json!({ "path": "charts" })));
+    let missing = failure(call::<HelmLint>(&context, json!({ "path": "charts" })));
     assert_eq!(missing, "chart `charts`: there is no `charts/Chart.yaml`");
-    let broken = failure(call::<HelmLint>(&bench, json!({ "chart": "charts/web" })));
+    let broken = failure(call::<HelmLint>(&context, json!({ "chart": "charts/web" })));
     assert!(broken.starts_with("helm: the sandbox did not start"), "{broken}");
-    assert_eq!(bench.policy.tree.changes().unwrap(), []);
+    assert_eq!(context.policy.tree.changes().unwrap(), []);
 }
 
 const FETCHED: (&str, &str) = (

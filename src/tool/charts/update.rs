@@ -31,7 +31,7 @@ impl ToolBody for HelmDependencyUpdate {
     const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions `Chart.yaml` asks for, and writes `Chart.lock`. Dependencies are charts of this repository (`file://`) or come from https repositories on hosts the operator allows.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(bench: &ChartContext, arguments: HelmUpdateArguments) -> Result<String, ToolError> {
-        bench.pack(&arguments.path.parse()?, PackMode::Update)
+    fn run(context: &ChartContext, arguments: HelmUpdateArguments) -> Result<String, ToolError> {
+        context.pack(&arguments.path.parse()?, PackMode::Update)
     }
 }

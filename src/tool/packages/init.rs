@@ -31,9 +31,9 @@ impl ToolBody for JbInit {
         "Begins a jsonnet-bundler project: creates an empty `jsonnetfile.json` in a directory.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(shelf: &PackageContext, arguments: JbInitArguments) -> Result<String, ToolError> {
-        let project = shelf.project(&arguments.path)?;
-        shelf.put(project, &bundler::init(project)?)?;
+    fn run(context: &PackageContext, arguments: JbInitArguments) -> Result<String, ToolError> {
+        let project = context.project(&arguments.path)?;
+        context.put(project, &bundler::init(project)?)?;
         Ok(format!("wrote {}", project.path(bundler::FILE)?))
     }
 }

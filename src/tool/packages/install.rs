@@ -33,15 +33,15 @@ impl ToolBody for JbInstall {
     const DESCRIPTION: &'static str = "Installs Jsonnet packages into `vendor/` at their locked versions, and adds packages to `jsonnetfile.json`. Versions that are locked stay; `jb_update` moves them.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(shelf: &PackageContext, arguments: JbInstallArguments) -> Result<String, ToolError> {
-        let project = shelf.project(&arguments.path)?;
-        shelf.admit(project)?;
+    fn run(context: &PackageContext, arguments: JbInstallArguments) -> Result<String, ToolError> {
+        let project = context.project(&arguments.path)?;
+        context.admit(project)?;
         let order = bundler::InstallRequest {
             packages: arguments.packages,
             ..bundler::InstallRequest::default()
         };
-        let prepared = bundler::install(project, &order, shelf.fetch.as_ref(), &shelf.policy.watch)?;
-        shelf.put(project, &prepared)?;
+        let prepared = bundler::install(project, &order, context.fetch.as_ref(), &context.policy.watch)?;
+        context.put(project, &prepared)?;
         Ok(format_changes(&prepared, "everything was in place"))
     }
 }

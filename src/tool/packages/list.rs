@@ -30,8 +30,8 @@ impl ToolBody for JbList {
     const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version `jsonnetfile.json` asks for and the commit that is locked.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(shelf: &PackageContext, arguments: JbListArguments) -> Result<String, ToolError> {
-        let listed = bundler::list(shelf.project(&arguments.path)?)?;
+    fn run(context: &PackageContext, arguments: JbListArguments) -> Result<String, ToolError> {
+        let listed = bundler::list(context.project(&arguments.path)?)?;
         if listed.is_empty() {
             return Ok("no packages are listed or locked".to_owned());
         }

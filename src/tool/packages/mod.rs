@@ -31,7 +31,7 @@ pub(super) struct PackageContext {
 
 /// Returns every tool for packages. Concurrent calls of tools that may download are limited.
 pub(super) fn all(fetch: &Arc<dyn Fetch>, downloads: &FairSlots) -> Vec<Arc<dyn Tool>> {
-    let shelf = || {
+    let context = || {
         let fetch = Arc::clone(fetch);
         move |cx: super::Context<'_>| PackageContext {
             policy: WritePolicy::from(cx),
@@ -39,11 +39,11 @@ pub(super) fn all(fetch: &Arc<dyn Fetch>, downloads: &FairSlots) -> Vec<Arc<dyn 
         }
     };
     vec![
-        Arc::new(ToolAdapter::<init::JbInit>::with_context(shelf())),
-        Arc::new(ToolAdapter::<install::JbInstall>::with_context(shelf()).limited_by(downloads)),
-        Arc::new(ToolAdapter::<list::JbList>::with_context(shelf())),
-        Arc::new(ToolAdapter::<plan::JbPlan>::with_context(shelf()).limited_by(downloads)),
-        Arc::new(ToolAdapter::<update::JbUpdate>::with_context(shelf()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<init::JbInit>::with_context(context())),
+        Arc::new(ToolAdapter::<install::JbInstall>::with_context(context()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<list::JbList>::with_context(context())),
+        Arc::new(ToolAdapter::<plan::JbPlan>::with_context(context()).limited_by(downloads)),
+        Arc::new(ToolAdapter::<update::JbUpdate>::with_context(context()).limited_by(downloads)),
     ]
 }
 

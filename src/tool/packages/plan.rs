@@ -36,9 +36,9 @@ impl ToolBody for JbPlan {
     const DESCRIPTION: &'static str = "Shows what `jb_install` or `jb_update` would change: each package with the commit it is at and the one it would be at. Nothing is written.";
     const EFFECT: Effect = Effect::Read;
 
-    fn run(shelf: &PackageContext, arguments: JbPlanArguments) -> Result<String, ToolError> {
-        let project = shelf.project(&arguments.path)?;
-        let (fetch, watch) = (shelf.fetch.as_ref(), &shelf.policy.watch);
+    fn run(context: &PackageContext, arguments: JbPlanArguments) -> Result<String, ToolError> {
+        let project = context.project(&arguments.path)?;
+        let (fetch, watch) = (context.fetch.as_ref(), &context.policy.watch);
         let prepared = match arguments.update {
             true => bundler::update(project, &arguments.packages, fetch, watch)?,
             false => {

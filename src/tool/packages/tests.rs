@@ -23,56 +23,61 @@ const LOCAL: &str =
     r#"{"version": 1, "dependencies": [{"source": {"local": {"directory": "libs/x"}}, "version": ""}]}"#;
 const REMOTE: &str = r#"{"version": 1, "dependencies": [{"source": {"git": {"remote": "https://github.com/org/c.git", "subdir": ""}}, "version": "v1"}]}"#;
 
-fn package_context(desk: WritePolicy) -> PackageContext {
+fn package_context(policy: WritePolicy) -> PackageContext {
     PackageContext {
-        policy: desk,
+        policy,
         fetch: Arc::new(OfflineFetcher),
     }
 }
 
 fn call<W: ToolBody<CallContext = PackageContext>>(
-    shelf: &PackageContext,
+    context: &PackageContext,
     arguments: Value,
 ) -> Result<String, ToolError> {
     let schema = schema::render::<W::Arguments>();
     let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
-    perform::<W>(shelf, arguments)
+    perform::<W>(context, arguments)
 }
 
 /// TK-44, TK-45, TK-47
 #[test]
 fn a_project_is_begun_installed_and_listed() {
-    let shelf = package_context(write_policy(&[("libs/x/x.libsonnet", "{}")]));
-    let begun = call::<JbInit>(&shelf, json!({ "path": "." })).unwrap();
+    let context = package_context(write_policy(&[("libs/x/x.libsonnet", "{}")]));
+    let begun = call::<JbInit>(&context, json!({ "path": "." })).unwrap();
     assert_eq!(begun, "wrote jsonnetfile.json");
-    let again = failure(call::<JbInit>(&shelf, json!({ "path": "." })));
+    let again = failure(call::<JbInit>(&context, json!({ "path": "." })));
     assert_eq!(again, "jsonnetfile.json already exists");
     assert_eq!(
-        call::<JbList>(&shelf, json!({ "path": "." })).unwrap(),
+        call::<JbList>(&context, json!({ "path": "." })).unwrap(),
         "no packages are listed or locked"
     );
-    let planned = call::<JbPlan>(&shelf, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
+    let planned = call::<JbPlan>(&context, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
     assert_eq!(
         planned,
         "added x at local\nLOCAL x -> libs/x\n3 files differ from before\nnothing was written"
     );
     assert_eq!(
-        shelf.policy.tree.changes().unwrap().len(),
+        context.policy.tree.changes().unwrap().len(),
         1,
         "a plan writes nothing"
     );
-    let installed = call::<JbInstall>(&shelf, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
+    let installed = call::<JbInstall>(&context, json!({ "path": ".", "packages": ["libs/x"] })).unwrap();
     assert_eq!(
         installed,
         "added x at local\nLOCAL x -> libs/x\n3 files differ from before"
     );
-    let link = shelf.policy.tree.read_stored(&path("vendor/x")).unwrap().unwrap();
+    let link = context
+        .policy
+        .tree
+        .read_stored(&path("vendor/x"))
+        .unwrap()
+        .unwrap();
     assert_eq!(link.content, &b"../libs/x"[..]);
     assert_eq!(
-        call::<JbList>(&shelf, json!({ "path": "." })).unwrap(),
+        call::<JbList>(&context, json!({ "path": "." })).unwrap(),
         "x in `libs/x`: local, locked: local"
     );
-    let again = call::<JbInstall>(&shelf, json!({ "path": "." })).unwrap();
+    let again = call::<JbInstall>(&context, json!({ "path": "." })).unwrap();
     assert_eq!(again, "1 package is as locked\neverything was in place");
 }
 
@@ -80,17 +85,17 @@ fn a_project_is_begun_installed_and_listed() {
 #[test]
 fn without_a_network_the_key_to_set_is_named() {
     let lock = ("jsonnetfile.lock.json", REMOTE);
-    let shelf = package_context(write_policy(&[("jsonnetfile.json", REMOTE), lock]));
+    let context = package_context(write_policy(&[("jsonnetfile.json", REMOTE), lock]));
     let off = "failed to install packages: downloading: `github.com/org/c`: the network is off for packages; \
                an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]";
     for failed in [
-        call::<JbInstall>(&shelf, json!({ "path": "." })),
-        call::<JbUpdate>(&shelf, json!({ "path": "." })),
-        call::<JbPlan>(&shelf, json!({ "path": ".", "update": true })),
+        call::<JbInstall>(&context, json!({ "path": "." })),
+        call::<JbUpdate>(&context, json!({ "path": "." })),
+        call::<JbPlan>(&context, json!({ "path": ".", "update": true })),
     ] {
         assert_eq!(failure(failed), off);
     }
-    assert_eq!(shelf.policy.tree.changes().unwrap(), []);
+    assert_eq!(context.policy.tree.changes().unwrap(), []);
 }
 
 #[test]
@@ -116,11 +121,11 @@ fn a_grant_counts_for_the_project_and_all_of_its_packages() {
 
 #[test]
 fn packages_do_not_use_up_the_budget_but_writes_into_them_do() {
-    let mut desk = write_policy(&[("jsonnetfile.json", LOCAL), ("libs/x/x.libsonnet", "{}")]);
-    desk.files_changed_max = 2;
-    let shelf = package_context(desk);
-    call::<JbInstall>(&shelf, json!({ "path": "." })).unwrap();
-    let write = |name: &str| shelf.policy.write(&path(name), "{}".to_owned(), "{}");
+    let mut policy = write_policy(&[("jsonnetfile.json", LOCAL), ("libs/x/x.libsonnet", "{}")]);
+    policy.files_changed_max = 2;
+    let context = package_context(policy);
+    call::<JbInstall>(&context, json!({ "path": "." })).unwrap();
+    let write = |name: &str| context.policy.write(&path(name), "{}".to_owned(), "{}");
     assert!(failure(write("vendor/y")).contains("the change budget of 2 files is used up"));
     write("a").unwrap();
     assert!(failure(write("b")).contains("the change budget of 2 files is used up"));
@@ -129,7 +134,7 @@ fn packages_do_not_use_up_the_budget_but_writes_into_them_do() {
 /// T35
 #[test]
 fn paths_outside_are_refused() {
-    let shelf = package_context(write_policy(&[
+    let context = package_context(write_policy(&[
         ("jsonnetfile.json", LOCAL),
         ("libs/x/x.libsonnet", "{}"),
     ]));
@@ -140,16 +145,16 @@ fn paths_outside_are_refused() {
     {
         let arguments = || json!({ "path": text });
         for refused in [
-            call::<JbInit>(&shelf, arguments()),
-            call::<JbInstall>(&shelf, arguments()),
-            call::<JbUpdate>(&shelf, arguments()),
-            call::<JbList>(&shelf, arguments()),
-            call::<JbPlan>(&shelf, arguments()),
+            call::<JbInit>(&context, arguments()),
+            call::<JbInstall>(&context, arguments()),
+            call::<JbUpdate>(&context, arguments()),
+            call::<JbList>(&context, arguments()),
+            call::<JbPlan>(&context, arguments()),
         ] {
             let refused = failure(refused);
             let says = refused.contains("outside the repository") || refused.contains("git metadata");
             assert!(says, "{text:.60}: {refused}");
         }
     }
-    assert_eq!(shelf.policy.tree.changes().unwrap(), []);
+    assert_eq!(context.policy.tree.changes().unwrap(), []);
 }

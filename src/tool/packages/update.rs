@@ -33,12 +33,12 @@ impl ToolBody for JbUpdate {
     const DESCRIPTION: &'static str = "Moves locked Jsonnet packages to the newest commit of the version `jsonnetfile.json` asks for. Use `jb_plan` to see what would change.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
-    fn run(shelf: &PackageContext, arguments: JbUpdateArguments) -> Result<String, ToolError> {
-        let project = shelf.project(&arguments.path)?;
-        shelf.admit(project)?;
-        let watch = &shelf.policy.watch;
-        let prepared = bundler::update(project, &arguments.packages, shelf.fetch.as_ref(), watch)?;
-        shelf.put(project, &prepared)?;
+    fn run(context: &PackageContext, arguments: JbUpdateArguments) -> Result<String, ToolError> {
+        let project = context.project(&arguments.path)?;
+        context.admit(project)?;
+        let watch = &context.policy.watch;
+        let prepared = bundler::update(project, &arguments.packages, context.fetch.as_ref(), watch)?;
+        context.put(project, &prepared)?;
         Ok(format_changes(&prepared, "everything was up to date"))
     }
 }
