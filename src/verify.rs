@@ -30,15 +30,15 @@ pub fn checks(changes: &[FileChange], state: BranchState<'_>, redactor: &Redacto
 
 /// Combines the checks of the files and the results of the environments into one outcome. The model is asked only to
 /// fix problems that the change caused and that edits to the files can fix.
-pub fn check_outcome(checks: &[Check], told: &ChangeReport) -> CheckOutcome {
+pub fn check_outcome(checks: &[Check], report: &ChangeReport) -> CheckOutcome {
     let is_of_the_files = |check: &&Check| [JSON_PARSES, NO_CONFLICT_MARKERS].contains(&check.name.as_str());
     let broken = checks
         .iter()
         .filter(is_of_the_files)
         .filter(|check| check.state == CheckState::Fail)
         .map(|check| format!("{}: no, {}", check.name, check.detail));
-    let failing: Vec<String> = broken.chain(told.failing.iter().cloned()).collect();
-    match &told.unknown {
+    let failing: Vec<String> = broken.chain(report.failing.iter().cloned()).collect();
+    match &report.unknown {
         _ if !failing.is_empty() => CheckOutcome::Failed(failing),
         Some(why) => CheckOutcome::Incomplete(why.clone()),
         None => CheckOutcome::Passed,
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_file_error_is_a_failure_even_if_another_check_could_not_run() {
-        let told = ChangeReport {
+        let report = ChangeReport {
             unknown: Some("it took more than 120 s".to_owned()),
             ..ChangeReport::default()
         };
@@ -315,11 +315,11 @@ mod tests {
             CheckOutcome::Passed
         );
         assert_eq!(
-            check_outcome(&fine, &told),
+            check_outcome(&fine, &report),
             CheckOutcome::Incomplete("it took more than 120 s".to_owned())
         );
         let CheckOutcome::Failed(failing) =
-            check_outcome(&checked(&[change("a.json", None, Some("{"))]), &told)
+            check_outcome(&checked(&[change("a.json", None, Some("{"))]), &report)
         else {
             panic!("broken JSON holds");
         };
@@ -329,7 +329,7 @@ mod tests {
         );
         let unmet = ChangeReport {
             failing: vec!["both engines agree: no, `environments/dev`".to_owned()],
-            ..told
+            ..report
         };
         assert_eq!(
             check_outcome(&fine, &unmet),
