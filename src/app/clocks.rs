@@ -60,7 +60,7 @@ mod tests {
     fn six_stale_signatures_in_a_row_are_a_clock_that_differs() {
         let health = Health::default();
         let clocks = ClockMonitor::new(health.clone());
-        let told = || health.reason_lines(HealthSeverity::Degraded);
+        let reasons = || health.reason_lines(HealthSeverity::Degraded);
         for _ in 0..5 {
             clocks.record_stale("slack", -7_200);
         }
@@ -71,13 +71,13 @@ mod tests {
             clocks.record_stale("ci", 400);
             clocks.record_fresh("ci");
         }
-        assert_eq!(told(), [""; 0]);
+        assert_eq!(reasons(), [""; 0]);
         clocks.record_stale("slack", -7_200);
         clocks.record_stale("slack", -7_201);
         let why = "the clock of this machine or of the sender differs by 7200 s";
-        assert_eq!(told(), [format!("signatures of slack: {why}")]);
+        assert_eq!(reasons(), [format!("signatures of slack: {why}")]);
         assert_eq!(health.reason_lines(HealthSeverity::Unready), [""; 0]);
         clocks.record_fresh("slack");
-        assert_eq!(told(), [""; 0]);
+        assert_eq!(reasons(), [""; 0]);
     }
 }

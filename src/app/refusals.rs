@@ -119,7 +119,7 @@ fn secrets(config: &Config) -> BTreeMap<String, String> {
 /// without the name of a channel.
 pub(crate) fn secret_mismatches(config: &Config, activity: &IngressActivity) -> Vec<(String, String)> {
     let secrets = secrets(config);
-    let told = secrets.iter().filter_map(|(name, secret)| {
+    let mismatches = secrets.iter().filter_map(|(name, secret)| {
         let since = activity.accepted.get(name);
         let of_name = activity.rejected.iter().filter(|turned| turned.name == *name);
         let judged = of_name.filter(|turned| turned.reason != STALE_REASON);
@@ -135,7 +135,7 @@ pub(crate) fn secret_mismatches(config: &Config, activity: &IngressActivity) -> 
         );
         (u32::try_from(count).unwrap_or(u32::MAX) > IN_A_ROW_MAX).then(|| (health_key(name), why))
     });
-    told.collect()
+    mismatches.collect()
 }
 
 fn health_key(name: &str) -> String {
@@ -198,21 +198,21 @@ api_key = { env = "SIGNING" }
     fn three_refusals_in_a_row_degrade_health_until_a_request_is_authentic() {
         let health = Health::default();
         let refusals = Refusals::new(&config(), health.clone());
-        let told = || health.reason_lines(HealthSeverity::Degraded);
+        let reasons = || health.reason_lines(HealthSeverity::Degraded);
         for _ in 0..10 {
             refusals.record_refused("team", "hook.forged", at(0));
             refusals.record_refused("team", "hook.forged", at(0));
             refusals.record_refused(NAME_UNKNOWN, "hook.unknown", at(0));
             refusals.record_authentic("team");
         }
-        assert_eq!(told(), [""; 0]);
+        assert_eq!(reasons(), [""; 0]);
         for _ in 0..3 {
             refusals.record_refused("team", "hook.forged", at(0));
         }
         let why = "secret of team: every request since the last good one was refused (the signature is wrong); is `channels.team.signing_secret` the secret that its sender has?";
-        assert_eq!(told(), [why]);
+        assert_eq!(reasons(), [why]);
         refusals.record_authentic("team");
-        assert_eq!(told(), [""; 0]);
+        assert_eq!(reasons(), [""; 0]);
     }
 
     /// T12
@@ -240,7 +240,7 @@ api_key = { env = "SIGNING" }
                 .map(|second| turned(*second, "hook.forged"))
                 .collect()
         };
-        let told = |turned_away: Vec<RejectedRequest>, let_in: Option<i64>| {
+        let mismatches = |turned_away: Vec<RejectedRequest>, let_in: Option<i64>| {
             let let_in = let_in.map(|second| ("team".to_owned(), at(second)));
             let activity = IngressActivity {
                 accepted: let_in.into_iter().collect(),
@@ -250,16 +250,16 @@ api_key = { env = "SIGNING" }
         };
         let why = "3 requests or more were refused since the last good one on record, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
         let expected = [("secret of team".to_owned(), why.to_owned())];
-        assert_eq!(told(forged(&[9, 8, 7]), None), expected);
-        assert_eq!(told(forged(&[9, 8, 7, 3]), Some(5)), expected);
-        assert_eq!(told(forged(&[9, 8]), None), []);
-        assert_eq!(told(forged(&[9, 8, 7]), Some(9)), []);
+        assert_eq!(mismatches(forged(&[9, 8, 7]), None), expected);
+        assert_eq!(mismatches(forged(&[9, 8, 7, 3]), Some(5)), expected);
+        assert_eq!(mismatches(forged(&[9, 8]), None), []);
+        assert_eq!(mismatches(forged(&[9, 8, 7]), Some(9)), []);
         // A request that was ignored had a valid signature; a request with a wrong time says nothing about the
         // secret.
         let ignored = |reason| {
             let mut rows = forged(&[9, 8, 7]);
             rows.insert(1, turned(8, reason));
-            told(rows, None)
+            mismatches(rows, None)
         };
         assert_eq!(ignored("hook.ping"), []);
         assert_eq!(ignored("hook.stale"), expected);
