@@ -152,11 +152,11 @@ impl<'a> Calls<'a> {
         group: Vec<(&'c ToolCall, Result<PreparedCall, ToolError>)>,
         events: &mut (dyn FnMut(TurnEvent) + Send),
     ) -> Vec<anyhow::Result<FinishedCall<'c>>> {
-        let (told, mut words) = mpsc::channel(PROGRESS_QUEUE_MAX);
+        let (progress, mut words) = mpsc::channel(PROGRESS_QUEUE_MAX);
         let calls: Vec<&ToolCall> = group.iter().map(|(call, _)| *call).collect();
         let running = group.into_iter().enumerate();
-        let running =
-            running.map(|(index, (call, prepared))| self.execute(call, prepared, self.watch(index, &told)));
+        let running = running
+            .map(|(index, (call, prepared))| self.execute(call, prepared, self.watch(index, &progress)));
         let running = join_all(running);
         tokio::pin!(running);
         loop {
@@ -177,10 +177,10 @@ impl<'a> Calls<'a> {
 
     /// Returns an observer for the downloads of a call. It never blocks: messages are dropped if the queue is full or
     /// the call has ended.
-    fn watch(&self, index: usize, told: &ProgressSender) -> DownloadObserver {
-        let told = told.clone();
-        let tell = move |text| drop(told.try_send((index, text)));
-        DownloadObserver::with_messages(tell, &self.ended)
+    fn watch(&self, index: usize, progress: &ProgressSender) -> DownloadObserver {
+        let progress = progress.clone();
+        let report = move |text| drop(progress.try_send((index, text)));
+        DownloadObserver::with_messages(report, &self.ended)
     }
 
     fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<PreparedCall, ToolError> {

@@ -435,10 +435,10 @@ async fn a_secret_is_gone_before_a_result_is_cut() {
             says(SECRET),
         ]))
         .await;
-    let told = format!("{:?}{:?}{:?}", ran.results(), ran.events, ran.outcome());
+    let visible = format!("{:?}{:?}{:?}", ran.results(), ran.events, ran.outcome());
     for part in [SECRET, "hunter2-h", "unter2-hunter2"] {
-        let told = told.replace(&format!("Text({SECRET:?})"), "");
-        assert!(!told.contains(part), "{told}");
+        let visible = visible.replace(&format!("Text({SECRET:?})"), "");
+        assert!(!visible.contains(part), "{visible}");
     }
 }
 
@@ -463,8 +463,8 @@ async fn a_secret_one_call_learns_is_redacted_from_parallel_results_before_trunc
         });
         let finished: Vec<_> = finished.collect();
         assert_eq!(finished.len(), results.len());
-        for told in [format!("{results:?}"), format!("{:?}", finished.last())] {
-            assert!(!told.contains("kept-to") && !told.contains("-4711"), "{told}");
+        for text in [format!("{results:?}"), format!("{:?}", finished.last())] {
+            assert!(!text.contains("kept-to") && !text.contains("-4711"), "{text}");
         }
         // Users see the answer of a call at once, redacted with the secrets known at that time.
         assert_eq!(finished[0].1 != results[0].0, is_shown_early);
@@ -595,7 +595,7 @@ async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting(
     let ran = fixture
         .run(&ScriptedProvider::new([both, flood, says("ok")]))
         .await;
-    let told: Vec<(&str, &str, &str)> = ran
+    let progress: Vec<(&str, &str, &str)> = ran
         .events
         .iter()
         .filter_map(|event| match event {
@@ -606,9 +606,12 @@ async fn running_tools_say_how_far_they_are_without_secrets_and_without_waiting(
         })
         .collect();
     let words = "archive ⟦secret:1⟧ 4 MiB";
-    assert_eq!(told[..2], [("1", "downloads", words), ("2", "downloads", words)]);
+    assert_eq!(
+        progress[..2],
+        [("1", "downloads", words), ("2", "downloads", words)]
+    );
     // Progress that is not received at once is dropped, and the tool continues.
-    assert_eq!(told.len(), 2 + 16);
+    assert_eq!(progress.len(), 2 + 16);
     assert_eq!(ran.results(), [("downloaded", false); 3]);
 }
 

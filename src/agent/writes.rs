@@ -91,23 +91,23 @@ mod tests {
             refused,
             ..WriteCounts::default()
         };
-        let told = "3 writes were refused: no grant; a<U+000A>b.";
-        assert_eq!(writes.refusals().as_deref(), Some(told));
+        let expected = "3 writes were refused: no grant; a<U+000A>b.";
+        assert_eq!(writes.refusals().as_deref(), Some(expected));
         assert_eq!(writes.failures(), None);
         writes.failed.add("found 0 matches");
-        let told = "1 write was not possible: found 0 matches.";
-        assert_eq!(writes.failures().as_deref(), Some(told));
+        let expected = "1 write was not possible: found 0 matches.";
+        assert_eq!(writes.failures().as_deref(), Some(expected));
         for number in 0..1_000 {
             writes.failed.add(&format!("{number} {}", "x".repeat(10_000)));
         }
-        let told = writes.failures().unwrap_or_default();
+        let line = writes.failures().unwrap_or_default();
         assert!(
-            told.starts_with("1001 writes were not possible: found 0 matches; 0 xxx"),
-            "{told}"
+            line.starts_with("1001 writes were not possible: found 0 matches; 0 xxx"),
+            "{line}"
         );
         assert!(
-            told.ends_with("; and more reasons.") && told.len() < 800,
-            "{told}"
+            line.ends_with("; and more reasons.") && line.len() < 800,
+            "{line}"
         );
     }
 }
