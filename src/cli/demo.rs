@@ -52,8 +52,8 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
     let interactive = !arguments.headless && !output.json() && std::io::stdin().is_terminal();
     let pace = Duration::from_millis(arguments.pace.unwrap_or(if interactive { 300 } else { 0 }));
     let started = Instant::now();
-    if let Some(told) = sandbox_layers::absent_layers_note(&status) {
-        output.message(&told);
+    if let Some(note) = sandbox_layers::absent_layers_note(&status) {
+        output.message(&note);
     }
     if !output.json() {
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");

@@ -72,7 +72,7 @@ impl FailureFormatter<'_> {
                 ways.push((trace, vec![quoted(name)]));
             }
         }
-        let told = ways.into_iter().map(|(trace, names)| {
+        let texts = ways.into_iter().map(|(trace, names)| {
             let named = names.iter().take(NAMES_MAX).map(String::as_str);
             let named = named.collect::<Vec<_>>().join(", ");
             let (more, verb) = match names.len() {
@@ -82,7 +82,7 @@ impl FailureFormatter<'_> {
             };
             format!("{named}{more} {verb} here:{}", self.format_trace(trace))
         });
-        told.collect()
+        texts.collect()
     }
 
     /// Returns the source line of a location, with a marker below the column.

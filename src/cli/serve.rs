@@ -35,10 +35,10 @@ pub(super) async fn run(global: &Global) -> Result<(), CliError> {
     telemetry::init(format, global.log.as_deref(), redactor, std::io::stderr).map_err(CliError::config)?;
     telemetry::log_panics();
     ignored().iter().for_each(|line| tracing::warn!("{line}"));
-    if let Some(told) =
+    if let Some(note) =
         sandbox_layers::absent_layers_note(&sandbox_layers::check_layers(&config.sandbox.layers_missing)?)
     {
-        tracing::warn!("{told}");
+        tracing::warn!("{note}");
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(CliError::failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::failed)?;

@@ -173,11 +173,11 @@ impl LintProgress {
         if progress.total <= PROGRESS_MIN {
             return;
         }
-        let mut told = self
+        let mut reported = self
             .reported_tenths
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let Some(before) = told.get_mut(place).filter(|before| **before < tenth) else {
+        let Some(before) = reported.get_mut(place).filter(|before| **before < tenth) else {
             return;
         };
         *before = tenth;

@@ -79,13 +79,13 @@ impl ChangeChecker {
             Ok(compared) => Ok(compared),
             Err(error) => Err(self.comparer.report_uncompared(sides, error).await),
         };
-        let told = ChangeReport::new(compared, EFFECTS_CHARS_MAX, &self.redactor);
-        let finding = verify::check_outcome(&checks, &told);
-        checks.extend(told.checks);
+        let report = ChangeReport::new(compared, EFFECTS_CHARS_MAX, &self.redactor);
+        let finding = verify::check_outcome(&checks, &report);
+        checks.extend(report.checks);
         let checked = ChangeCheck {
             checks,
-            effects: told.effects,
-            broken: told.broken,
+            effects: report.effects,
+            broken: report.broken,
             finding,
         };
         if !cancel.is_cancelled() {
