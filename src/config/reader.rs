@@ -333,10 +333,10 @@ mod tests {
         let known = [("github", 1), ("generic-body", 2)];
         assert_eq!(reader.choice("hooks.ci.scheme", &known), Some(2));
         assert_eq!(reader.choice("hooks.ci.scheme", &known[..1]), None);
-        let told = reader.finish().unwrap_err().to_string();
+        let error = reader.finish().unwrap_err().to_string();
         assert!(
-            told.contains("2: hooks.ci.scheme: `generic-body` has no meaning here yet"),
-            "{told}"
+            error.contains("2: hooks.ci.scheme: `generic-body` has no meaning here yet"),
+            "{error}"
         );
     }
 }

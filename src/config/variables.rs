@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn an_ignored_variable_is_reported_with_the_nearest_key() {
-        let told = ignored_variables([
+        let ignored = ignored_variables([
             "DRYDOCK_DIRECTORY_DATA",
             "DRYDOCK_LOG",
             "DRYDOCK_A\nB",
             "DRYDOCK_SRVER_LISTEN",
         ]);
         assert_eq!(
-            told,
+            ignored,
             [
                 "DRYDOCK_DIRECTORY_DATA: no key has this variable, so it is ignored",
                 "DRYDOCK_A?B: no key has this variable, so it is ignored",
