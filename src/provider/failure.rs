@@ -243,7 +243,7 @@ mod tests {
         let quota = r#"{"error":{"type":"insufficient_quota","message":"secret words"}}"#;
         let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#;
         let long = r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#;
-        let told: Vec<String> = [
+        let texts: Vec<String> = [
             (429, spent),
             (429, quota),
             (400, credit),
@@ -268,7 +268,7 @@ mod tests {
         .iter()
         .map(|(status, body)| failure_text(*status, body))
         .collect();
-        insta::assert_snapshot!(told.join("\n"), @r"
+        insta::assert_snapshot!(texts.join("\n"), @r"
         Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
         Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
         Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (400)

@@ -248,10 +248,10 @@ impl Attempt<'_> {
             let Some(chunk) = deadlines.next(chunks).await.map_err(|error| self.unread(error))? else {
                 break;
             };
-            let told = decoder
+            let events = decoder
                 .push(&chunk)
                 .map_err(|error| from_decoding(self.subject(), error))?;
-            told.into_iter().for_each(&mut *sink);
+            events.into_iter().for_each(&mut *sink);
         }
         if decoder.is_complete() {
             // Reading to the end makes the connection reusable. The wait for the end is short.

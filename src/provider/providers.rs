@@ -226,9 +226,9 @@ mod tests {
             "claude",
             "openai/",
         ];
-        let told: Vec<String> = names.iter().filter_map(|name| resolved(name).err()).collect();
+        let errors: Vec<String> = names.iter().filter_map(|name| resolved(name).err()).collect();
         assert_eq!(
-            told,
+            errors,
             [
                 "`openai` needs a key: set `providers.openai.api_key`",
                 "`providers.google.api_key` has characters a header cannot carry",
@@ -241,9 +241,9 @@ mod tests {
             ]
         );
         let none = build(&BTreeMap::new(), http_client().expect("client"), true);
-        let told = none.resolve("anthropic/claude").err();
+        let error = none.resolve("anthropic/claude").err();
         let expected = "`anthropic/claude` needs `[providers.anthropic]` in the configuration";
-        assert_eq!(told.as_deref(), Some(expected));
+        assert_eq!(error.as_deref(), Some(expected));
     }
 
     #[test]

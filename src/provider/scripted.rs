@@ -178,14 +178,14 @@ mod tests {
             answer_tokens_max: 1,
         };
         let cancel = CancellationToken::new();
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let mut outcomes = Vec::new();
         for index in 0..5 {
             if index == 3 {
                 cancel.cancel();
             }
             let outcome = scripted
-                .turn(request, &mut |event| told.push(event), &cancel)
+                .turn(request, &mut |event| events.push(event), &cancel)
                 .await;
             outcomes.push(
                 outcome
@@ -211,7 +211,7 @@ mod tests {
         let call = StreamEvent::CallStarted {
             name: "file_read".into(),
         };
-        assert_eq!(told, [StreamEvent::Text("hi".into()), call]);
+        assert_eq!(events, [StreamEvent::Text("hi".into()), call]);
         assert_eq!((scripted.requests().len(), scripted.unused_steps()), (5, 0));
         let asked = &scripted.requests()[0];
         assert_eq!(

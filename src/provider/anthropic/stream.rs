@@ -71,13 +71,13 @@ pub(super) struct AnthropicStreamDecoder {
 
 impl AnswerDecoder for AnthropicStreamDecoder {
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for data in self.events.push(bytes)? {
             if !self.is_stopped && !data.trim().is_empty() {
-                told.extend(self.read(serde_json::from_str(&data)?)?);
+                events.extend(self.read(serde_json::from_str(&data)?)?);
             }
         }
-        Ok(told)
+        Ok(events)
     }
 
     fn is_complete(&self) -> bool {
@@ -160,7 +160,7 @@ impl AnthropicStreamDecoder {
             ..PartialBlock::default()
         };
         block.text = block.fields.string("text").unwrap_or_default();
-        let told = match block.fields.string("type").as_deref() {
+        let event = match block.fields.string("type").as_deref() {
             Some("tool_use") => Some(StreamEvent::CallStarted {
                 name: block.fields.string("name").unwrap_or_default(),
             }),
@@ -168,7 +168,7 @@ impl AnthropicStreamDecoder {
             _ => None,
         };
         self.blocks.insert(index, block);
-        Ok(told)
+        Ok(event)
     }
 
     fn apply_delta(&mut self, index: Option<u64>, delta: Delta) -> Result<Option<StreamEvent>, DecodeError> {

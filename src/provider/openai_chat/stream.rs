@@ -75,16 +75,16 @@ pub(super) struct OpenaiStreamDecoder {
 
 impl AnswerDecoder for OpenaiStreamDecoder {
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamEvent>, DecodeError> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for data in self.events.push(bytes)? {
             match data.trim() {
                 _ if self.is_done => {}
                 "" => {}
                 "[DONE]" => self.is_done = true,
-                chunk => self.read(serde_json::from_str(chunk)?, &mut told)?,
+                chunk => self.read(serde_json::from_str(chunk)?, &mut events)?,
             }
         }
-        Ok(told)
+        Ok(events)
     }
 
     fn is_complete(&self) -> bool {
@@ -125,7 +125,7 @@ impl OpenaiStreamDecoder {
         }
     }
 
-    fn read(&mut self, chunk: Chunk, told: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
+    fn read(&mut self, chunk: Chunk, events: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
         if let Some(error) = chunk.error {
             return Err(error.into());
         }
@@ -139,24 +139,24 @@ impl OpenaiStreamDecoder {
             return Ok(());
         };
         if let Some(delta) = choice.delta {
-            self.apply_delta(delta, told)?;
+            self.apply_delta(delta, events)?;
         }
         self.reason = choice.finish_reason.or(self.reason.take());
         Ok(())
     }
 
-    fn apply_delta(&mut self, delta: Delta, told: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
+    fn apply_delta(&mut self, delta: Delta, events: &mut Vec<StreamEvent>) -> Result<(), DecodeError> {
         check_fields(&delta.others)?;
         let text = text_of(&delta.content)?;
         if !text.is_empty() {
             self.text.push_str(&text);
-            told.push(StreamEvent::Text(text));
+            events.push(StreamEvent::Text(text));
         }
         self.refusal.push_str(&delta.refusal.unwrap_or_default());
         merge(&mut self.others, delta.others);
         for call in delta.tool_calls.unwrap_or_default() {
             check_kind(&call.others)?;
-            told.extend(self.apply_call_delta(call));
+            events.extend(self.apply_call_delta(call));
         }
         Ok(())
     }

@@ -75,11 +75,11 @@ async fn run(
     gate: &ProviderGate,
     seed: u64,
 ) -> (Result<String, String>, Vec<StreamEvent>) {
-    let mut told = Vec::new();
-    let mut sink = |event| told.push(event);
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
     let outcome = call_with_retries(scripted, gate, 5, seed, &mut sink).await;
     let outcome = outcome.map(|completion| completion.assistant.text());
-    (outcome.map_err(|error| error.to_string()), told)
+    (outcome.map_err(|error| error.to_string()), events)
 }
 
 /// R8
@@ -89,15 +89,15 @@ async fn a_limited_request_waits_as_long_as_it_was_told_and_says_so() {
         Err(failed(ProviderFailureKind::RateLimiting, Some(7))),
         Ok(answer("hi")),
     ]);
-    let (outcome, told) = run(&scripted, &ProviderGate::default(), 7).await;
+    let (outcome, events) = run(&scripted, &ProviderGate::default(), 7).await;
     assert_eq!(outcome, Ok("hi".to_owned()));
     let waited = scripted.asked()[1];
     assert!(
         Duration::from_secs(7) <= waited && waited <= Duration::from_secs(9),
         "{waited:?}"
     );
-    let [StreamEvent::Retrying { why, wait }] = told.as_slice() else {
-        panic!("{told:?}");
+    let [StreamEvent::Retrying { why, wait }] = events.as_slice() else {
+        panic!("{events:?}");
     };
     assert_eq!(why, "the model provider is rate-limiting");
     assert!(*wait >= Duration::from_secs(7) && *wait <= waited);
@@ -182,9 +182,9 @@ async fn a_closed_gate_lets_one_through_each_second_until_one_is_answered() {
 async fn what_an_operator_has_to_solve_is_asked_once() {
     for kind in [ProviderFailureKind::Refused, ProviderFailureKind::Rejected] {
         let scripted = Scripted::new([Err(failed(kind, Some(1)))]);
-        let (outcome, told) = run(&scripted, &ProviderGate::default(), 1).await;
+        let (outcome, events) = run(&scripted, &ProviderGate::default(), 1).await;
         assert!(outcome.is_err_and(|text| text.ends_with(": why")));
-        assert_eq!((scripted.asked().len(), told.len()), (1, 0));
+        assert_eq!((scripted.asked().len(), events.len()), (1, 0));
     }
 }
 
@@ -200,13 +200,17 @@ async fn faults_are_retried_with_growing_waits_and_a_bound() {
         for failures in [1, 3] {
             let faults = (0..failures).map(|_| Err(failed(kind, None)));
             let scripted = Scripted::new(faults.chain([Ok(answer("hi"))]));
-            let (outcome, told) = run(&scripted, &ProviderGate::default(), 5).await;
-            assert_eq!((outcome, told.len()), (Ok("hi".to_owned()), failures), "{kind:?}");
+            let (outcome, events) = run(&scripted, &ProviderGate::default(), 5).await;
+            assert_eq!(
+                (outcome, events.len()),
+                (Ok("hi".to_owned()), failures),
+                "{kind:?}"
+            );
         }
         let scripted = Scripted::new((0..10).map(|_| Err(failed(kind, None))));
-        let (outcome, told) = run(&scripted, &ProviderGate::default(), 5).await;
+        let (outcome, events) = run(&scripted, &ProviderGate::default(), 5).await;
         assert!(outcome.is_err());
-        assert_eq!((scripted.asked().len(), told.len()), (5, 4));
+        assert_eq!((scripted.asked().len(), events.len()), (5, 4));
         let asked = scripted.asked();
         let waits = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64());
         for (wait, base) in waits.zip([1.0, 2.0, 4.0, 8.0]) {
@@ -228,12 +232,12 @@ async fn a_broken_answer_is_asked_for_once_more() {
         Ok("hi".to_owned())
     );
     let scripted = Scripted::new([broken(), broken()]);
-    let (outcome, told) = run(&scripted, &ProviderGate::default(), 1).await;
+    let (outcome, events) = run(&scripted, &ProviderGate::default(), 1).await;
     assert_eq!(
         outcome,
         Err("the answer of the model provider broke off: why".to_owned())
     );
-    assert_eq!((scripted.asked().len(), told.len()), (2, 1));
+    assert_eq!((scripted.asked().len(), events.len()), (2, 1));
 }
 
 /// R12
@@ -281,11 +285,11 @@ async fn a_wait_behind_others_has_the_reason_of_the_last_refusal() {
         let gate = ProviderGate::default();
         let refused = gate.acquire().await;
         gate.close_for(&refused, kind, Duration::from_secs(7));
-        let (outcome, told) = run(&Scripted::new([Ok(answer("hi"))]), &gate, 2).await;
+        let (outcome, events) = run(&Scripted::new([Ok(answer("hi"))]), &gate, 2).await;
         assert_eq!(outcome, Ok("hi".to_owned()));
         let why = kind.to_string();
         let wait = Duration::from_secs(7);
-        assert_eq!(told, [StreamEvent::Retrying { why, wait }]);
+        assert_eq!(events, [StreamEvent::Retrying { why, wait }]);
     }
 }
 
