@@ -90,9 +90,9 @@ impl ModelFixture {
             turns: history.turns(),
             answer_tokens_max: 1_000,
         };
-        let told = &mut self.events;
+        let events = &mut self.events;
         self.provider
-            .turn(request, &mut |event| told.push(event), &self.cancel)
+            .turn(request, &mut |event| events.push(event), &self.cancel)
             .await
     }
 

@@ -24,8 +24,8 @@ pub(super) fn replies(state: &mut SlackState, options: &SlackOptions, body: &Val
     let root = state.message(&channel, &thread).ok_or("thread_not_found")?;
     let replies = state.replies(&channel, &thread);
     // The root is always included.
-    let told = std::iter::once(root).chain(replies.filter(|message| is_since(message, body)));
-    page(state, told, body)
+    let included = std::iter::once(root).chain(replies.filter(|message| is_since(message, body)));
+    page(state, included, body)
 }
 
 /// Returns the channel, if the bot may read it.

@@ -89,8 +89,8 @@ fn answer_response_url(
         state.record_call(RESPONSE, answer.as_ref().err().map(|(_, code)| code.clone()));
         answer
     });
-    let (status, told) = response::response_body(&answer);
-    let mut response = as_json(&told);
+    let (status, answer_body) = response::response_body(&answer);
+    let mut response = as_json(&answer_body);
     *response.status_mut() = status;
     response
 }

@@ -126,11 +126,11 @@ impl SlackMessage {
         let mut buttons = Vec::new();
         walk(&self.request["blocks"], &mut |node| {
             if node["type"] == "button" {
-                let told = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                 buttons.push(ShownButton {
-                    label: told(&node["text"]["text"]),
-                    value: told(&node["value"]),
-                    action_id: told(&node["action_id"]),
+                    label: text_of(&node["text"]["text"]),
+                    value: text_of(&node["value"]),
+                    action_id: text_of(&node["action_id"]),
                 });
             }
         });

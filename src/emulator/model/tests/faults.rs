@@ -40,9 +40,9 @@ async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
     let mut fixture = ModelFixture::new(WAYS[0], queue([line().with_fault(AnswerFault::StallAfter(300))]));
     let begun = Instant::now();
     let outcome = fixture.ask(&asking("hello")).await;
-    let told = outcome.expect_err("stalled").to_string();
+    let error = outcome.expect_err("stalled").to_string();
     let expected = "the answer of the model provider broke off: nothing more came for ";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(error.starts_with(expected), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(3));
 }
 
@@ -72,12 +72,12 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
     for way in WAYS {
         let mut fixture = ModelFixture::new(way, queue([line().with_fault(AnswerFault::Malformed)]));
         let outcome = fixture.ask(&asking("hello")).await;
-        let told = outcome.expect_err("malformed").to_string();
+        let error = outcome.expect_err("malformed").to_string();
         let expected = format!(
             "the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.{}.base_url`",
             way.0.split('/').next().unwrap_or_default()
         );
-        assert_eq!(told, expected);
+        assert_eq!(error, expected);
     }
 }
 
@@ -151,9 +151,9 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
     let outcome = fixture.ask(&asking("hello")).await;
     let seven = Some(Duration::from_secs(7));
     assert!(matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == seven));
-    let told = outcome.expect_err("limited").to_string();
+    let error = outcome.expect_err("limited").to_string();
     assert_eq!(
-        told,
+        error,
         "the model provider is rate-limiting (429); it asks to wait 7 s"
     );
 }

@@ -67,9 +67,9 @@ async fn a_turn_with_tools_goes_through_every_provider() {
             .count();
         assert_eq!((fixture.words(), started), (answer.assistant.text(), 2));
 
-        let told = results(&answer.assistant, "content", true);
+        let call_results = results(&answer.assistant, "content", true);
         history
-            .push(Step::new(answer.assistant, told).expect("step"))
+            .push(Step::new(answer.assistant, call_results).expect("step"))
             .expect("open");
         let last = fixture.ask(&history).await.expect("answer");
         assert_eq!(
@@ -147,9 +147,10 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         let mut history = asking("hello");
         let answer = fixture.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
-        let told = results(&answer.assistant, "content", false);
+        let call_results = results(&answer.assistant, "content", false);
         // The step is serialised and parsed again, as after a restart.
-        let step = serde_json::to_string(&Step::new(answer.assistant, told).expect("step")).expect("json");
+        let step =
+            serde_json::to_string(&Step::new(answer.assistant, call_results).expect("step")).expect("json");
         history
             .push(serde_json::from_str(&step).expect("step"))
             .expect("open");
@@ -187,10 +188,10 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
             history.begin(format!("message {turn}")).expect("turn");
             loop {
                 let answer = fixture.ask(&history).await.expect("answer").assistant;
-                let told = results(&answer, "content", false);
-                let is_last = told.is_empty();
+                let call_results = results(&answer, "content", false);
+                let is_last = call_results.is_empty();
                 history
-                    .push(Step::new(answer, told).expect("step"))
+                    .push(Step::new(answer, call_results).expect("step"))
                     .expect("open");
                 if is_last {
                     break;
@@ -256,9 +257,9 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
             let mut history = asking("hello");
             for _ in 0..2 {
                 let answer = fixture.ask(&history).await.expect("answer").assistant;
-                let told = results(&answer, "", true);
+                let call_results = results(&answer, "", true);
                 history
-                    .push(Step::new(answer, told).expect("step"))
+                    .push(Step::new(answer, call_results).expect("step"))
                     .expect("open");
                 if history.begin("again").is_err() {
                     continue;
@@ -342,9 +343,9 @@ async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
             stop: StopReason::ToolUse,
             usage: Usage::default(),
         };
-        let told = results(&assistant, " ", false);
+        let call_results = results(&assistant, " ", false);
         history
-            .push(Step::new(assistant, told).expect("step"))
+            .push(Step::new(assistant, call_results).expect("step"))
             .expect("open");
     }
     let nothing = Assistant {

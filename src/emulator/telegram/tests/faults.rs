@@ -230,7 +230,7 @@ async fn no_failure_ever_shows_the_token() {
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let setup = Setup::new().await;
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for fault in [
         TelegramFault::Reset,
         TelegramFault::ResetAfterEffect,
@@ -241,7 +241,7 @@ async fn no_failure_ever_shows_the_token() {
     ] {
         setup.telegram.fail("sendMessage", 1, fault.clone());
         setup.telegram.fail("getUpdates", 1, fault);
-        told.push(setup.post(&Reply::text("x")).await.map(|_| ()).unwrap_err());
+        errors.push(setup.post(&Reply::text("x")).await.map(|_| ()).unwrap_err());
     }
     let plain = setup.telegram.api_base_url();
     for base in [
@@ -251,7 +251,7 @@ async fn no_failure_ever_shows_the_token() {
         "http://[::bad".to_owned(),
     ] {
         let settings = settings(&base, TelegramMode::Polling);
-        told.push(
+        errors.push(
             connect("telegram", &settings, &server(), &client())
                 .await
                 .map(|_| ())
@@ -265,7 +265,7 @@ async fn no_failure_ever_shows_the_token() {
         .unwrap();
     setup.telegram.fail("getMe", 1, TelegramFault::Silence);
     let polling = settings(&plain, TelegramMode::Polling);
-    told.push(
+    errors.push(
         connect("telegram", &polling, &server(), &impatient)
             .await
             .map(|_| ())
@@ -286,8 +286,8 @@ async fn no_failure_ever_shows_the_token() {
     let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
     assert!(!logged.is_empty());
     let shown = format!(
-        "{told:?} {} {logged}",
-        told.iter().map(ToString::to_string).collect::<String>()
+        "{errors:?} {} {logged}",
+        errors.iter().map(ToString::to_string).collect::<String>()
     );
     assert!(!shown.contains("AAsecret"), "{shown}");
 }
