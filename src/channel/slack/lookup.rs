@@ -138,16 +138,16 @@ mod tests {
     /// A proxy between Slack and Drydock may drop the header that lists the scopes.
     #[test]
     fn an_absent_scope_header_is_not_reported_as_missing_scopes() {
-        let told = |scopes: &[&str]| {
+        let reason = |scopes: &[&str]| {
             let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
             unreadable(Some(&scopes))
         };
         assert_eq!(
-            told(&["chat:write", "channels:history", "groups:history", "im:history"]),
+            reason(&["chat:write", "channels:history", "groups:history", "im:history"]),
             None
         );
         let missing = "slack grants no groups:history, im:history";
-        assert_eq!(told(&["channels:history"]).as_deref(), Some(missing));
+        assert_eq!(reason(&["channels:history"]).as_deref(), Some(missing));
         let unknown = "slack did not tell which scopes the token has";
         assert_eq!(unreadable(None).as_deref(), Some(unknown));
     }

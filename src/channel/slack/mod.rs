@@ -41,7 +41,7 @@ pub(super) async fn connect(
             "{unreadable}: results are posted in two steps, so that none shows twice"
         );
     }
-    let told = |field: &str| {
+    let text_of = |field: &str| {
         who.get(field)
             .and_then(Value::as_str)
             .map(str::to_owned)
@@ -51,10 +51,10 @@ pub(super) async fn connect(
         installation: Installation {
             account: Account {
                 platform: Platform::Slack,
-                id: told("team_id")?,
+                id: text_of("team_id")?,
             },
-            bot_id: told("user_id")?,
-            bot_name: told("user")?,
+            bot_id: text_of("user_id")?,
+            bot_name: text_of("user")?,
         },
         can_find: lookup::unreadable(scopes.as_deref()).is_none(),
         client,
@@ -238,8 +238,8 @@ impl SlackChannel {
             .client
             .call_form("files.getUploadURLExternal", &fields)
             .await?;
-        let told = |field: &str| ticket.get(field).and_then(Value::as_str);
-        let (Some(address), Some(id)) = (told("upload_url"), told("file_id")) else {
+        let text_of = |field: &str| ticket.get(field).and_then(Value::as_str);
+        let (Some(address), Some(id)) = (text_of("upload_url"), text_of("file_id")) else {
             return Err(SendError::Refused("slack did not say where to upload".to_owned()));
         };
         self.client.put_file(address, content.clone()).await?;
