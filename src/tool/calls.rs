@@ -126,13 +126,13 @@ fn commit(objects: &gix::Repository, files: &[(&str, &str)], parents: &[ObjectId
 async fn an_editor_reads_changes_and_compares() {
     let fixture = CallFixture::new(Role::Editor, &["**"]);
     let main = "environments/dev/main.jsonnet";
-    let told = |answer: Result<String, String>| answer.unwrap();
+    let content = |answer: Result<String, String>| answer.unwrap();
     assert_eq!(
-        told(fixture.call("file_list", json!({ "glob_pattern": "**" })).await),
+        content(fixture.call("file_list", json!({ "glob_pattern": "**" })).await),
         "environments/dev/main.jsonnet\nenvironments/prod/spec.json\nlib/k.libsonnet\n"
     );
     assert_eq!(
-        told(
+        content(
             fixture
                 .call("file_search", json!({ "glob": "**", "query": "replicas" }))
                 .await
@@ -141,15 +141,15 @@ async fn an_editor_reads_changes_and_compares() {
     );
     let edit = json!({ "path": main, "old": "replicas: 2", "new": "replicas: 3" });
     assert_eq!(
-        told(fixture.call("file_edit", edit).await),
+        content(fixture.call("file_edit", edit).await),
         "edited environments/dev/main.jsonnet (line 2, +1 −1 against the base)"
     );
     assert_eq!(
-        told(fixture.call("file_read", json!({ "path": main })).await),
+        content(fixture.call("file_read", json!({ "path": main })).await),
         "{\n  replicas: 3,\n}\n"
     );
     assert_eq!(
-        told(
+        content(
             fixture
                 .call("file_write", json!({ "path": "new/a.txt", "content": "a\nb\n" }))
                 .await
@@ -157,7 +157,7 @@ async fn an_editor_reads_changes_and_compares() {
         "wrote new/a.txt (2 lines, +2 −0 against the base)"
     );
     assert_eq!(
-        told(
+        content(
             fixture
                 .call("file_delete", json!({ "path": "lib/k.libsonnet" }))
                 .await
@@ -165,10 +165,10 @@ async fn an_editor_reads_changes_and_compares() {
         "deleted lib/k.libsonnet (+0 −1 against the base)"
     );
     assert_eq!(
-        told(fixture.call("git_status", json!({})).await),
+        content(fixture.call("git_status", json!({})).await),
         "M environments/dev/main.jsonnet\nD lib/k.libsonnet\nA new/a.txt\n"
     );
-    let diff = told(fixture.call("git_diff", json!({ "path": "environments" })).await);
+    let diff = content(fixture.call("git_diff", json!({ "path": "environments" })).await);
     assert!(
         diff.ends_with("@@ -1,3 +1,3 @@\n {\n-  replicas: 2,\n+  replicas: 3,\n }\n"),
         "{diff}"
