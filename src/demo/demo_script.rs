@@ -47,11 +47,11 @@ pub async fn play(environment: &DemoEnvironment, transcript: &mut Transcript<'_>
         environment.model.problems(),
     ]
     .concat();
-    let told = format!(
+    let finding = format!(
         "Slack, Telegram and the model found nothing wrong with any request{}",
         problems.join("\n")
     );
-    transcript.expect("loopback", &told, problems.is_empty());
+    transcript.expect("loopback", &finding, problems.is_empty());
     Ok(())
 }
 
@@ -427,8 +427,8 @@ async fn stop(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) ->
     let stopped = telegram_message(environment, BOB, "Stopped at step").await?;
     let took = pressed.elapsed();
     transcript.expect_answer(TELEGRAM, &stopped.text, &["Stopped at step 2"]);
-    let told = format!("stopped {} ms after the press", took.as_millis());
-    transcript.expect(TELEGRAM, &told, took < Duration::from_secs(2));
+    let finding = format!("stopped {} ms after the press", took.as_millis());
+    transcript.expect(TELEGRAM, &finding, took < Duration::from_secs(2));
     Ok(())
 }
 
