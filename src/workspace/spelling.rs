@@ -54,7 +54,6 @@ pub(super) fn has_in_any_spelling(directory: &str, name: &str, names: &dyn NameL
         .any(|present| names.has(&join(directory, present)))
 }
 
-/// Joins a directory and a name.
 pub(super) fn join(directory: &str, name: &str) -> String {
     match directory {
         "" => name.to_owned(),

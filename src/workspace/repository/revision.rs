@@ -5,7 +5,6 @@ use super::RepositoryError;
 use gix::{ObjectId, Repository};
 use std::collections::HashSet;
 
-/// Maximum length of a revision in bytes.
 const REVISION_BYTES_MAX: usize = 256;
 /// Minimum length of an abbreviated hash in hex digits.
 const HASH_DIGITS_MIN: usize = 4;

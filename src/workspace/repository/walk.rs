@@ -18,7 +18,6 @@ const CHANGES_BYTES_MAX: u64 = 64 << 20;
 /// Maximum depth of nested directories.
 const DEPTH_MAX: usize = 256;
 
-/// A file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::workspace) struct CommitFile {
     pub path: RepoPath,

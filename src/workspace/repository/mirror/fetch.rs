@@ -37,7 +37,6 @@ pub(super) fn check_url(text: &str) -> Result<gix::Url, RepositoryError> {
     }
 }
 
-/// The result of a fetch.
 pub(super) enum FetchResult {
     /// The fetch is complete.
     Complete,
