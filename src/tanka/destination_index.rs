@@ -175,8 +175,8 @@ mod tests {
     fn reaches(from: &[Destination], to: &Destination, resident: Destination) -> bool {
         let own = from.iter().map(|from| lives("dev", Some(from.clone())));
         let residents: Vec<ExistingEnvironment> = own.chain([lives("prod", Some(resident))]).collect();
-        let neighbourhood = DestinationIndex::new(&residents, [to], &|| false).unwrap();
-        match neighbourhood.owners_reached(&Some("dev".to_owned()), to) {
+        let index = DestinationIndex::new(&residents, [to], &|| false).unwrap();
+        match index.owners_reached(&Some("dev".to_owned()), to) {
             ReachedOwners::Owners(reached) => !reached.is_empty(),
             ReachedOwners::All => panic!("too many"),
         }
@@ -301,8 +301,8 @@ mod tests {
         };
         let (prod, owner) = (at("https://prod", "shop"), Some("dev".to_owned()));
         let reached = |residents: &[ExistingEnvironment]| {
-            let neighbourhood = DestinationIndex::new(residents, [&prod], &|| false).unwrap();
-            match neighbourhood.owners_reached(&owner, &prod) {
+            let index = DestinationIndex::new(residents, [&prod], &|| false).unwrap();
+            match index.owners_reached(&owner, &prod) {
                 ReachedOwners::Owners(reached) => Some(reached.len()),
                 ReachedOwners::All => None,
             }

@@ -127,7 +127,6 @@ impl TreeNames for PartialListing<'_> {
     }
 }
 
-/// Joins a directory and a name.
 pub(super) fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() {
         name.to_owned()

@@ -73,10 +73,10 @@ impl Renderer {
         self.memory_permit.acquire(bytes.sum()).await;
         futures_util::stream::iter(evaluated)
             .map(|evaluated| async move {
-                let ((asked, evaluated), room) = (evaluated?, Arc::clone(&self.memory_permit));
+                let ((asked, evaluated), permit) = (evaluated?, Arc::clone(&self.memory_permit));
                 run_on_reader(evaluated.json.len(), move || {
                     // Moved into this task, because the caller may stop waiting while the value is read.
-                    let _room = room;
+                    let _permit = permit;
                     process_entrypoint(asked, evaluated)
                 })
                 .await

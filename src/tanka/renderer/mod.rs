@@ -97,8 +97,8 @@ impl Renderer {
 
     /// Makes the renderer part of a larger task and uses the memory permit of that task.
     #[must_use]
-    pub fn with_memory_permit(mut self, room: &Arc<MemoryPermit>) -> Self {
-        self.memory_permit = Arc::clone(room);
+    pub fn with_memory_permit(mut self, permit: &Arc<MemoryPermit>) -> Self {
+        self.memory_permit = Arc::clone(permit);
         self
     }
 
@@ -433,10 +433,10 @@ impl Renderer {
         let request = script::request(Arc::clone(&self.tree), layout, target, environment, script)?;
         let evaluated = self.evaluator.evaluate(request, cancel).await?;
         self.memory_permit.acquire(evaluated.json.len()).await;
-        let (json, room) = (evaluated.json.clone(), Arc::clone(&self.memory_permit));
+        let (json, permit) = (evaluated.json.clone(), Arc::clone(&self.memory_permit));
         let value = run_on_reader(json.len(), move || {
             // Moved into this task, because the caller may stop waiting while the value is read.
-            let _room = room;
+            let _permit = permit;
             serde_json::from_slice(&json).map_err(|err| TankaError::Value(err.to_string()))
         });
         Ok((value.await?, evaluated))
