@@ -84,18 +84,18 @@ fn entries(
     id: PackageId,
     limits: ArchiveLimits,
 ) -> Result<PackageSnapshot, PackageArchiveError> {
-    let mut gathering = SnapshotBuilder::new(&id.subdir, limits.files_max, limits.bytes_max);
+    let mut builder = SnapshotBuilder::new(&id.subdir, limits.files_max, limits.bytes_max);
     unpacked.each_entry(|index, entry| {
         if index >= limits.entries_max {
             return Err(PackageArchiveError::TooMany(limits.entries_max));
         }
-        add_entry(&mut gathering, entry)
+        add_entry(&mut builder, entry)
     })?;
-    Ok(gathering.finish(id)?)
+    Ok(builder.finish(id)?)
 }
 
 fn add_entry(
-    gathering: &mut SnapshotBuilder,
+    builder: &mut SnapshotBuilder,
     entry: &mut tar::Entry<'_, impl Read>,
 ) -> Result<(), PackageArchiveError> {
     let kind = entry.header().entry_type();
@@ -124,14 +124,14 @@ fn add_entry(
         EntryType::Directory => EntryContent::Directory,
         EntryType::Symlink => EntryContent::Link(entry.link_name_bytes().unwrap_or_default().into_owned()),
         EntryType::Regular | EntryType::Continuous => {
-            if gathering.path_in_package(path)?.is_none() {
+            if builder.path_in_package(path)?.is_none() {
                 return Ok(());
             }
             let mode = match entry.header().mode().unwrap_or(0o644) & 0o100 {
                 0 => FileMode::Regular,
                 _ => FileMode::Executable,
             };
-            let bytes_max = gathering.bytes_left();
+            let bytes_max = builder.bytes_left();
             let mut content = Vec::new();
             entry
                 .take(bytes_max.saturating_add(1))
@@ -140,5 +140,5 @@ fn add_entry(
         }
         _ => EntryContent::Special,
     };
-    Ok(gathering.add(path, found)?)
+    Ok(builder.add(path, found)?)
 }

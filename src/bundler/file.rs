@@ -8,7 +8,6 @@ use super::uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum size of a file in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of dependencies in one file.
 const DEPENDENCIES_MAX: usize = 1_000;

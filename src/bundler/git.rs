@@ -17,7 +17,6 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of bytes of one fetch.
 const FETCH_BYTES_MAX: usize = 512 << 20;
 /// Maximum unpacked size of one object in bytes, equal to that of a whole package. The error text in [`failure`]
 /// repeats it.
@@ -182,7 +181,7 @@ fn files(
     let commit = repository.find_commit(commit).map_err(invalid_repository)?;
     let root = commit.tree().map_err(invalid_repository)?;
     let tree = directory_of(repository, root, &id.subdir, &mut exported)?;
-    let mut gathering = SnapshotBuilder::new(&id.subdir, FILES_MAX, BYTES_MAX);
+    let mut builder = SnapshotBuilder::new(&id.subdir, FILES_MAX, BYTES_MAX);
     let mut open = vec![(id.subdir.clone().into_bytes(), tree.id, 0)];
     let mut looked_into = 0;
     while let Some((directory, tree, depth)) = open.pop() {
@@ -211,18 +210,18 @@ fn files(
                 }
                 // A submodule is not part of the repository.
                 EntryKind::Commit => EntryContent::Directory,
-                EntryKind::Link => EntryContent::Link(blob(repository, oid, &gathering)?),
+                EntryKind::Link => EntryContent::Link(blob(repository, oid, &builder)?),
                 EntryKind::Blob => {
-                    EntryContent::File(FileMode::Regular, blob(repository, oid, &gathering)?.into())
+                    EntryContent::File(FileMode::Regular, blob(repository, oid, &builder)?.into())
                 }
                 EntryKind::BlobExecutable => {
-                    EntryContent::File(FileMode::Executable, blob(repository, oid, &gathering)?.into())
+                    EntryContent::File(FileMode::Executable, blob(repository, oid, &builder)?.into())
                 }
             };
-            gathering.add(&path, found).map_err(FetchError::Repository)?;
+            builder.add(&path, found).map_err(FetchError::Repository)?;
         }
     }
-    gathering.finish(id).map_err(FetchError::Repository)
+    builder.finish(id).map_err(FetchError::Repository)
 }
 
 /// Finds the directory of a package and reads the attribute files on the way.
@@ -297,11 +296,11 @@ fn invalid_repository<E>(_: E) -> FetchError {
 fn blob(
     repository: &gix::Repository,
     id: ObjectId,
-    gathering: &SnapshotBuilder,
+    builder: &SnapshotBuilder,
 ) -> Result<Vec<u8>, FetchError> {
     // The size is checked first, because a blob may unpack to far more than was sent.
     let bytes = repository.find_header(id).map_err(invalid_repository)?.size();
-    if bytes > gathering.bytes_left() {
+    if bytes > builder.bytes_left() {
         return Err(FetchError::Repository(PackageError::TooLarge(BYTES_MAX)));
     }
     Ok(repository

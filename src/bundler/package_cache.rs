@@ -191,7 +191,7 @@ fn encode(layer: &PackageSnapshot) -> Option<Vec<u8>> {
 fn decode(id: &PackageId, bytes: &Bytes) -> Option<PackageSnapshot> {
     let end = memchr::memchr(b'\n', bytes)?;
     let list: Vec<CachedFile> = serde_json::from_slice(bytes.get(..end)?).ok()?;
-    let mut gathering = SnapshotBuilder::new(&id.subdir, FILES_MAX, BYTES_MAX);
+    let mut builder = SnapshotBuilder::new(&id.subdir, FILES_MAX, BYTES_MAX);
     let mut at = end + 1;
     for CachedFile {
         path,
@@ -210,9 +210,9 @@ fn decode(id: &PackageId, bytes: &Bytes) -> Option<PackageSnapshot> {
             FileMode::Symlink => EntryContent::Link(content.to_vec()),
             FileMode::Regular | FileMode::Executable => EntryContent::File(mode, content),
         };
-        gathering.add(path.as_bytes(), found).ok()?;
+        builder.add(path.as_bytes(), found).ok()?;
     }
-    (at == bytes.len()).then(|| gathering.finish(id.clone()).ok())?
+    (at == bytes.len()).then(|| builder.finish(id.clone()).ok())?
 }
 
 /// Reads a file of at most this many bytes.

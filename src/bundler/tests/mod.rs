@@ -87,15 +87,15 @@ impl Fetch for PackageFixture {
 
 /// Builds a package from these files. The content `->target` is a link.
 pub(super) fn snapshot(commit: &str, files: &[(&str, &str)]) -> Arc<PackageSnapshot> {
-    let mut gathering = SnapshotBuilder::new("", FILES_MAX, BYTES_MAX);
+    let mut builder = SnapshotBuilder::new("", FILES_MAX, BYTES_MAX);
     for (name, content) in files {
         let found = match content.strip_prefix("->") {
             Some(target) => EntryContent::Link(target.as_bytes().to_vec()),
             None => EntryContent::File(FileMode::Regular, content.to_string().into()),
         };
-        gathering.add(name.as_bytes(), found).unwrap();
+        builder.add(name.as_bytes(), found).unwrap();
     }
-    Arc::new(gathering.finish(id(commit)).unwrap())
+    Arc::new(builder.finish(id(commit)).unwrap())
 }
 
 pub(super) fn id(commit: &str) -> PackageId {

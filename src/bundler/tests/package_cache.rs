@@ -16,7 +16,7 @@ fn id(number: u32, subdir: &str) -> PackageId {
 
 /// Builds a package with a file of this many bytes, a program, and a link.
 fn snapshot(id: PackageId, bytes: usize) -> PackageSnapshot {
-    let mut gathering = SnapshotBuilder::new(&id.subdir, 100, 1 << 30);
+    let mut builder = SnapshotBuilder::new(&id.subdir, 100, 1 << 30);
     let place = |name: &str| match id.subdir.as_str() {
         "" => name.to_owned(),
         subdir => format!("{subdir}/{name}"),
@@ -30,9 +30,9 @@ fn snapshot(id: PackageId, bytes: usize) -> PackageSnapshot {
         ),
         ("link", EntryContent::Link(b"main.libsonnet".to_vec())),
     ] {
-        gathering.add(place(name).as_bytes(), found).unwrap();
+        builder.add(place(name).as_bytes(), found).unwrap();
     }
-    gathering.finish(id).unwrap()
+    builder.finish(id).unwrap()
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
