@@ -22,7 +22,6 @@ pub(super) struct ChartIdentity {
     pub(super) version: String,
 }
 
-/// An entry of an archive.
 struct ArchiveEntry<'e> {
     path: &'e [u8],
     kind: EntryType,

@@ -6,7 +6,6 @@ use regex::{Captures, Regex};
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// Maximum length of a constraint in bytes.
 const CONSTRAINT_BYTES_MAX: usize = 512;
 /// Maximum number of alternatives in one constraint.
 const ALTERNATIVES_MAX: usize = 32;

@@ -96,7 +96,6 @@ pub(super) fn document(
         .filter(|document| !document.is_null()))
 }
 
-/// Parses a list of dependencies.
 pub(super) fn parse_list(written: &[Value]) -> Result<Vec<ChartDependency>, String> {
     if written.len() > DEPENDENCIES_MAX {
         return Err(format!("more than {DEPENDENCIES_MAX} dependencies"));

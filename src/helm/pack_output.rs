@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 /// Maximum number of files after packing.
 const FILES_MAX: usize = 200;
-/// Maximum size of each file in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The directory of packed charts.
 pub(super) const CHARTS: &str = "charts";

@@ -16,7 +16,6 @@ use std::collections::BTreeSet;
 
 /// The configuration key that allows hosts.
 const KEY: &str = "[helm] hosts_allowed";
-/// Maximum size of an archive in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 20;
 
 /// The repositories from which charts are downloaded.

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-/// Maximum length of a version in bytes.
 const VERSION_BYTES_MAX: usize = 256;
 
 /// A version. Equal versions may have different texts, because build metadata is ignored.
