@@ -97,7 +97,6 @@ impl GraphCache {
         })
     }
 
-    /// Returns the import graph of the workspace.
     pub(super) fn workspace(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
         if sides.base_id.is_none() {
             // The base has no lasting identity, so its graph is not cached and cannot be reused.
@@ -107,7 +106,6 @@ impl GraphCache {
         self.changed_graph(&self.base(sides)?, sides)
     }
 
-    /// Returns the import graph of the base.
     pub(super) fn base(&self, sides: &Sides) -> Result<Arc<ImportGraph>, CompareError> {
         self.get_or_build(sides.base_id.clone(), || {
             ImportGraph::build(sides.base.as_ref(), Arc::clone(&self.outlines))

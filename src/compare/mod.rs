@@ -288,15 +288,15 @@ impl Comparer {
         };
         let both = self.render(&asked, &subject.touched, progress, cancel).await?;
         let moves = self.moves(&asked.sides, &subject, &both, cancel).await?;
-        let (room, comparer) = (MemoryPermit::default(), Arc::clone(self));
+        let (permit, comparer) = (MemoryPermit::default(), Arc::clone(self));
         let bytes = both.bytes();
-        room.acquire(bytes).await;
+        permit.acquire(bytes).await;
         let enough = cancel.clone();
         let stopped = move || enough.is_cancelled();
         run_on_reader(bytes, move || {
             // Moved into this task: the report stays in memory until the task ends, even if the caller no longer
             // waits.
-            let _room = room;
+            let _permit = permit;
             comparer.build_comparison(&asked, subject, both, &moves, &stopped)
         })
         .await
@@ -472,7 +472,6 @@ impl Comparer {
     }
 }
 
-/// The scope of a comparison.
 struct ComparisonScope {
     touched: TouchedEntrypoints,
     /// The static environments whose settings differ, in the whole tree.

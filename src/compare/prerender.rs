@@ -165,14 +165,14 @@ impl Comparer {
         let results = blocking(move || {
             // An entry point that imports other entry points is not cached here, but by a comparison that renders
             // both.
-            let eyes = RedactionContext {
+            let context = RedactionContext {
                 redactor: &redactor,
                 spool: &spool,
                 tree: tree.as_ref(),
                 graph: &graph,
                 inner_secrets: &EntrypointSecrets::new(),
             };
-            let results = answered.into_iter().map(|answered| render_result(answered, eyes));
+            let results = answered.into_iter().map(|answered| render_result(answered, context));
             Ok(results.collect::<Vec<_>>())
         });
         for result in results.await? {

@@ -50,26 +50,26 @@ pub(super) struct RedactionContext<'a> {
 /// more than the inputs in the key; values with unknown secrets.
 pub(super) fn render_result(
     (job, answer): (RenderJob, Result<RenderedEntrypoint, TankaError>),
-    eyes: RedactionContext<'_>,
+    context: RedactionContext<'_>,
 ) -> RenderResult {
-    let mut known = secrets::secrets_of_files(&job.closure, eyes.tree, eyes.redactor);
+    let mut known = secrets::secrets_of_files(&job.closure, context.tree, context.redactor);
     let mut are_all_known = true;
-    for inner in secrets::inner_entrypoints(&job, eyes.graph) {
-        match eyes.inner_secrets.get(inner) {
+    for inner in secrets::inner_entrypoints(&job, context.graph) {
+        match context.inner_secrets.get(inner) {
             Some(Some(held)) => known.extend_from_slice(held),
             Some(None) | None => are_all_known = false,
         }
     }
     if let Ok(whole) = &answer {
-        known.extend(secrets::secrets_of_rendered(whole, eyes.redactor));
+        known.extend(secrets::secrets_of_rendered(whole, context.redactor));
     }
     let known: Arc<[KnownSecret]> = known.into();
-    let redactor = secrets::with_secrets(eyes.redactor, &known);
+    let redactor = secrets::with_secrets(context.redactor, &known);
     let secrets = Arc::clone(&known);
     match answer {
         Ok(whole) => {
             let may_be_kept = are_all_known && covers_imports(&job.closure, &whole.imports);
-            let (rendered, values) = cached_render(whole, &redactor, known, eyes.spool);
+            let (rendered, values) = cached_render(whole, &redactor, known, context.spool);
             RenderResult {
                 entrypoint: job.entrypoint,
                 outcome: Ok(Arc::new(rendered)),

@@ -186,7 +186,7 @@ impl Comparer {
         left.extend(heard.differing);
         let held = self.secrets_of_inner(side, &left, cancel).await?;
         // Held while values are read, and never during an evaluation.
-        let room = Arc::new(MemoryPermit::default());
+        let permit = Arc::new(MemoryPermit::default());
         let targets = left.iter().map(|job| {
             side.variables
                 .entrypoint(job.entrypoint.as_str(), job.cross_check)
@@ -195,7 +195,7 @@ impl Comparer {
             true => Vec::new(),
             false => {
                 self.renderer(side.tree)
-                    .with_memory_permit(&room)
+                    .with_memory_permit(&permit)
                     .render_all(targets.collect(), &|| done(1), cancel)
                     .await
             }
@@ -211,16 +211,16 @@ impl Comparer {
         );
         let answered: Vec<_> = left.into_iter().zip(answers).collect();
         // Large values are parsed again later, one at a time.
-        let wants_values = side.wants_values && !room.is_large();
+        let wants_values = side.wants_values && !permit.is_large();
         let to_result = move |answered| {
-            let eyes = RedactionContext {
+            let context = RedactionContext {
                 redactor: &redactor,
                 spool: &spool,
                 tree: tree.as_ref(),
                 graph: &graph,
                 inner_secrets: &held,
             };
-            let result = render_result(answered, eyes);
+            let result = render_result(answered, context);
             RenderResult {
                 values: match wants_values {
                     true => result.values,
@@ -230,14 +230,14 @@ impl Comparer {
             }
         };
         // The size class is that of all values together.
-        let bytes = match room.is_large() {
+        let bytes = match permit.is_large() {
             true => usize::MAX,
             false => 0,
         };
         let results = run_on_reader(bytes, move || {
             // Moved into this task: the values stay in memory until the results exist, even if the caller no longer
             // waits.
-            let _room = room;
+            let _permit = permit;
             Ok(parallel::map(answered, to_result))
         });
         for result in results.await? {

@@ -123,13 +123,13 @@ impl Comparer {
                 .entrypoint(job.entrypoint.as_str(), CrossCheckMode::Off)
         };
         let targets = rendered.iter().map(target).collect();
-        let room = Arc::new(MemoryPermit::default());
-        let renderer = self.renderer(side.tree).with_memory_permit(&room);
+        let permit = Arc::new(MemoryPermit::default());
+        let renderer = self.renderer(side.tree).with_memory_permit(&permit);
         let answers = renderer.render_all(targets, &|| {}, cancel).await;
         drop(renderer);
         let (tree, redactor) = (Arc::clone(side.tree), Arc::clone(&self.redactor));
         let found = super::blocking(move || {
-            let _room = room;
+            let _permit = permit;
             let answered = rendered.into_iter().zip(answers);
             let found = answered.map(|(job, answer)| {
                 let known = answer.ok().map(|whole| {

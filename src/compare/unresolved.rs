@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// Maximum number of unresolved imports of a change for which similar files are searched.
 const HINTED_MAX: usize = 5;
 
-/// The search for one import.
 pub(super) struct ImportSearch {
     /// The searched paths, in order.
     pub(super) searched: Vec<String>,

@@ -76,8 +76,8 @@ impl EnvironmentMoves {
     ) -> Result<MoveReport, CompareError> {
         let going: Vec<Option<Destination>> =
             self.moved.iter().map(EnvironmentMove::new_destination).collect();
-        let neighbourhood = DestinationIndex::new(&self.existing, going.iter().flatten(), stopped);
-        let neighbourhood = neighbourhood.ok_or(CompareError::Cancelled)?;
+        let index = DestinationIndex::new(&self.existing, going.iter().flatten(), stopped);
+        let index = index.ok_or(CompareError::Cancelled)?;
         let (mut changes, mut needs) = (Vec::new(), Needs::default());
         for (moved, to) in self.moved.iter().zip(&going) {
             if stopped() {
@@ -85,7 +85,7 @@ impl EnvironmentMoves {
             }
             let reached = to
                 .as_ref()
-                .map(|to| neighbourhood.owners_reached(&moved.owner, to));
+                .map(|to| index.owners_reached(&moved.owner, to));
             moved.needs(reached.as_ref(), redactor, &mut needs);
             changes.push(moved.settings_change(names(reached), redactor));
         }

@@ -55,7 +55,7 @@ async fn a_prerendered_base_is_neither_read_nor_rendered_again() {
     assert_eq!(fixture.evaluated(), entrypoints(&["dev", "prod"], " with opinion"));
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     assert_eq!(comparison.report.counts.affected, 2);
-    // Cached entries are not rendered again, whoever rendered them.
+    // Cached entries are not rendered again, even if a comparison rendered them.
     let again = fixture.prerender(&base).await;
     assert_eq!(again, prerender_result(0, 3, 0, PrerenderEnd::Done));
     assert!(fixture.evaluated().is_empty());
