@@ -16,7 +16,6 @@ pub enum AskedFor {
     Unsaid,
 }
 
-/// The words of a request.
 pub(super) struct RequestWords {
     words: BTreeSet<String>,
 }

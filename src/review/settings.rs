@@ -12,7 +12,6 @@ const PLACE: [&str; 3] = ["spec.apiServer", "spec.contextNames", "spec.namespace
 const SETTINGS_MAX: usize = 6;
 /// Maximum number of environments. Further ones are only counted.
 const ENVIRONMENTS_MAX: usize = 8;
-/// Maximum length of one line in characters.
 const LINE_CHARS_MAX: usize = 240;
 
 /// An environment whose settings differ or may differ.

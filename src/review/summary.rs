@@ -14,7 +14,6 @@ use crate::model::quoted;
 const NAMES_MAX: usize = 5;
 /// Maximum number of fields of one object. Further ones are only counted.
 const FIELDS_MAX: usize = 8;
-/// Maximum length of one line in characters.
 const LINE_CHARS_MAX: usize = 240;
 /// Number of characters reserved for the line with the number of omitted entries.
 const REST_CHARS_MAX: usize = 60;

@@ -17,7 +17,6 @@ pub(super) fn cut(text: &str, chars_max: usize) -> String {
     out
 }
 
-/// Maximum length of one value in characters.
 const VALUE_CHARS_MAX: usize = 60;
 
 /// Formats the change from one value to another: `3 -> 5`. If different values would look the same, the text

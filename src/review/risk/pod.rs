@@ -37,7 +37,6 @@ pub(super) fn spec(side: Option<&Value>) -> Option<&Value> {
     template(side?).and_then(|template| field(template, "spec"))
 }
 
-/// Returns all containers of one side.
 pub(super) fn containers(side: Option<&Value>) -> Vec<Container<'_>> {
     let Some(spec) = spec(side) else {
         return Vec::new();

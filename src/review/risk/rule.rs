@@ -54,7 +54,6 @@ pub(super) enum RuleCheck {
     OfSettings(fn(&SettingsChange) -> Option<String>),
 }
 
-/// A finding of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleFinding {
     pub(crate) object: ObjectKey,

@@ -40,7 +40,6 @@ fn finding(object: &ObjectKey, detail: String) -> RuleFinding {
     }
 }
 
-/// Returns the number of replicas in a workload.
 fn replicas(workload: &Value) -> Option<u64> {
     field(workload, "spec.replicas").and_then(Value::as_u64)
 }
