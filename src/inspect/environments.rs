@@ -14,7 +14,6 @@ use std::sync::Arc;
 const ENVIRONMENTS_MAX: usize = 10_000;
 /// Maximum number of failures in one answer.
 const FAILURES_MAX: usize = 20;
-/// Maximum length of one reason in characters.
 const REASON_CHARS_MAX: usize = 200;
 
 /// The effects of the workspace by environment name. Unaffected environments are left out.

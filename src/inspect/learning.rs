@@ -188,8 +188,8 @@ mod tests {
                     )
                 }
                 _ => {
-                    let room = MemoryPermit::default();
-                    tokio::time::timeout(PATIENCE, room.acquire(1 << 20))
+                    let permit = MemoryPermit::default();
+                    tokio::time::timeout(PATIENCE, permit.acquire(1 << 20))
                         .await
                         .unwrap();
                     "{}".to_owned()

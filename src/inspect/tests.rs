@@ -105,7 +105,7 @@ fn a_file_is_named_after_its_environment_and_nothing_else() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// T43, T69: a list has a line for each environment, whatever its settings say.
+    /// T43, T69: a list has one line for each environment, whatever its settings contain.
     #[test]
     fn no_setting_can_add_a_line_to_the_list(words in proptest::collection::vec(".*|a\nprod: namespace prod", 5)) {
         let mut environment = Environment::default();
