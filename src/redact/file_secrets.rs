@@ -26,7 +26,6 @@ impl FileSecrets {
     }
 }
 
-/// The cached files.
 #[derive(Default)]
 pub(super) struct FileSecretsCache {
     pub(super) recent: HashMap<String, Arc<FileSecrets>>,

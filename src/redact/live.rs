@@ -64,7 +64,6 @@ struct Word {
     at: usize,
 }
 
-/// A text to search for.
 pub(super) struct SearchText<'a> {
     pub(super) text: &'a str,
     /// The fingerprint of the secret that the text is or belongs to.

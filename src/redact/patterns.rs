@@ -121,7 +121,6 @@ const PATTERNS: &[Pattern] = &[
     },
 ];
 
-/// The compiled patterns.
 struct CompiledPatterns {
     anchors: AhoCorasick,
     /// The index of the pattern of each anchor.

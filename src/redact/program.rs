@@ -65,7 +65,6 @@ struct OpenBracket {
     is_secret: bool,
 }
 
-/// The encoding of values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueEncoding {
     Plain,

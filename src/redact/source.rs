@@ -42,7 +42,6 @@ pub(super) fn secrets_in(text: &str) -> Vec<KnownSecret> {
     into_secrets(found)
 }
 
-/// Returns the secrets in an entry of a `Secret`.
 pub(super) fn secrets_in_entry(name: &str, value: &str) -> Vec<KnownSecret> {
     let mut found = BTreeSet::new();
     collect_entry(name, value, &mut found);

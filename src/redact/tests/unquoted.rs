@@ -8,7 +8,7 @@ fn learnt_and_shown(text: &str) -> String {
     redactor.redact(text).into_owned()
 }
 
-/// T87: otherwise a patch of it would not apply.
+/// T87: if an expression were hidden, a patch of its file would not apply.
 #[test]
 fn ordinary_code_with_names_of_secrets_is_shown_as_it_is() {
     let mut changed = Vec::new();
