@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Chooses the answers.
+/// A source of answers.
 pub trait AnswerScript: Send {
     /// Returns the answer to a valid request. `None` means that the request was not expected, which is a problem.
     fn answer(&mut self, asked: &ModelRequest) -> Option<ScriptedAnswer>;

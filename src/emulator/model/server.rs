@@ -29,7 +29,7 @@ const REQUESTS_KEPT_MAX: usize = 4_096;
 /// The maximum number of recorded problems.
 const PROBLEMS_KEPT_MAX: usize = 1_000;
 
-/// Whether requests need a key.
+/// The rule for the API key of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyPolicy {
     Required,

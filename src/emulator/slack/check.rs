@@ -13,7 +13,7 @@ const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
 /// The refusal of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageRefusal {
-    /// The error code of Slack.
+    /// Slack's error code.
     pub(super) code: &'static str,
     /// The reason, in a few words.
     pub(super) why: String,

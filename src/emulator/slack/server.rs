@@ -22,7 +22,7 @@ const RESPONSE: &str = "response_url";
 /// The name of a file upload in the list of faults.
 const UPLOAD: &str = "upload_url";
 
-/// Ends a connection without an answer.
+/// The error that ends a connection without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
 struct Reset;
