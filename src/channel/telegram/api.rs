@@ -17,7 +17,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The maximum number of characters of a description that are repeated in an error.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// Access of a bot to its API.
+/// A client for the Bot API of one bot.
 pub(super) struct BotApi {
     http: reqwest::Client,
     base: String,

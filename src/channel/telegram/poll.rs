@@ -106,7 +106,7 @@ struct Poller<'a> {
 type Decode = fn(&str, &Value, &Installation) -> Result<Received, Rejected>;
 
 impl Poller<'_> {
-    /// After a round without news, waits until the next request is due. Usually Telegram itself has waited long
+    /// Waits until the next request is due after a round without news. Usually Telegram itself has waited long
     /// enough.
     async fn idle(&mut self, began: Instant) {
         let early = IDLE_EVERY.saturating_sub(began.elapsed());
