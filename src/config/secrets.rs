@@ -58,7 +58,7 @@ const PLACEHOLDER_PARTS: [&str; 15] = [
     "{{",
 ];
 
-/// Fetches secrets from environment and files.
+/// A reader of secrets from environment and files.
 pub(super) struct SecretResolver<'a> {
     /// The environment variables by name.
     pub(super) environment: &'a BTreeMap<String, String>,
