@@ -29,10 +29,10 @@ pub(super) trait ToolBody: Send + Sync + 'static {
     fn run(on: &Self::CallContext, arguments: Self::Arguments) -> Result<String, ToolError>;
 }
 
-/// Extracts the part of a call's context that a tool uses.
+/// A function that extracts the part of a call's context that a tool uses.
 type ContextExtractor<On> = Box<dyn Fn(Context<'_>) -> On + Send + Sync>;
 
-/// Adapts a [`ToolBody`] to a [`Tool`].
+/// An adapter from a [`ToolBody`] to a [`Tool`].
 pub(super) struct ToolAdapter<W: ToolBody> {
     spec: ToolSpec,
     extract_context: ContextExtractor<W::CallContext>,

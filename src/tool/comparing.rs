@@ -38,7 +38,7 @@ pub(super) trait ComparingTool: Send + Sync + 'static {
     ) -> Result<String, ToolError>;
 }
 
-/// Adapts a [`ComparingTool`] to a [`Tool`].
+/// An adapter from a [`ComparingTool`] to a [`Tool`].
 pub(super) struct ComparingToolAdapter<C> {
     spec: ToolSpec,
     comparer: Arc<Comparer>,

@@ -39,7 +39,7 @@ pub(super) trait RenderingTool: Send + Sync + 'static {
     ) -> Result<String, ToolError>;
 }
 
-/// Adapts a [`RenderingTool`] to a [`Tool`].
+/// An adapter from a [`RenderingTool`] to a [`Tool`].
 pub(super) struct RenderingToolAdapter<R> {
     spec: ToolSpec,
     evaluator: Arc<dyn Evaluate>,
