@@ -33,9 +33,9 @@ pub(super) struct AttemptCounts {
 /// The step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryDecision {
-    /// Retry after this time.
+    /// The next attempt starts after this time.
     Wait(Duration),
-    /// Report the failure.
+    /// The failure is reported.
     GiveUp,
 }
 

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 /// A line of the script.
 pub(crate) enum ScriptStep {
-    /// Returns an answer.
+    /// An answer.
     Answer(Completion),
-    /// Returns an error.
+    /// An error.
     Fail(ProviderError),
-    /// Never answers; only cancelling ends it.
+    /// No answer; only cancelling ends the call.
     Stall,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct RecordedRequest {
     pub(crate) turns: Vec<Turn>,
 }
 
-/// A provider with scripted answers. An unexpected request is an error that says so.
+/// A provider with scripted answers. An unexpected request is an error.
 pub(crate) struct ScriptedProvider {
     lines: Mutex<VecDeque<ScriptStep>>,
     requests: Mutex<Vec<RecordedRequest>>,

@@ -307,7 +307,7 @@ impl RetryableCall for AlwaysLimited {
     }
 }
 
-/// R8: the answers take some time, as those of models do.
+/// R8: a call that takes some time, as those of models do.
 struct SlowAnswer;
 
 #[async_trait]
