@@ -17,7 +17,7 @@ const FRAMES_MAX: usize = 12;
 /// The maximum number of characters of a source line.
 const LINE_CHARS_MAX: usize = 160;
 
-/// Formats failures with their source lines. All commands format the failures of programs in this way.
+/// A formatter of failures with their source lines, which all commands use for the failures of programs.
 #[derive(Clone, Copy)]
 pub(super) struct FailureFormatter<'a> {
     pub(super) tree: &'a dyn Tree,

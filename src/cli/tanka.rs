@@ -208,7 +208,7 @@ pub(super) fn open_working_context(global: &Global) -> Result<WorkingContext, Cl
     })
 }
 
-/// Converts paths as users type them, relative to their directory.
+/// The directory that typed paths are relative to.
 struct PathMapper(String);
 
 impl PathMapper {

@@ -146,7 +146,7 @@ fn show(seen: &[FileValidation], sources: FailureFormatter<'_>, output: &Output)
     ));
 }
 
-/// Reports the progress of long runs: a line for each tenth of the files and of the environments.
+/// The progress of long runs: a line for each tenth of the files and of the environments.
 struct LintProgress {
     output: Output,
     // The tenths of files and of environments that were reported. The lock is held during a report, so that reports

@@ -27,8 +27,8 @@ pub(in crate::cli) struct ChangeCheck {
     finding: CheckOutcome,
 }
 
-/// Checks the changes on demand. The last result is reused until the files change or [`ChangeChecker::forget`] is
-/// called.
+/// A checker of the changes, used on demand. The last result is reused until the files change or
+/// [`ChangeChecker::forget`] is called.
 pub(super) struct ChangeChecker {
     pub(super) workspace: Workspace,
     pub(super) comparer: Arc<Comparer>,

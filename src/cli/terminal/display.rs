@@ -23,7 +23,7 @@ pub(super) enum Detail {
     Verbose,
 }
 
-/// Shows the events of one turn.
+/// The display of the events of one turn.
 pub(super) struct TurnDisplay {
     output: Output,
     detail: Detail,
