@@ -21,7 +21,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The number of polled messages that may wait for the store.
 const POLLED_MAX: usize = 64;
 
-/// Connects one channel.
+/// A task that connects one channel.
 pub(super) struct ChannelConnector {
     pub(super) name: String,
     pub(super) settings: ChannelSettings,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The number of stale requests in a row that may be a replay of old requests.
 const IN_A_ROW_MAX: u32 = 5;
 
-/// Counts, for each name, the requests in a row with a valid signature and a wrong time.
+/// A counter, for each name, of the requests in a row with a valid signature and a wrong time.
 pub(super) struct ClockMonitor {
     health: Health,
     in_a_row: Mutex<BTreeMap<String, u32>>,

@@ -341,11 +341,11 @@ fn toolbox(
     Toolbox::new(tool::all(&services)).map_err(setup)
 }
 
-/// Returns the source of Jsonnet packages; `None` if no host is allowed.
+/// Returns the source of Jsonnet packages: the network, or an offline source if no host is allowed.
 fn packages(
     config: &Config,
     client: reqwest::Client,
-    stand_ins: &[(&str, &str)],
+    host_overrides: &[(&str, &str)],
 ) -> Result<Arc<dyn Fetch>, StartError> {
     let hosts = &config.bundler.hosts_allowed;
     if hosts.is_empty() {
@@ -356,7 +356,7 @@ fn packages(
     let kept = config.data.directory.join("packages");
     let network = NetworkFetcher::new(hosts, client, runtime, scratch);
     let mut network = network.with_package_cache(kept, config.bundler.kept_bytes_max);
-    for (host, address) in stand_ins {
+    for (host, address) in host_overrides {
         network = network.with_host_override(host, address).map_err(setup)?;
     }
     Ok(Arc::new(network))
