@@ -183,7 +183,7 @@ fn release(step: usize) -> ScriptedAnswer {
     }
 }
 
-/// The first edit names text that does not exist; the model reads the file and corrects itself.
+/// Plays a mistake: the first edit names text that does not exist; the model reads the file and corrects itself.
 fn worker_debug(step: usize) -> ScriptedAnswer {
     match step {
         0 => calls(
@@ -201,7 +201,7 @@ fn worker_debug(step: usize) -> ScriptedAnswer {
     }
 }
 
-/// The first edit does not parse; the checks report it and the model fixes it.
+/// Plays a mistake: the first edit does not parse; the checks report it and the model fixes it.
 fn default_memory(step: usize) -> ScriptedAnswer {
     let path = "lib/app.libsonnet";
     match step {
@@ -222,7 +222,7 @@ fn default_memory(step: usize) -> ScriptedAnswer {
     }
 }
 
-/// Continues slowly, without end, until a user stops it.
+/// Plays an endless turn: it continues slowly until a user stops it.
 fn audit(step: usize) -> ScriptedAnswer {
     let environment = ["dev", "staging", "prod"][step % 3];
     let offset = step / 3;

@@ -17,7 +17,7 @@ pub struct TranscriptLine {
     pub ok: bool,
 }
 
-/// Collects the lines and shows each of them immediately.
+/// A collector of lines that shows each of them immediately.
 pub struct Transcript<'a> {
     scene: &'static str,
     lines: Vec<TranscriptLine>,
