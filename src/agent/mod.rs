@@ -132,7 +132,7 @@ pub enum TurnEvent {
     },
 }
 
-/// Makes the steps of a turn durable.
+/// A journal that makes the steps of a turn durable.
 #[async_trait]
 pub trait Journal: Send {
     /// Records that an answer of the model has arrived, before it is processed.

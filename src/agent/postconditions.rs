@@ -5,7 +5,7 @@ use crate::compare::CompareProgress;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-/// Checks the workspace at the end of a turn.
+/// A check of the workspace at the end of a turn.
 #[async_trait]
 pub trait Postconditions: Send + Sync {
     /// Checks the current files. Reports to `progress`, and returns soon after `cancel` with

@@ -6,7 +6,7 @@ use crate::model::ToolCall;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Counts repetitions within one turn.
+/// A counter of repetitions within one turn.
 #[derive(Debug)]
 pub(super) struct Repetition {
     identical_max: u32,

@@ -182,7 +182,7 @@ impl TurnFixture {
     }
 }
 
-/// Reports the configured findings, one after the other, and a pass after that.
+/// A check that reports the configured findings, one after the other, and a pass after that.
 #[derive(Default)]
 pub(super) struct ScriptedPostconditions {
     pub(super) findings: Mutex<VecDeque<CheckOutcome>>,
@@ -249,7 +249,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// Takes a tenth of a second and logs its begin and end.
+/// A tool that takes a tenth of a second and logs its begin and end.
 struct SlowTool {
     name: &'static str,
     effect: Effect,
@@ -274,7 +274,7 @@ impl Tool for SlowTool {
     }
 }
 
-/// Reports the download of an archive of a multiple of 4 MiB, with a secret in its name.
+/// A tool that reports the download of an archive of a multiple of 4 MiB, with a secret in its name.
 struct DownloadingTool;
 
 #[async_trait]
@@ -305,7 +305,7 @@ impl Tool for DownloadingTool {
     }
 }
 
-/// Reveals a secret a tenth of a second after it began.
+/// A tool that reveals a secret a tenth of a second after it began.
 struct SecretLearningTool;
 
 #[async_trait]
@@ -326,7 +326,7 @@ impl Tool for SecretLearningTool {
     }
 }
 
-/// Always gives the same answer; with `None` it never ends.
+/// A tool that always gives the same answer; with `None` it never ends.
 struct FixedAnswerTool(&'static str, fn() -> Option<Result<String, ToolError>>);
 
 #[async_trait]
