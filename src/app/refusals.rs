@@ -115,8 +115,8 @@ fn secrets(config: &Config) -> BTreeMap<String, String> {
 }
 
 /// Returns the names whose newest requests were all refused because of their secret, each with an explanation.
-/// Requests before the last accepted one do not count. Requests of unknown senders and invite attempts are recorded
-/// without the name of a channel.
+/// Requests before the last accepted message on record do not count. Messages of unknown senders and invites are
+/// recorded without the name of a channel, so they are not found here.
 pub(crate) fn secret_mismatches(config: &Config, activity: &IngressActivity) -> Vec<(String, String)> {
     let secrets = secrets(config);
     let mismatches = secrets.iter().filter_map(|(name, secret)| {
