@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const CODE_TASK: u8 = 70;
 /// The exit code after the store broke (`EX_IOERR`).
 const CODE_STORE: u8 = 74;
-/// The longest time that a server with a broken store answers requests with the reason before it ends.
+/// The longest time that a server with a broken store may take to answer open requests and stop.
 const STORE_STOP_MAX: Duration = Duration::from_secs(2);
 /// The longest time that the other tasks may take to end after one has ended unexpectedly.
 const TASK_STOP_MAX: Duration = Duration::from_secs(15);
