@@ -1,5 +1,5 @@
-//! The script of the demo's model: a few known requests, answered with real tool calls in the real wire format. For
-//! any other request the model says that it does not know it.
+//! The script of the demo's model: a few known requests, answered with real tool calls in the real wire format. To
+//! any other request the model answers with the list of known ones.
 
 use crate::agent::REMARK_PREFIX;
 use crate::emulator::model::{
