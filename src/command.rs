@@ -2,6 +2,7 @@
 //! and the text of `/help`. The gateway executes them.
 
 use crate::inspect::Question;
+use crate::model::edit_distance;
 
 /// A command that a person can give without using tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -240,7 +241,7 @@ pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
     let shown: String = word.chars().take(40).collect();
     let nearest = known
         .iter()
-        .map(|known| (distance(&shown.to_lowercase(), known), known))
+        .map(|known| (edit_distance(&shown.to_lowercase(), known), known))
         .min()
         .filter(|(distance, _)| *distance <= 2)
         .map(|(_, known)| format!(" Did you mean `{known}`?"))
@@ -251,22 +252,6 @@ pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
         true => format!("Which command? I know {words}."),
         false => format!("I don't know the command `{shown}`.{nearest} I know {words}."),
     }
-}
-
-/// Returns the edit distance of two words of at most 40 characters.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, from) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, to) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

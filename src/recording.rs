@@ -7,7 +7,7 @@ mod retention;
 pub use retention::{ShortenResult, shorten};
 
 use crate::crash_point;
-use crate::model::{Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource};
+use crate::model::{Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource, is_invisible};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -326,9 +326,8 @@ fn block(text: &mut String, head: &str, body: &str) {
 fn push_visible(text: &mut String, line: &str) {
     for character in line.chars() {
         match character {
-            '\t' => text.push('\t'),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => text.extend(character.escape_unicode()),
-            _ if character.is_control() => text.extend(character.escape_default()),
+            _ if character.is_control() && character != '\t' => text.extend(character.escape_default()),
+            _ if is_invisible(character) => text.extend(character.escape_unicode()),
             _ => text.push(character),
         }
     }

@@ -165,10 +165,7 @@ fn record_file_name(id: &PackageId, form: FetchMethod) -> String {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// Encodes a package as the content of its file.

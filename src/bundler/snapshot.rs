@@ -56,9 +56,8 @@ impl PackageSnapshot {
     /// this record of a package.
     pub fn blobs(&self) -> Vec<(RepoPath, FileMode, String)> {
         let blob = |entry: &PackageFile| {
-            let hash = Sha256::digest(&entry.file.content);
-            let hex = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            (entry.path.clone(), entry.file.mode, hex)
+            let hash = hex::encode(Sha256::digest(&entry.file.content));
+            (entry.path.clone(), entry.file.mode, hash)
         };
         self.entries.iter().map(blob).collect()
     }

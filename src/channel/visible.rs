@@ -4,25 +4,25 @@
 
 use crate::model::is_invisible;
 
-/// Returns the text with control and direction characters made visible: `\u{1b}` as `␛`, `\u{202e}` as `<U+202E>`.
-/// Line ends become `\n`. Tabs are kept, and so are joiners, because emoji need them.
+/// Returns the text with control and invisible characters made visible: `\u{1b}` as `␛`, `\u{202e}` as `<U+202E>`.
+/// Line ends become `\n`. Tabs are kept, and so are joiners, which emoji and some scripts need, and the tags of a flag.
 pub(super) fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
+    let mut is_flag = false;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
+        let is_needed = match character {
+            '\u{200c}' | '\u{200d}' => true,
+            TAG_FIRST..=TAG_LAST => is_flag,
+            _ => false,
+        };
+        is_flag = character == FLAG || (is_flag && (TAG_FIRST..=TAG_LAST).contains(&character));
         match character {
-            '\n' | '\t' => shown.push(character),
             '\r' if characters.peek() == Some(&'\n') => {}
+            '\n' | '\t' => shown.push(character),
             '\u{0}'..='\u{1f}' => shown.push(control_picture(character)),
             '\u{7f}' => shown.push('␡'),
-            '\u{80}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
+            _ if is_invisible(character) && !is_needed => {
                 shown.push_str(&format!("<U+{:04X}>", u32::from(character)));
             }
             _ => shown.push(character),
@@ -30,6 +30,11 @@ pub(super) fn escape_text(text: &str) -> String {
     }
     shown
 }
+
+/// The black flag, which tags behind it make the flag of a region.
+const FLAG: char = '\u{1f3f4}';
+const TAG_FIRST: char = '\u{e0020}';
+const TAG_LAST: char = '\u{e007f}';
 
 /// Returns an untrusted name, label or value on one line. Invisible characters are made visible as well.
 pub(super) fn escape_line(text: &str) -> String {
@@ -75,6 +80,8 @@ mod tests {
                 "<U+2066><U+2069><U+200F><U+061C>",
             ),
             ("a\u{2028}b", "a<U+2028>b"),
+            ("ok\u{e0041}\u{e0042}", "ok<U+E0041><U+E0042>"),
+            ("al\u{ad}ice\u{200b}\u{feff}", "al<U+00AD>ice<U+200B><U+FEFF>"),
         ] {
             assert_eq!(escape_text(text), shown, "{text:?}");
         }

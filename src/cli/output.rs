@@ -1,7 +1,7 @@
 //! Prints the output of commands. It also prints texts of models and repositories, so on a terminal their escape
 //! sequences are made visible: they cannot move the cursor, hide text or change the title.
 
-use crate::model::one_line;
+use crate::model::{is_invisible, one_line};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
@@ -240,8 +240,7 @@ fn visible(text: &str) -> Cow<'_, str> {
 
 /// Returns true for a control character other than line end and tab, and for characters that reorder or hide text.
 fn is_terminal_control(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    is_invisible(c)
 }
 
 #[cfg(test)]

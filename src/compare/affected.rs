@@ -177,6 +177,5 @@ fn digest(changes: &[FileChange]) -> String {
             None => add(b"deleted"),
         }
     }
-    let bytes = digest.finalize();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest.finalize())
 }

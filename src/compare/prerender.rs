@@ -172,7 +172,9 @@ impl Comparer {
                 graph: &graph,
                 inner_secrets: &EntrypointSecrets::new(),
             };
-            let results = answered.into_iter().map(|answered| render_result(answered, context));
+            let results = answered
+                .into_iter()
+                .map(|answered| render_result(answered, context));
             Ok(results.collect::<Vec<_>>())
         });
         for result in results.await? {

@@ -414,7 +414,10 @@ async fn an_environment_missing_on_one_side_can_still_be_compared() {
         assert_eq!(comparison.report.environments[0].name, name);
     }
     let asked = CompareRequest::environment(sides(&base, &head), "environments/none");
-    assert!(matches!(fixture.compare(asked).await, Err(CompareError::Tanka(_))));
+    assert!(matches!(
+        fixture.compare(asked).await,
+        Err(CompareError::Tanka(_))
+    ));
 }
 
 /// An image in a field named like a password is hidden from the rules, and the report states this.

@@ -72,13 +72,14 @@ pub(super) fn unresolved_imports(touched: &TouchedEntrypoints, tree: &dyn Tree) 
         }
     }
     let messages = found.into_iter().enumerate();
-    messages.map(|(number, (said, (import, closure)))| {
-        if !import.is_absent() || number >= HINTED_MAX {
-            return said;
-        }
-        let libraries: Vec<String> = closure.layout.jpath().into_iter().rev().collect();
-        let search = ImportSearch::run(tree, &import.importer, &libraries, &import.path);
-        format!("{said}{}", search.hint())
-    })
-    .collect()
+    messages
+        .map(|(number, (said, (import, closure)))| {
+            if !import.is_absent() || number >= HINTED_MAX {
+                return said;
+            }
+            let libraries: Vec<String> = closure.layout.jpath().into_iter().rev().collect();
+            let search = ImportSearch::run(tree, &import.importer, &libraries, &import.path);
+            format!("{said}{}", search.hint())
+        })
+        .collect()
 }

@@ -534,13 +534,7 @@ fn sign(secret: &str, body: &str) -> String {
         return String::new();
     };
     mac.update(body.as_bytes());
-    let digest: String = mac
-        .finalize()
-        .into_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("sha256={digest}")
+    format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
 async fn post_hook(

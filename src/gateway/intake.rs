@@ -1,7 +1,6 @@
 //! Intake of messages. Invites are extracted from any surrounding text. Secrets in messages and payloads, and the
 //! tokens of buttons, are removed here and go no further.
 
-use super::hex;
 use crate::model::{Inbound, InboundKind};
 use crate::redact::Redactor;
 use sha2::{Digest, Sha256};
@@ -77,7 +76,7 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
             redact(event);
             fields.values_mut().for_each(&redact);
         }
-        InboundKind::Click { token, .. } => *token = hex(&Sha256::digest(token.as_bytes())),
+        InboundKind::Click { token, .. } => *token = hex::encode(Sha256::digest(token.as_bytes())),
         InboundKind::Unsupported { .. } | InboundKind::Join { .. } => {}
     }
     inbound
@@ -134,7 +133,6 @@ fn is_token(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{FoundInvite, find, hash_of_click, take_out};
-    use crate::gateway::hex;
     use sha2::{Digest, Sha256};
 
     const TOKEN: &str = "-Aa0_bcdefghijklmnopqrstuvwxyz0123456789ABC";
@@ -186,7 +184,7 @@ mod tests {
     #[test]
     fn of_a_press_only_the_hash_is_kept() {
         let hash: [u8; 32] = Sha256::digest(b"token").into();
-        assert_eq!(hash_of_click(&hex(&hash)), hash);
+        assert_eq!(hash_of_click(&hex::encode(hash)), hash);
         assert_eq!(hash_of_click("token"), [0; 32]);
         assert_eq!(hash_of_click("ü"), [0; 32]);
     }

@@ -539,7 +539,3 @@ fn plain(reply: &Reply) -> String {
     });
     texts.collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -1,8 +1,8 @@
 //! The turn scheduler. A message that arrives while a slot is free is claimed at once. Other messages are claimed when
 //! a slot becomes free. Each conversation runs one turn at a time.
 
+use super::Gateway;
 use super::turn::ClaimedMessage;
-use super::{Gateway, hex};
 use crate::config::LimitSettings;
 use crate::crash_point;
 use crate::jsonnet::Budget;
@@ -65,7 +65,7 @@ impl TurnScheduler {
     /// Creates the scheduler. At most `limits.turns_at_once_max` turns run at a time. `random` gives the worker's name.
     pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
         let worker = TurnWorker {
-            name: hex(&random[..8]),
+            name: hex::encode(&random[..8]),
             turns_max: limits.turn.history_turns_max,
             bytes_max: limits.turn.history_bytes_max,
             of_person_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),

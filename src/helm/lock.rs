@@ -81,9 +81,7 @@ impl Lock {
 }
 
 fn digest(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hex::encode(Sha256::digest(text.as_bytes())))
 }
 
 /// Serializes dependencies as Go does for helm's struct: fields in the same order, without empty ones.

@@ -128,8 +128,7 @@ fn check_digest(sent: &[u8], stated: &str) -> Result<(), DependencyError> {
     if stated.is_empty() {
         return Ok(());
     }
-    let hash = Sha256::digest(sent);
-    let found: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let found = hex::encode(Sha256::digest(sent));
     match found.eq_ignore_ascii_case(stated) {
         true => Ok(()),
         false => Err(DependencyError::Digest {

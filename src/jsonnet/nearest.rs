@@ -3,7 +3,7 @@
 //! complete.
 
 use super::path::clean;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, edit_distance};
 use crate::workspace::Tree;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -17,8 +17,8 @@ const NAMES_MAX: usize = 10_000;
 /// `LETTERS_EACH`.
 const DISTANCE_MAX: usize = 2;
 const LETTERS_EACH: usize = 3;
-/// Bytes of the longest path whose letters are compared.
-const COMPARED_BYTES_MAX: usize = 200;
+/// Characters of the longest path whose letters are compared.
+const COMPARED_CHARS_MAX: usize = 200;
 
 /// The similarity of a file to the requested path; smaller values are more similar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,9 +100,9 @@ fn likeness(asked: &str, file: &str) -> Option<Likeness> {
     if is_other_kind && directory(asked) == directory(file) {
         return Some(Likeness::Letters(0));
     }
-    match distance(asked.as_bytes(), file.as_bytes(), letters_max) {
+    match distance(asked, file, letters_max) {
         Some(letters) => Some(Likeness::Letters(letters)),
-        None => distance(asked_name.as_bytes(), file_name.as_bytes(), letters_max).map(Likeness::NameLetters),
+        None => distance(asked_name, file_name, letters_max).map(Likeness::NameLetters),
     }
 }
 
@@ -119,29 +119,13 @@ fn stem(name: &str) -> &str {
     name.split_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// Returns the number of letters that differ, if it is at most `letters_max`.
-fn distance(one: &[u8], other: &[u8], letters_max: usize) -> Option<usize> {
-    let longest = one.len().max(other.len());
-    if one.len().abs_diff(other.len()) > letters_max || longest > COMPARED_BYTES_MAX {
+/// Returns the edits between two names, or nothing if there are more than `edits_max` or a name is too long to compare.
+fn distance(left: &str, right: &str, edits_max: usize) -> Option<usize> {
+    let lengths = [left, right].map(|name| name.chars().count());
+    if lengths[0].abs_diff(lengths[1]) > edits_max || lengths[0].max(lengths[1]) > COMPARED_CHARS_MAX {
         return None;
     }
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.iter().enumerate() {
-        let mut left = index + 1;
-        let mut next = vec![left];
-        for (pair, theirs) in row.windows(2).zip(other) {
-            let [diagonal, above] = pair else { continue };
-            left = (above + 1)
-                .min(left + 1)
-                .min(diagonal + usize::from(letter != theirs));
-            next.push(left);
-        }
-        if next.iter().min().is_some_and(|least| *least > letters_max) {
-            return None;
-        }
-        row = next;
-    }
-    row.last().copied().filter(|letters| *letters <= letters_max)
+    Some(edit_distance(left, right)).filter(|edits| *edits <= edits_max)
 }
 
 #[cfg(test)]

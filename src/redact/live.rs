@@ -291,8 +291,8 @@ fn forms_of(value: &str) -> Vec<String> {
     let wide = |bytes_of: fn(u16) -> [u8; 2]| value.encode_utf16().flat_map(bytes_of).collect::<Vec<u8>>();
     forms.extend(base64_forms(&wide(u16::to_le_bytes)));
     forms.extend(base64_forms(&wide(u16::to_be_bytes)));
-    forms.push(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
-    forms.push(bytes.iter().map(|byte| format!("{byte:02X}")).collect());
+    forms.push(hex::encode(bytes));
+    forms.push(hex::encode_upper(bytes));
     forms.extend(percent_forms(bytes));
     let mut nested = value.to_owned();
     for _ in 0..JSON_DEPTH {

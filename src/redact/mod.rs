@@ -162,10 +162,7 @@ impl Redactor {
     pub fn secrets_in_file(&self, blob: Option<&str>, content: &[u8]) -> Arc<FileSecrets> {
         let key = match blob {
             Some(blob) => blob.to_owned(),
-            None => Sha256::digest(content)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            None => hex::encode(Sha256::digest(content)),
         };
         if let Some(found) = self.shared.files().get(&key) {
             return found;

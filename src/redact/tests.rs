@@ -21,7 +21,7 @@ const LIVE: &str = "s3cr3t/Value+\"1\"&<x>";
 fn a_live_value_has_one_number_in_every_encoding() {
     let redactor = redactor(&[LIVE]);
     let json = serde_json::Value::from(LIVE).to_string();
-    let hex: String = LIVE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex::encode(LIVE);
     let forms = [
         LIVE.to_owned(),
         STANDARD.encode(LIVE),

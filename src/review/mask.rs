@@ -109,8 +109,7 @@ impl Masker {
         let mut mac = self.keyed.clone();
         mac.update(domain);
         mac.update(content);
-        let bytes = mac.finalize().into_bytes();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(mac.finalize().into_bytes())
     }
 
     fn mark(&self, hash: &str) -> Value {

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// The event of the line that records a cut of the log.
 const CUT: &str = "audit.cut";
@@ -98,7 +97,7 @@ pub(super) fn cut(tx: &Transaction<'_>, last: i64, at: Timestamp) -> Result<(), 
 }
 
 fn cut_record(rows: i64, hash: [u8; 32]) -> Value {
-    serde_json::json!({ "hash": hex(hash), "rows": rows })
+    serde_json::json!({ "hash": hex::encode(hash), "rows": rows })
 }
 
 /// Returns the start of the log: the number of rows that were cut, and the hash of the last of them.
@@ -107,14 +106,6 @@ fn start(tx: &Transaction<'_>) -> Result<(i64, [u8; 32]), StoreError> {
         .prepare_cached("SELECT rows, hash FROM audit_start WHERE id = 1")?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(start)
-}
-
-fn hex(hash: [u8; 32]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in hash {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 fn head(tx: &Transaction<'_>) -> Result<(i64, [u8; 32]), StoreError> {
@@ -176,7 +167,7 @@ fn verify(tx: &Transaction<'_>) -> Result<AuditState, StoreError> {
         rows,
         cut,
         since: since.map(time).transpose()?,
-        head: hex(hash),
+        head: hex::encode(hash),
     })
 }
 

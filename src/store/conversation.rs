@@ -13,7 +13,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::Sha256;
-use std::fmt::Write;
 
 /// The answer stored for a turn that a crash cut short.
 const INTERRUPTED: &str = "(interrupted)";
@@ -357,11 +356,7 @@ fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
     })?;
     mac.update(b"session\0");
     mac.update(key.as_bytes());
-    let mut name = String::with_capacity(32);
-    for byte in mac.finalize().into_bytes().iter().take(16) {
-        let _ = write!(name, "{byte:02x}");
-    }
-    Ok(name)
+    Ok(hex::encode(&mac.finalize().into_bytes()[..16]))
 }
 
 /// Counts one more turn message, which is stored next.

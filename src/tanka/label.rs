@@ -24,8 +24,7 @@ pub(super) fn value(environment: &Environment) -> Result<String, TankaError> {
         text_at(&settings, path).ok_or_else(|| TankaError::LabelField(field.to_owned()))
     });
     let values = values.collect::<Result<Vec<&str>, _>>()?;
-    let hash = Sha256::digest(values.join(":").as_bytes());
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex::encode(Sha256::digest(values.join(":").as_bytes()));
     Ok(digits.chars().take(DIGITS).collect())
 }
 

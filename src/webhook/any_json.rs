@@ -154,8 +154,7 @@ fn hmac(parts: &[&[u8]]) -> String {
     for part in parts {
         mac.update(part);
     }
-    let digest = mac.finalize().into_bytes();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(mac.finalize().into_bytes())
 }
 
 /// Returns true if the signature of the body was accepted.

@@ -9,7 +9,6 @@ use http::header::CONTENT_TYPE;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// The maximum number of characters of a field; longer values are truncated.
 const FIELD_CHARS_MAX: usize = 1_000;
@@ -125,12 +124,7 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// Returns `sha256:<hex>` of a body: an identity that no unsigned header can change.
 pub(super) fn content_identity(body: &[u8]) -> String {
-    let mut identity = String::from("sha256:");
-    for byte in Sha256::digest(body) {
-        // Writing to a string cannot fail.
-        let _written = write!(identity, "{byte:02x}");
-    }
-    identity
+    format!("sha256:{}", hex::encode(Sha256::digest(body)))
 }
 
 fn scalar(value: &Value) -> Option<String> {

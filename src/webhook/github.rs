@@ -229,12 +229,7 @@ mod tests {
     fn signed(content_type: &str, events: &[&str], body: &str) -> Result<Received, Rejected> {
         let mut mac = Hmac::<Sha256>::new_from_slice(b"It's a Secret to Everybody").unwrap();
         mac.update(body.as_bytes());
-        let hex: String = mac
-            .finalize()
-            .into_bytes()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex = hex::encode(mac.finalize().into_bytes());
         received(
             content_type,
             events,

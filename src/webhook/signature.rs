@@ -65,25 +65,10 @@ fn is_digest_of(secret: &Secret, message_parts: &[&[u8]], digest: &[u8; DIGEST_B
     mac.verify_slice(digest).is_ok()
 }
 
-fn decode_digest(hex: &str) -> Option<[u8; DIGEST_BYTES]> {
-    if hex.len() != DIGEST_BYTES * 2 {
-        return None;
-    }
+fn decode_digest(text: &str) -> Option<[u8; DIGEST_BYTES]> {
     let mut digest = [0; DIGEST_BYTES];
-    for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
-        let [high, low] = pair else { return None };
-        *byte = hex_value(*high)? << 4 | hex_value(*low)?;
-    }
+    hex::decode_to_slice(text, &mut digest).ok()?;
     Some(digest)
-}
-
-fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

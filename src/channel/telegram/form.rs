@@ -39,8 +39,7 @@ fn boundary(fields: &[(&str, String)], content: &[u8]) -> String {
     let mut digest: [u8; 32] = Sha256::digest(content).into();
     // The first round usually ends the loop: content practically never contains its own digest.
     loop {
-        let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let boundary = format!("drydock-{hex}");
+        let boundary = format!("drydock-{}", hex::encode(&digest[..16]));
         let is_in = |bytes: &[u8]| memchr::memmem::find(bytes, boundary.as_bytes()).is_some();
         if !is_in(content) && !fields.iter().any(|(_, value)| is_in(value.as_bytes())) {
             return boundary;

@@ -24,11 +24,7 @@ impl TerminalRecording {
         let redactor = Arc::clone(redactor);
         let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
         let host = host();
-        let name: String = (host.random)()
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = hex::encode(&(host.random)()[..16]);
         let recorder = Recorder::open(directory, &name, redact, (host.now)()).map_err(CliError::failed)?;
         Ok(Self {
             recorder: Some(recorder),

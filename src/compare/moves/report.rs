@@ -83,9 +83,7 @@ impl EnvironmentMoves {
             if stopped() {
                 return Err(CompareError::Cancelled);
             }
-            let reached = to
-                .as_ref()
-                .map(|to| index.owners_reached(&moved.owner, to));
+            let reached = to.as_ref().map(|to| index.owners_reached(&moved.owner, to));
             moved.needs(reached.as_ref(), redactor, &mut needs);
             changes.push(moved.settings_change(names(reached), redactor));
         }

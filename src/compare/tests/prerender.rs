@@ -52,7 +52,10 @@ async fn a_prerendered_base_is_neither_read_nor_rendered_again() {
         ..sides(&base, &head)
     };
     let comparison = fixture.compare(CompareRequest::all(sides, "")).await.unwrap();
-    assert_eq!(fixture.evaluated(), entrypoints(&["dev", "prod"], " with opinion"));
+    assert_eq!(
+        fixture.evaluated(),
+        entrypoints(&["dev", "prod"], " with opinion")
+    );
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     assert_eq!(comparison.report.counts.affected, 2);
     // Cached entries are not rendered again, even if a comparison rendered them.

@@ -358,7 +358,5 @@ fn signature(secret: &str, seconds: &str, body: &[u8]) -> String {
     mac.update(seconds.as_bytes());
     mac.update(b":");
     mac.update(body);
-    let digest = mac.finalize().into_bytes();
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("v0={hex}")
+    format!("v0={}", hex::encode(mac.finalize().into_bytes()))
 }

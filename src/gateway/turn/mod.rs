@@ -11,9 +11,9 @@ mod postconditions;
 mod recording;
 mod result;
 
+use super::Gateway;
 use super::active_turns::TurnHandle;
 use super::compose::Address;
-use super::{Gateway, hex};
 use crate::agent::{self, TurnContext, TurnEvent, TurnOutcome, WriteCounts};
 use crate::crash_point;
 use crate::model::{
@@ -415,7 +415,7 @@ impl Gateway {
 
     /// Logs an internal error with a reference. People see only the reference.
     pub(super) fn log_internal_error(&self, error: &anyhow::Error, what: &str) -> String {
-        let reference = hex(&(self.parts.random)()[..4]);
+        let reference = hex::encode(&(self.parts.random)()[..4]);
         tracing::error!(
             reference,
             what,

@@ -9,14 +9,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 fn content_identity(body: &[u8]) -> String {
-    let digest = Sha256::digest(body);
-    format!(
-        "sha256:{}",
-        digest
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    )
+    format!("sha256:{}", hex::encode(Sha256::digest(body)))
 }
 
 fn head(answer: &str) -> &str {

@@ -263,11 +263,7 @@ pub(super) fn now() -> Timestamp {
 pub(super) fn hmac_hex(secret: &str, message: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(message);
-    mac.finalize()
-        .into_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(mac.finalize().into_bytes())
 }
 
 /// Returns the headers of an authentic GitHub request.

@@ -23,13 +23,13 @@ fn names_are_similar_where_few_of_their_letters_differ() {
         (
             "lib/knwon.libsonnet",
             "lib/known.libsonnet",
-            Some(Likeness::Letters(2)),
+            Some(Likeness::Letters(1)),
         ),
         ("lib/util.libsonnet", "lib/until.jsonnet", None),
         (
             "a/deploymnet.libsonnet",
             "lib/x/deployment.libsonnet",
-            Some(Likeness::NameLetters(2)),
+            Some(Likeness::NameLetters(1)),
         ),
         (
             "lib/abc/x.libsonnet",

@@ -2,7 +2,7 @@
 //! that were searched without a match before them, its settings, its charts, and the lock file of its packages.
 
 use super::outline::OutlineImport;
-use super::path_probe::{ParsedImports, PathProbe, PathProbes, PathState, hex};
+use super::path_probe::{ParsedImports, PathProbe, PathProbes, PathState};
 use crate::jsonnet::path::clean;
 use crate::model::{RepoPath, quoted};
 use crate::tanka::layout::Layout;
@@ -177,7 +177,7 @@ impl Closure {
             add(letter);
             add(detail);
         }
-        hex(&digest.finalize())
+        hex::encode(digest.finalize())
     }
 }
 

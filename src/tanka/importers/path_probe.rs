@@ -186,7 +186,7 @@ impl<'a> PathProbes<'a> {
                 trail.extend(looked.resolved_chain.iter().cloned());
             }
         }
-        let digest = hex(&digest.finalize());
+        let digest = hex::encode(digest.finalize());
         (PathState::Directory { digest }, trail)
     }
 
@@ -255,8 +255,4 @@ fn is_program(path: &RepoPath) -> bool {
 
 fn unreadable(why: &str) -> PathState {
     PathState::Unreadable { why: why.to_owned() }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -54,9 +54,7 @@ fn sign(secret: &str, seconds: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(format!("v0:{seconds}:").as_bytes());
     mac.update(body);
-    let digest = mac.finalize().into_bytes();
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("v0={hex}")
+    format!("v0={}", hex::encode(mac.finalize().into_bytes()))
 }
 
 fn request(headers: &[(&str, &[u8])], body: &[u8]) -> Request<Bytes> {

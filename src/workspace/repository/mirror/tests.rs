@@ -426,13 +426,17 @@ fn a_remote_in_sha_256_format_is_mirrored() {
     let repository = Repository::mirror(mirror, Timestamp::UNIX_EPOCH, &no_progress, &stop).unwrap();
     assert_eq!(repository.head().unwrap().as_deref(), Some(first.as_str()));
     let second = commit("two\n");
-    repository.refresh(Timestamp::UNIX_EPOCH, &no_progress, &stop).unwrap();
+    repository
+        .refresh(Timestamp::UNIX_EPOCH, &no_progress, &stop)
+        .unwrap();
     assert_eq!(repository.head().unwrap().as_deref(), Some(second.as_str()));
     let base = repository.base(&second, &|_| ()).unwrap();
     assert_eq!(base.read(&path("a")).unwrap().unwrap().content, &b"two\n"[..]);
     assert_eq!(base.blob(&path("a")), Some(git(&["hash-object", "a"])));
     assert!(!repository.is_damaged(&stop));
-    repository.renew(Timestamp::UNIX_EPOCH, &no_progress, &stop).unwrap();
+    repository
+        .renew(Timestamp::UNIX_EPOCH, &no_progress, &stop)
+        .unwrap();
     assert_eq!(repository.head().unwrap().as_deref(), Some(second.as_str()));
     assert_eq!(
         repository.resolve(first.get(..12).unwrap(), &second).unwrap(),
