@@ -1,16 +1,16 @@
-# A static program on an empty image: no shell, no package, no root. The root may be read-only;
-# everything Drydock writes is below /data.
+# A static program on an empty image: no shell, no packages, no root user. The root file system may be
+# read-only; Drydock writes only below /data.
 #
 #   docker build -t drydock .                                 # for this machine, x86-64 or ARM
-#   docker buildx build --platform linux/amd64,linux/arm64 .  # for both; what is not this machine's is built in an emulator
+#   docker buildx build --platform linux/amd64,linux/arm64 .  # for both; the other architecture is built in an emulator
 #   docker run --rm --read-only --cap-drop ALL --network none drydock demo --headless
 #
-# The base image's own target is the system's with musl, so what it builds is static on either processor.
+# The default target of the base image uses musl, so the program is static on both architectures.
 FROM rust:1.95-alpine AS build
 # A C compiler for the bundled SQLite, ring and mimalloc.
 RUN apk add --no-cache build-base
 WORKDIR /src
-# The program embeds its reference configuration, prompts and migrations where it has them.
+# The build embeds the prompts and the migrations.
 COPY . .
 RUN cargo build --profile dist --locked --bin drydock \
  && mkdir -p /data /out/etc/ssl/certs \
