@@ -113,6 +113,22 @@ mod tests {
         assert_eq!(purge_delay(), 0);
     }
 
+    /// No other test of this program uses SQLite, which takes an allocator before its first connection only.
+    #[test]
+    fn the_store_takes_its_memory_from_the_allocator_of_the_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = drydock::store::Store::open(directory.path()).unwrap();
+        // SAFETY: the block is freed once, where it came from.
+        unsafe {
+            let block = rusqlite::ffi::sqlite3_malloc(1_000);
+            assert!(mi_is_in_heap_region(block));
+            let larger = rusqlite::ffi::sqlite3_realloc(block, 100_000);
+            assert!(mi_is_in_heap_region(larger));
+            rusqlite::ffi::sqlite3_free(larger);
+        }
+        drop(store);
+    }
+
     /// A block keeps its bytes when its size changes, and each size comes from its own allocator.
     #[test]
     fn a_block_moves_between_the_allocators_with_its_size() {

@@ -3,6 +3,7 @@
 //! inside a given transaction. This module makes no decisions about permissions.
 
 mod action;
+mod allocation;
 mod audit;
 mod card;
 mod change;
