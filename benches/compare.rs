@@ -255,11 +255,7 @@ impl CompareBench {
         let times = each(CrossCheckMode::Off);
         row("warm: an environment after the first of a process", &times, "");
         ratios("warm", times.p50(), medians, "", ">= 30");
-        row(
-            "warm: ... with the second engine's opinion",
-            &each(CrossCheckMode::On),
-            "",
-        );
+        row("warm: ... with the cross-check", &each(CrossCheckMode::On), "");
     }
 
     fn list(&self, rounds: usize) {

@@ -36,7 +36,7 @@ pub enum AdminRequest {
         repositories: String,
         /// Globs over environments.
         environments: Vec<String>,
-        /// How many hours the invite is valid.
+        /// The hours for which the invite is valid.
         hours: u32,
     },
     /// Lists every admitted person, including revoked ones.
@@ -101,9 +101,9 @@ pub enum AdminRequest {
     /// Prunes data that is older than its retention time. One request works for some seconds; repeat it until it is
     /// done.
     Prune {
-        /// Whether old rows are removed or only counted.
+        /// The choice between removing old rows and counting them.
         prune: Prune,
-        /// Whether the request starts a round or continues one.
+        /// The choice between starting a round and continuing one.
         begin: RoundStart,
     },
 }

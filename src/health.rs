@@ -9,7 +9,7 @@ use tracing::{info, warn};
 /// Maximum number of distinct problems. Further ones are only logged.
 const REASONS_MAX: usize = 256;
 
-/// How much work a problem stops.
+/// The amount of work that a problem stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthSeverity {
     /// Messages would be refused. `/readyz` answers 503.

@@ -24,8 +24,8 @@ CREATE TABLE user_grant (
 );
 CREATE INDEX user_grant_user ON user_grant (user_id);
 
--- Only a keyed hash of the token is stored. `burned_at` is the time at which the invite was revoked without being used:
--- another person has seen it, or it has expired.
+-- Only a keyed hash of the token is kept. `burned_at` is when it became worthless without being used: somebody else
+-- has seen it, or it has expired.
 CREATE TABLE invite (
     hash BLOB PRIMARY KEY,
     name TEXT NOT NULL,
@@ -41,17 +41,17 @@ CREATE TABLE invite (
     burned_at INTEGER
 );
 
--- Unknown senders who got their notice. At most `strangers_remembered_max` rows.
+-- At most `strangers_remembered_max` rows.
 CREATE TABLE stranger (
     sender TEXT PRIMARY KEY,
     noticed_at INTEGER NOT NULL
 );
 CREATE INDEX stranger_noticed ON stranger (noticed_at);
 
--- `due` is the id of the oldest waiting message. The order of waiting conversations depends on it, and on no clock.
--- `withheld` is the reason why the edits are not prepared as a change, if the person has no grant for them.
--- `key` begins with the person and the chat, so its own index finds all conversations of a person. `session` is a
--- keyed hash of `key`, and therefore unique. Neither needs another index, which every message would have to write.
+-- `due` is the oldest message that waits: who has waited longest is told by it, and by no clock.
+-- `withheld` says why what is edited is not prepared, where the person may not have it.
+-- `key` begins with the person and the chat, so that its own index finds what is theirs. `session` is a keyed
+-- hash of it, and so unique. Neither needs another index, which every message would write.
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -74,12 +74,12 @@ CREATE TABLE conversation (
 CREATE INDEX conversation_due ON conversation (due, id) WHERE pending > 0;
 CREATE INDEX conversation_in_work ON conversation (sender) WHERE owner IS NOT NULL;
 
--- `lane` is the kind of queue. `inbound` contains no secrets. It is emptied when a message of the turn queue is answered.
--- `effect` is the effect of a command, recorded in the same transaction. `stopped_by` is the command that requested the
--- end of a turn. `crashes` counts the crashes during which the row was in work. `own_crashes` counts the crashes that
--- only this row can have caused.
--- `conversation` is no foreign key. Otherwise the removal of a conversation would scan all messages, because no index
--- contains them all. The removal queries both indexes instead.
+-- `inbound` is without secrets, and empty once a message of the turn lane is answered.
+-- `effect` is what a command did, recorded in the transaction that did it. `stopped_by` is the command that asked
+-- for the end of a turn. `crashes` counts the ends of the process in which the row was in work, `own_crashes` those
+-- that only it can have caused.
+-- `conversation` is no reference: removing a conversation would look through all messages, since no index
+-- holds them all. What removes one asks both indexes instead.
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     conversation INTEGER NOT NULL,
@@ -95,8 +95,8 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_unfinished ON inbox (conversation, lane, id) WHERE done_at IS NULL;
 CREATE INDEX inbox_finished ON inbox (conversation) WHERE done_at IS NOT NULL;
 
--- `works` is true while a process works on the messages; an orderly stop clears it. `starts` counts how often the
--- database was opened. `room` is empty, except while the store tests whether there is room for a message.
+-- Whether a process works on the messages; one that stops in order says that it does not any more. `starts` counts
+-- how often the database was opened. `room` is empty, but while it is tried out whether there is room for a message.
 CREATE TABLE process (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     works INTEGER NOT NULL,
@@ -105,8 +105,8 @@ CREATE TABLE process (
 );
 INSERT INTO process (id, works) VALUES (1, 0);
 
--- Every name under which a message may be delivered again. The table has no further index, because every message
--- writes it. Retention scans it once an hour, in small steps.
+-- Every name a message may arrive under again. One tree and no index: it is written with every message,
+-- and looked through once an hour, a little at a time.
 CREATE TABLE delivery (
     name TEXT PRIMARY KEY,
     at INTEGER NOT NULL
@@ -129,7 +129,7 @@ CREATE TABLE turn (
 CREATE INDEX turn_conversation ON turn (conversation, id);
 CREATE INDEX turn_inbox ON turn (inbox);
 
--- Answers of the model with the results of their calls, byte for byte as they were recorded.
+-- Model answers with the results of their calls, byte for byte as they were recorded.
 CREATE TABLE step (
     id INTEGER PRIMARY KEY,
     turn INTEGER NOT NULL REFERENCES turn (id),
@@ -139,7 +139,7 @@ CREATE TABLE step (
 );
 CREATE INDEX step_turn ON step (turn, id);
 
--- `turn` is no foreign key, because the cost of a call is kept longer than its turn.
+-- `turn` is no reference: what a call cost is kept longer than the turn that made it.
 CREATE TABLE usage (
     id INTEGER PRIMARY KEY,
     turn INTEGER NOT NULL,
@@ -168,9 +168,9 @@ CREATE TABLE change (
     conversation INTEGER NOT NULL REFERENCES conversation (id),
     repository TEXT NOT NULL,
     base TEXT NOT NULL,
-    -- The patch with masked secrets.
+    -- With secrets masked.
     patch BLOB NOT NULL REFERENCES blob (hash),
-    -- The SHA-256 of the patch without masking.
+    -- The SHA-256 of the patch as it applies.
     content BLOB NOT NULL,
     stats TEXT NOT NULL,
     checks TEXT NOT NULL,
@@ -201,16 +201,15 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_open ON outbox (channel, lane, id) WHERE done_at IS NULL;
 CREATE INDEX outbox_done ON outbox (done_at) WHERE done_at IS NOT NULL;
 
--- The address at which Slack accepts answers to a command from a channel without the bot. It is a credential, kept until
--- the operations whose ids begin with `answers` are sent. It is not used after half an hour, and is then deleted within
--- five minutes.
+-- Where Slack takes answers to a command that was typed where the bot is not: a credential, kept until the operations
+-- whose ids begin with `answers` are out. Not used after half an hour, and deleted within five minutes then.
 CREATE TABLE response_url (
     answers TEXT PRIMARY KEY,
     url TEXT NOT NULL,
     expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Tokens of buttons; only their SHA-256 is stored. `used_by` is the message of the button press.
+-- Button tokens; only their SHA-256 is kept. `used_by` is the message that pressed the button.
 CREATE TABLE action (
     token_hash BLOB PRIMARY KEY,
     verb TEXT NOT NULL,
@@ -223,7 +222,7 @@ CREATE TABLE action (
 ) WITHOUT ROWID;
 CREATE INDEX action_conversation ON action (conversation);
 
--- hash(n) = SHA-256(hash(n - 1) || line(n)). The head is stored separately, so a cut tail is detected.
+-- hash(n) = SHA-256(hash(n - 1) || line(n)); the head is kept apart, so that a cut tail shows.
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY,
     line TEXT NOT NULL,
@@ -237,7 +236,7 @@ CREATE TABLE audit_head (
 );
 INSERT INTO audit_head (id, rows, hash) VALUES (1, 0, zeroblob(32));
 
--- The beginning of the log after its first rows were removed: their number, and the hash of the last removed row.
+-- Where the log begins since its first rows were cut: how many were, and the hash of the last of them.
 CREATE TABLE audit_start (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     rows INTEGER NOT NULL,

@@ -28,7 +28,7 @@ pub struct NewInvite {
     pub repositories: String,
     /// Globs over the environments of the grant; `**` for all.
     pub environments: Vec<String>,
-    /// How long the invite is valid.
+    /// The time for which the invite is valid.
     pub expires: Duration,
     /// The only account that may use the invite, if known.
     pub bound_to: Option<Sender>,

@@ -86,7 +86,7 @@ pub(super) enum UserCommand {
         /// Id, name or `slack:T0ACME:U0ALICE`
         which: String,
     },
-    /// Lets somebody in by the ID that a stranger is told
+    /// Admits a person by the ID that Drydock sent to an unknown sender
     Add {
         /// The ID, such as `slack:T0ACME:U0ALICE` or `telegram:42:4201`
         #[arg(value_parser = access::account_of)]

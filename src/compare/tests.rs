@@ -69,7 +69,7 @@ impl Evaluate for JsonStub {
         if !is_script {
             let mark = match request.cross_check {
                 CrossCheckMode::Off => "",
-                CrossCheckMode::On => " with opinion",
+                CrossCheckMode::On => " cross-checked",
                 CrossCheckMode::SecondEngineOnly => " by the second",
             };
             self.requests.lock().unwrap().push(format!("{entry}{mark}"));
@@ -243,7 +243,7 @@ async fn a_library_changes_what_uses_it_and_the_rest_is_proven() {
     ));
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     let entrypoints = ["dev", "prod"].map(|name| format!("environments/{name}/main.jsonnet"));
-    let cross_checked = entrypoints.clone().map(|name| format!("{name} with opinion"));
+    let cross_checked = entrypoints.clone().map(|name| format!("{name} cross-checked"));
     let mut both = [entrypoints, cross_checked.clone()].concat();
     both.sort();
     assert_eq!(fixture.evaluated(), both);
@@ -283,7 +283,7 @@ async fn values_the_engines_disagree_on_are_not_proven_and_not_shown() {
     );
     assert!(!format!("{comparison:?}").contains("hunter"));
     // The base is cross-checked too, so that an existing disagreement is not attributed to the change.
-    let asked = ["", " by the second", " with opinion"];
+    let asked = ["", " by the second", " cross-checked"];
     assert_eq!(
         fixture.evaluated(),
         asked.map(|mark| format!("environments/dev/main.jsonnet{mark}"))

@@ -197,7 +197,7 @@ pub const KEYS: &[ConfigKey] = &[
     int("limits.fetch_wait_seconds_max", "10", 1, 600, "seconds a turn waits for a fetch of a mirror that is there"),
     int("limits.inbound_text_chars_max", "16_000", 100, 1_000_000, "characters of one message"),
     int("limits.inline_diff_bytes_max", "2_500", 0, 30_000, "bytes of a diff shown inside a reply"),
-    int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "strangers remembered, to greet each once a day"),
+    int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "unknown senders remembered, to notify each once a day"),
     int("limits.invite_attempts_per_minute_max", "5", 1, 60, "invite attempts of one sender in a minute"),
 
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),

@@ -94,7 +94,7 @@ async fn unknown_senders(
     environment: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
 ) -> anyhow::Result<()> {
-    transcript.scene("Strangers");
+    transcript.scene("Unknown senders");
     transcript.says(CHANNEL, "eve", "@drydock delete prod");
     environment
         .slack

@@ -300,8 +300,8 @@ impl ChannelDelivery {
 }
 
 /// Returns the purpose of the first call for an operation.
-fn call(is_doubtful: bool) -> CallPurpose {
-    match is_doubtful {
+fn call(is_ambiguous: bool) -> CallPurpose {
+    match is_ambiguous {
         true => CallPurpose::Find,
         false => CallPurpose::Deliver,
     }

@@ -473,7 +473,7 @@ impl Gateway {
     ) -> Result<ReceiveOutcome, AccessError> {
         if !inbound.direct {
             let access = &self.parts.access;
-            let is_burned = access.revoke_invite(token, at).await?;
+            let is_revoked = access.revoke_invite(token, at).await?;
             // Replies to made-up tokens have the same limits as denial notices and join attempts.
             let may_reply = match access.admit(&inbound.sender) {
                 Some(_) => access.allow_attempt(&inbound.sender, at),
@@ -481,7 +481,7 @@ impl Gateway {
                     access.record_denial(&inbound.sender, at).await?.notify && can_send_ephemeral(inbound)
                 }
             };
-            if !is_burned && !may_reply {
+            if !is_revoked && !may_reply {
                 return Ok(ReceiveOutcome::Refused);
             }
             let text = "An invite works only in a direct message to me. Others could read this one, \

@@ -24,7 +24,7 @@ const ROUND_MAX: Duration = Duration::from_secs(600);
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 /// Longest time for which an operator waits for a running round.
 const TURN_MAX: Duration = Duration::from_secs(15);
-/// How far the clock may move between two rounds beyond the time that passed.
+/// The time by which the clock may move between two rounds beyond the time that passed.
 const LEAP_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Pause between two slices with writes, so that other writes get through.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ enum FileKind {
     Mirrors,
 }
 
-/// How long something is kept.
+/// A time for which data is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetentionPeriod {
@@ -68,7 +68,7 @@ pub struct Holding {
     pub bytes: u64,
     /// The time of the oldest entry, if known.
     pub oldest: Option<Timestamp>,
-    /// How long the data is kept.
+    /// The time for which the data is kept.
     pub kept: RetentionPeriod,
     /// The configuration key for it.
     pub key: Option<String>,
@@ -128,7 +128,7 @@ impl RoundClock {
     }
 }
 
-/// Whether an operator's request begins a round or continues one.
+/// The choice of an operator between a new round and the one under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundStart {

@@ -88,7 +88,7 @@ pub struct TurnWorker {
     pub of_person_max: i64,
 }
 
-/// Which waiting messages may be claimed.
+/// The waiting messages that may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimable {
     /// True if hook events may be claimed.

@@ -21,7 +21,7 @@ const PASSING: [i32; 10] = [
     ffi::SQLITE_IOERR_SHMMAP,
 ];
 
-/// Whether the store accepts writes.
+/// The state of the store: accepting writes or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
     /// The store accepts writes.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const LOCK: &str = "drydock.lock";
-/// How long an ended process may leave its lock to child processes that were just starting.
+/// The time for which an ended process may leave its lock to child processes that were just starting.
 const INHERITED_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 

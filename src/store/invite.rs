@@ -7,7 +7,7 @@ use crate::model::{Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-/// How far the clock may be behind the creation time of an invite, in milliseconds.
+/// The time by which the clock may be behind the creation time of an invite, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: i64 = 5 * 60 * 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -60,7 +60,7 @@ pub trait Admission: Clone + Send + 'static {
     fn admits_chat(&mut self, chat: &str) -> bool;
 
     /// True if the operation may be sent, or looked up if it is ambiguous. It is then counted.
-    fn admits(&mut self, op: &Op, is_doubtful: bool) -> bool;
+    fn admits(&mut self, op: &Op, is_ambiguous: bool) -> bool;
 }
 
 /// An admission without limits.
@@ -72,12 +72,12 @@ impl Admission for Unlimited {
         true
     }
 
-    fn admits(&mut self, _op: &Op, _is_doubtful: bool) -> bool {
+    fn admits(&mut self, _op: &Op, _is_ambiguous: bool) -> bool {
         true
     }
 }
 
-/// How an operation is retried.
+/// The retry of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryMode {
     /// The operation was not delivered. It is sent.
@@ -88,7 +88,7 @@ pub enum RetryMode {
     Forced,
 }
 
-/// Whether an attempt counts towards the limit of attempts.
+/// The effect of an attempt on the limit of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptWeight {
     /// The attempt counts.
@@ -100,13 +100,13 @@ pub enum AttemptWeight {
 /// The retry of an operation without a final outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postponement {
-    /// How it is retried.
+    /// The kind of retry.
     pub retry_mode: RetryMode,
-    /// When it is due.
+    /// The time at which it is due.
     pub due_at: Timestamp,
-    /// Why it was not delivered.
+    /// The reason it was not delivered.
     pub why: String,
-    /// Whether the last attempt counts.
+    /// The effect of the last attempt on the limit.
     pub attempt: AttemptWeight,
 }
 

@@ -12,7 +12,7 @@ const EVERYBODY: u32 = 0o007;
 /// Permission bits of the group.
 const GROUP: u32 = 0o070;
 
-/// Whether the group may access the data directory.
+/// The access that the group has to the data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupAccess {
     /// Only the owner has access.

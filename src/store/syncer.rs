@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 const DELAY: Duration = Duration::from_millis(20);
 /// Pause between two attempts to open the log.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long the log may be impossible to open before waiting callers get an error.
+/// The time for which the log may be impossible to open before waiting callers get an error.
 const OPEN_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The syncing thread. It ends when this is dropped.

@@ -91,7 +91,7 @@ pub struct TurnAnswer {
     pub cost: Option<Cost>,
     /// The prepared change; `None` if the workspace equals its base or the change is withheld.
     pub change: Option<NewChange>,
-    /// Why the edits are withheld, if the person may not have them.
+    /// The reason the edits are withheld, if the person may not have them.
     pub withheld: Option<String>,
     /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
     /// the change of an earlier event as it is.

@@ -8,10 +8,10 @@ use crate::model::Sender;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
-/// How long a notice counts, in milliseconds.
+/// The time for which a notice counts, in milliseconds.
 pub(crate) const NOTICE_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Whether an unknown sender may get a notice now.
+/// The decision whether an unknown sender gets a notice now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoticeDecision {
     /// The notice may be sent, and is recorded.

@@ -106,11 +106,11 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
     // The victim's conversation is the one with a model request.
     let asked = DojoCase {
         number: VICTIM,
-        ..case("as = \"stranger\"")
+        ..case("as = \"unknown\"")
     };
     let told = fixture_violations(&fixture, &[asked]);
     for expected in [
-        "a model was asked for a stranger: x",
+        "a model was asked for an unknown sender: x",
         "nothing ends here",
         "1 connections reached the sink",
         "outside of the repository: ",

@@ -78,7 +78,7 @@ impl Persona {
             Self::Viewer => "U0VIEWER",
             Self::Admin => "U0ADMIN",
             Self::Victim => "U0VICTIM",
-            Self::Stranger => "U0STRANGER",
+            Self::Unknown => "U0UNKNOWN",
         }
     }
 
@@ -88,7 +88,7 @@ impl Persona {
             Self::Editor => Some((Role::Editor, &["**"])),
             Self::Viewer => Some((Role::Viewer, &["**"])),
             Self::Admin => Some((Role::Admin, &["**"])),
-            Self::Stranger => None,
+            Self::Unknown => None,
         }
     }
 }
@@ -99,7 +99,7 @@ const PEOPLE: [Persona; 6] = [
     Persona::Viewer,
     Persona::Admin,
     Persona::Victim,
-    Persona::Stranger,
+    Persona::Unknown,
 ];
 
 impl AttackFixture {
@@ -373,7 +373,7 @@ impl AttackFixture {
 /// Returns true if a separate person sends the case in Slack. The attempts of an unknown sender then count only against
 /// that sender.
 pub(crate) fn has_own_account(case: &DojoCase) -> bool {
-    case.on == CasePlatform::Direct || case.row.reply_to.is_some() || case.row.person == Persona::Stranger
+    case.on == CasePlatform::Direct || case.row.reply_to.is_some() || case.row.person == Persona::Unknown
 }
 
 /// Returns the account of the separate person of a case. There is one conversation for each person and place.

@@ -49,7 +49,7 @@ async fn run_in_thread(
     case: &DojoCase,
     words: &str,
 ) -> (String, Vec<VisibleMessage>) {
-    if case.row.person == Persona::Stranger {
+    if case.row.person == Persona::Unknown {
         return run_as_unknown_sender(fixture, case, words).await;
     }
     let (thread, key, account) = match case.row.reply_to {
@@ -172,7 +172,7 @@ async fn run_in_direct_message(
     case: &DojoCase,
     words: &str,
 ) -> (String, Vec<VisibleMessage>) {
-    if case.row.person == Persona::Stranger {
+    if case.row.person == Persona::Unknown {
         return run_as_unknown_sender(fixture, case, words).await;
     }
     let account = own_account(case);
@@ -227,7 +227,7 @@ async fn run_in_telegram(
         }
         None => 0,
     };
-    let is_admitted = case.row.person != Persona::Stranger;
+    let is_admitted = case.row.person != Persona::Unknown;
     let mut written = 0;
     for words in repeated_words(case, words).iter().chain(&case.row.then) {
         let said = telegram.say(account, chat, &format!("{address}{words}")).await;

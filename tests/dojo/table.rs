@@ -206,7 +206,7 @@ pub(crate) enum Persona {
     /// The person who wrote before all others. Their words and files must not be visible to others.
     Victim,
     /// A person who was never invited.
-    Stranger,
+    Unknown,
 }
 
 /// The platform of the request.

@@ -107,7 +107,7 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     let owned = app.ask(OWNER, &format!("file_write {write}")).await;
     assert!(owned.text.contains(CANARY), "{}", owned.text);
 
-    app.add_slack_account("U0STRANGER");
+    app.add_slack_account("U0UNKNOWN");
     app.admit_slack_user("U0VIEWER", Role::Viewer, &["**"]).await;
     app.admit_slack_user("U0DEVEDITOR", Role::Editor, &["dev"]).await;
     app.admit_slack_editor("U0OTHER").await;
@@ -115,8 +115,8 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     app.revoke("U0REVOKED").await;
 
     let mut table = String::new();
-    for actor in ["U0STRANGER", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
-        let admitted = !matches!(actor, "U0STRANGER" | "U0REVOKED");
+    for actor in ["U0UNKNOWN", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
+        let admitted = !matches!(actor, "U0UNKNOWN" | "U0REVOKED");
         for tool in tool::all(&tool_services()) {
             let name = tool.spec().name;
             for arguments in tries(name) {

@@ -49,8 +49,8 @@ async fn a_change_of_all_environments_uses_the_prerendered_base() {
     );
     let text = log.text();
     for expected in [
-        "rendering 0 of 3 entry points, 0 with a second opinion",
-        "rendering 3 of 3 entry points, 3 with a second opinion",
+        "rendering 0 of 3 entry points, 0 cross-checked",
+        "rendering 3 of 3 entry points, 3 cross-checked",
     ] {
         assert!(text.contains(expected), "no `{expected}` in {text}");
     }
@@ -65,7 +65,7 @@ async fn prerendering_can_be_turned_off() {
     app.ask(ALICE, "how many environments are there?").await;
     app.ask(ALICE, "raise the default memory").await;
     let text = log.text();
-    let expected = "rendering 3 of 3 entry points, 0 with a second opinion";
+    let expected = "rendering 3 of 3 entry points, 0 cross-checked";
     assert!(text.contains(expected), "{text}");
     assert!(
         !text.contains("rendered ahead") && !text.contains("rendered further"),

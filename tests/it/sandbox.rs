@@ -632,8 +632,8 @@ fn a_process_warms_up_within_its_bounds_and_then_waits_for_a_task() {
 #[test]
 fn a_process_started_as_a_sandbox_worker_starts_no_other() {
     const NAME: &str = "sandbox::a_process_started_as_a_sandbox_worker_starts_no_other";
-    let is_astray = std::env::args().nth(1).is_some_and(|first| first == "__sandbox");
-    if is_astray {
+    let is_nested = std::env::args().nth(1).is_some_and(|first| first == "__sandbox");
+    if is_nested {
         let refused = SandboxWorker::start(&program(), &Confinement::default()).map(drop);
         let refused = refused.expect_err("no process").to_string();
         assert!(
@@ -644,10 +644,10 @@ fn a_process_started_as_a_sandbox_worker_starts_no_other() {
     }
     // Such a program parses the hidden arguments as its own. This one parses them as names of tests.
     let this = std::env::current_exe().expect("our own program");
-    let astray = std::process::Command::new(this)
+    let nested = std::process::Command::new(this)
         .args(["__sandbox", NAME, "--exact", "--nocapture"])
         .output()
         .expect("a run");
-    let said = String::from_utf8_lossy(&astray.stdout).into_owned();
-    assert!(astray.status.success() && said.contains("1 passed"), "{said}");
+    let said = String::from_utf8_lossy(&nested.stdout).into_owned();
+    assert!(nested.status.success() && said.contains("1 passed"), "{said}");
 }

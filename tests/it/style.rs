@@ -1,6 +1,8 @@
 //! The rules of the code that tools check: the manifest enables them, and the checks make them errors.
 
 use crate::support::source::{root, rust_files};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn file(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).expect("a file of the project")
@@ -77,4 +79,123 @@ fn documentation_opens_with_a_verb_or_a_noun() {
         }
     }
     assert!(questions.is_empty(), "\n{}", questions.join("\n"));
+}
+
+/// Words that name nothing in this field. Each had a meaning here that its reader could not know.
+const PRIVATE_WORDS: [&str; 14] = [
+    "belt",
+    "desk",
+    "doubtful",
+    "errand",
+    "household",
+    "inmate",
+    "jail",
+    "nursery",
+    "opinion",
+    "settle",
+    "settled",
+    "shelf",
+    "stranger",
+    "whisper",
+];
+
+/// Names of configuration keys, of columns and tables of the database, and of a directory, which hold such a word.
+const PUBLIC_NAMES: [&str; 10] = [
+    "jails_max",
+    "strangers_remembered_max",
+    "tests/strangers",
+    "`stranger`",
+    "\"doubtful\"",
+    "'doubtful'",
+    "FROM stranger",
+    "INTO stranger",
+    "UPDATE stranger",
+    "TABLE stranger",
+];
+
+/// Returns the words of a line in lower case and singular: `WorkerPool` and `worker_pools` are `worker` and `pool`.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for character in line.chars().chain([' ']) {
+        if (!character.is_alphabetic() || character.is_uppercase()) && !word.is_empty() {
+            words.push(word.trim_end_matches('s').to_owned());
+            word.clear();
+        }
+        if character.is_alphabetic() {
+            word.extend(character.to_lowercase());
+        }
+    }
+    words
+}
+
+#[test]
+fn words_are_those_of_identifiers_and_of_prose() {
+    assert_eq!(
+        words("fn WorkerPools(worker_pool)"),
+        ["fn", "worker", "pool", "worker", "pool"]
+    );
+}
+
+/// The glossary of ARCHITECTURE.md and the terms of the field are enough.
+#[test]
+fn no_private_word_is_written_in_code_or_documents() {
+    let mut texts = Vec::new();
+    for folder in ["src", "tests", "benches", "torture"] {
+        texts.extend(rust_files(folder));
+    }
+    for folder in ["", "docs", "docs/acceptance"] {
+        for entry in std::fs::read_dir(root().join(folder)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let text = std::fs::read_to_string(&path).expect("a document");
+                texts.push((path.display().to_string(), text));
+            }
+        }
+    }
+    assert!(texts.len() > 500, "the files were read: {}", texts.len());
+    let mut found = Vec::new();
+    for (path, text) in texts
+        .iter()
+        .filter(|(path, _)| !path.ends_with("tests/it/style.rs"))
+    {
+        for (number, line) in text.lines().enumerate() {
+            let line = PUBLIC_NAMES
+                .iter()
+                .fold(line.to_owned(), |line, name| line.replace(name, ""));
+            let private = words(&line)
+                .into_iter()
+                .find(|word| PRIVATE_WORDS.contains(&word.as_str()));
+            found.extend(private.map(|word| format!("{path}:{}: {word}", number + 1)));
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// A type that other modules see has a name of its own in the whole library. The files of two systems define the same names.
+#[test]
+fn a_visible_type_name_is_defined_once() {
+    let definition = Regex::new(r"^\s*pub(?:\([^)]*\))? (?:unsafe )?(?:struct|enum|trait|type) ([A-Z]\w*)")
+        .expect("a pattern");
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let files = rust_files("src").into_iter().filter(|(path, _)| {
+        let is_test = |part: &str| part == "tests" || part == "tests.rs" || part.contains("test");
+        !path.split('/').any(is_test)
+    });
+    for (path, text) in files {
+        let path = path
+            .replace("src/system/linux/", "src/system/*/")
+            .replace("src/system/macos/", "src/system/*/");
+        for name in text.lines().filter_map(|line| definition.captures(line)) {
+            let is_new = places.entry(name[1].to_owned()).or_default().insert(path.clone());
+            assert!(
+                is_new || path.starts_with("src/system/*/"),
+                "{path} defines {} twice",
+                &name[1]
+            );
+        }
+    }
+    assert!(places.len() > 900, "the types were read: {}", places.len());
+    places.retain(|_, places| places.len() > 1);
+    assert!(places.is_empty(), "{places:#?}");
 }

@@ -34,12 +34,12 @@ async fn an_unknown_sender_on_either_platform_gets_one_fixed_notice_and_costs_no
 /// T02
 #[tokio::test]
 async fn many_unknown_senders_get_one_notice_each_while_an_admitted_user_is_served() {
-    const STRANGERS: i64 = 300;
+    const SENDERS: i64 = 300;
     let app = TestApp::new(|asked: &ModelRequest| says(format!("seen: {}", asked.last_user_text()))).await;
     app.admit_slack_editor(ALICE).await;
     let senders = async {
         for round in 0..10 {
-            for sender in 0..STRANGERS {
+            for sender in 0..SENDERS {
                 let id = 10_000 + sender;
                 app.demo.telegram.say(id, id, &format!("let me in {round}")).await;
             }
@@ -57,15 +57,15 @@ async fn many_unknown_senders_get_one_notice_each_while_an_admitted_user_is_serv
         }
     };
     tokio::join!(senders, alice);
-    let told: Vec<usize> = (0..STRANGERS)
+    let told: Vec<usize> = (0..SENDERS)
         .map(|sender| app.demo.telegram.messages(10_000 + sender).len())
         .collect();
     assert!(told.iter().all(|told| *told <= 1), "{told:?}");
     assert!(told.iter().sum::<usize>() > 0);
     assert_eq!(app.model_requests().len(), 10);
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 10);
-    assert_eq!(app.count("SELECT count(*) FROM stranger"), STRANGERS);
-    assert_eq!(app.audit_lines_with("auth.denied").len() as i64, STRANGERS);
+    assert_eq!(app.count("SELECT count(*) FROM stranger"), SENDERS);
+    assert_eq!(app.audit_lines_with("auth.denied").len() as i64, SENDERS);
 }
 
 /// T03

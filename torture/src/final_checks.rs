@@ -45,9 +45,9 @@ pub(crate) async fn check(world: &Testbed, talks: &[UserConversation]) {
         world.report_violation(format!("the model would not have taken it: {problem}"));
     }
     let burnt = world.slack.with_state(|state| {
-        let whispers = state.ephemerals.iter().map(crate::slack_thread::shown);
+        let ephemeral = state.ephemerals.iter().map(crate::slack_thread::shown);
         let burnt = |text: &String| text.contains("used already") || text.contains("too old");
-        whispers.filter(burnt).count()
+        ephemeral.filter(burnt).count()
     });
     if burnt > 0 {
         world.report_violation(format!("{burnt} buttons that were pressed once did not work"));

@@ -73,6 +73,6 @@ async fn a_later_disagreement_of_the_second_engine_fails_the_environment() {
     assert_eq!(states(&whole)[3].0, CheckState::Fail);
     let [dev, _] = entrypoints("");
     // The last one is for the base, so that an existing disagreement is not attributed to the change.
-    let asked = [" by the second", " by the second", " with opinion"].map(|mark| format!("{dev}{mark}"));
+    let asked = [" by the second", " by the second", " cross-checked"].map(|mark| format!("{dev}{mark}"));
     assert_eq!(fixture.evaluated(), asked);
 }

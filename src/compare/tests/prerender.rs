@@ -54,7 +54,7 @@ async fn a_prerendered_base_is_neither_read_nor_rendered_again() {
     let comparison = fixture.compare(CompareRequest::all(sides, "")).await.unwrap();
     assert_eq!(
         fixture.evaluated(),
-        entrypoints(&["dev", "prod"], " with opinion")
+        entrypoints(&["dev", "prod"], " cross-checked")
     );
     assert_eq!(states(&comparison), [(CheckState::Pass, ""); 4]);
     assert_eq!(comparison.report.counts.affected, 2);
@@ -80,7 +80,7 @@ async fn a_base_that_failed_to_prerender_is_evaluated_again_by_the_comparison() 
             reason: NotProven::FailsOnBase { .. }
         }
     ));
-    let both = ["dev", "prod"].map(|name| ["", " with opinion"].map(|mark| entrypoints(&[name], mark)));
+    let both = ["dev", "prod"].map(|name| ["", " cross-checked"].map(|mark| entrypoints(&[name], mark)));
     assert_eq!(fixture.evaluated(), both.as_flattened().concat());
 }
 
@@ -99,9 +99,9 @@ async fn prerendering_stops_at_its_share_of_the_render_cache() {
         .all(&base, &repository(&[("lib/web.libsonnet", &three)]))
         .await;
     let rendered = [
-        entrypoints(&["dev"], " with opinion"),
+        entrypoints(&["dev"], " cross-checked"),
         entrypoints(&["prod"], ""),
-        entrypoints(&["prod"], " with opinion"),
+        entrypoints(&["prod"], " cross-checked"),
     ];
     assert_eq!(fixture.evaluated(), rendered.concat());
 }
@@ -169,9 +169,9 @@ async fn prerendering_pauses_during_a_comparison_and_resumes_after_it() {
     let mut rendered = asked();
     rendered.sort();
     let both = [
-        entrypoints(&["dev"], " with opinion"),
+        entrypoints(&["dev"], " cross-checked"),
         entrypoints(&["prod"], ""),
-        entrypoints(&["prod"], " with opinion"),
+        entrypoints(&["prod"], " cross-checked"),
     ];
     assert_eq!(rendered, both.concat());
     assert_eq!(

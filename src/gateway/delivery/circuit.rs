@@ -13,7 +13,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const TOKEN_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 /// Maximum number of parallel calls while it is unknown whether the platform answers.
 const UNPROVEN_CALLS_MAX: usize = 3;
-/// How long an answer counts as proof that the platform is reachable.
+/// The time for which an answer counts as proof that the platform is reachable.
 const PROVEN: Duration = Duration::from_secs(1);
 /// Longest time for which a call delays others that must follow it.
 const CALL_WAIT_MAX: Duration = Duration::from_secs(2);

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const ATTEMPTS_MAX: u32 = 8;
 /// Longest wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(180);
-/// How long an operation may stay unanswered before the failure counts although the platform may be down. Both clocks
+/// The time that an operation may stay unanswered before the failure counts although the platform may be down. Both clocks
 /// must show this time, because the system clock may jump: the age of the operation, and the monotonic time without an
 /// answer.
 const ALONE_MAX: SignedDuration = SignedDuration::from_hours(24);

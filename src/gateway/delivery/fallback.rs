@@ -13,7 +13,7 @@ pub(in crate::gateway) type Split = Arc<dyn Fn(&Reply) -> Vec<Reply> + Send + Sy
 /// The name of fallback operations. A failed fallback has no fallback itself.
 const MISSING: &str = "missing";
 
-/// Whether the operation was surely not delivered.
+/// The certainty that the operation was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NonDelivery {
     /// The operation was not delivered and never will be.

@@ -16,7 +16,7 @@ use tracing::{error, info};
 /// Shortest and longest wait accepted from a platform.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
-/// How long a scope is closed if the platform names no time.
+/// The time for which a scope is closed if the platform names no time.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The interval at which a waiting call checks again without a wake signal.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);

@@ -24,7 +24,7 @@ pub(super) struct RateLimiter {
 struct Bucket {
     /// The time at which all calls so far would be finished at an even pace.
     theoretical_arrival: Instant,
-    /// How far a burst may exceed the even pace.
+    /// The time by which a burst may exceed the even rate.
     burst_max: Duration,
 }
 
@@ -138,8 +138,8 @@ impl Admission for QuotaSnapshot {
         free_at <= self.now || self.later(free_at)
     }
 
-    fn admits(&mut self, op: &Op, is_doubtful: bool) -> bool {
-        let limits = self.channel.limits(op, super::call(is_doubtful));
+    fn admits(&mut self, op: &Op, is_ambiguous: bool) -> bool {
+        let limits = self.channel.limits(op, super::call(is_ambiguous));
         match self.limiter.take(&limits, self.now) {
             Ok(()) => true,
             Err(free_at) => self.later(free_at),

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How long a turn runs before its card is posted. A shorter turn needs no card.
+/// The time that a turn runs before its card is posted. A shorter turn needs no card.
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
 /// Shortest time between two edits of one card.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);

@@ -117,7 +117,7 @@ pub(super) struct ResultMessages {
     pub(super) inline_diff_bytes_max: usize,
 }
 
-/// What is known about the writes of a turn, including those before a crash.
+/// The state of the writes of a turn, including those before a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteState {
     /// There were certainly no writes.

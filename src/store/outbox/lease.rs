@@ -203,7 +203,7 @@ fn due_head(
     let may_show_twice = op.action.may_show_twice();
     let (taken, is_unsent) = leased_state(&state)?;
     let tried = row.get::<_, Option<i64>>(6)?.unwrap_or(enqueued);
-    let is_doubtful = !is_unsent && may_show_twice;
+    let is_ambiguous = !is_unsent && may_show_twice;
     Ok(Some(ThreadHead {
         id,
         leased_state: taken,
@@ -212,7 +212,7 @@ fn due_head(
             op,
             attempts: row.get(4)?,
             enqueued: time(enqueued)?,
-            ambiguous_since: is_doubtful.then(|| time(tried)).transpose()?,
+            ambiguous_since: is_ambiguous.then(|| time(tried)).transpose()?,
             is_forced: state == FORCED,
         },
     }))

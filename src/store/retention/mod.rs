@@ -26,7 +26,7 @@ const WEIGHT_MAX: i64 = 400;
 const WEIGHT_BYTES: i64 = 4_096;
 /// Maximum number of audit rows that one transaction cuts.
 const AUDIT_ROWS_MAX: i64 = 400;
-/// How much older than its retention time the first line must be before the log is cut. This keeps the lines about cuts
+/// The time by which the first line must exceed its retention time before the log is cut. This keeps the lines about cuts
 /// few.
 const AUDIT_CUT_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
@@ -96,7 +96,7 @@ impl DataKind {
     }
 }
 
-/// What happens to rows that are too old.
+/// The treatment of rows that are too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prune {

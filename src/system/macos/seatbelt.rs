@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The profile of a sandbox worker. The worker may use its open descriptors. It may not open or create files, start
 /// programs or call services.
-const OF_AN_INMATE: &str = "\
+const WORKER_PROFILE: &str = "\
 (version 1)
 (deny default)
 (allow process-info* (target self))
@@ -20,8 +20,8 @@ unsafe extern "C" {
 }
 
 /// Confines this process permanently as a sandbox worker.
-pub(super) fn confine_inmate() -> Option<LayerName> {
-    confine(OF_AN_INMATE.to_owned())
+pub(super) fn confine_worker() -> Option<LayerName> {
+    confine(WORKER_PROFILE.to_owned())
 }
 
 /// Confines this process permanently before it executes one program, which sees one directory.

@@ -30,7 +30,7 @@ impl PendingConfinement {
         if bounded.is_ok() {
             present.push(LayerName::ResourceLimits);
         }
-        present.extend(seatbelt::confine_inmate());
+        present.extend(seatbelt::confine_worker());
         present
     }
 }

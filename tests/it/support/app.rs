@@ -248,7 +248,7 @@ impl TestApp {
     }
 
     pub(crate) async fn wait_for_ephemeral(&self, user: &str, seen: usize) -> String {
-        self.wait_for_slack("a whisper", |state| {
+        self.wait_for_slack("an ephemeral message", |state| {
             let mut ephemerals = state.ephemerals.iter().filter(|message| message.user == user);
             ephemerals.nth(seen).map(visible_text)
         })
