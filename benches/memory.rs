@@ -17,7 +17,7 @@ mod support;
 
 use drydock::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions, SlackState};
-use drydock::provider::http_client;
+use drydock::http_client::api_client;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::json;
@@ -218,7 +218,7 @@ async fn workspace() -> SlackEmulator {
         signing_secret: slack::SIGNING_SECRET.to_owned(),
         rate_limits: RateLimits::Off,
         at: Timestamp::now,
-        http: http_client().unwrap(),
+        http: api_client().unwrap(),
     })
     .await
     .unwrap();

@@ -15,7 +15,7 @@ mod support;
 
 use drydock::emulator::model::{ModelEmulator, ModelRequest, says};
 use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
-use drydock::provider::http_client;
+use drydock::http_client::api_client;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -182,7 +182,7 @@ async fn workspace() -> SlackEmulator {
         signing_secret: slack::SIGNING_SECRET.to_owned(),
         rate_limits: RateLimits::Off,
         at: Timestamp::now,
-        http: http_client().unwrap(),
+        http: api_client().unwrap(),
     })
     .await
     .unwrap();

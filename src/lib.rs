@@ -12,11 +12,12 @@ pub mod system;
 pub mod model;
 mod parallel;
 mod spool;
-// Surroundings: configuration, logs, HTTP.
+// Surroundings: configuration, logs, outgoing HTTP.
 pub mod config;
 pub mod redact;
 pub mod telemetry;
 pub mod health;
+pub mod http_client;
 // Data on disk that Drydock owns.
 pub mod store;
 pub mod recording;

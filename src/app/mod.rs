@@ -17,6 +17,7 @@ use crate::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
 use crate::health::Health;
 use crate::helm::{ChartRepositories, Helm};
 use crate::http;
+use crate::http_client;
 use crate::provider;
 use crate::redact::Redactor;
 use crate::sandbox::{ProgramPath, Scratch};
@@ -125,7 +126,7 @@ impl App {
             store::prepare_directory(&directory, group)?;
             Store::open(&directory)
         });
-        let client = provider::http_client();
+        let client = http_client::api_client();
         let store = opening.await.map_err(setup)??;
         let client = client.map_err(setup)?;
         clear_scratch(config.sandbox.programs.scratch.clone()).await;
@@ -324,7 +325,7 @@ fn toolbox(
     // If no host is allowed, no download client is built.
     let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
         true => client,
-        false => provider::download_client().map_err(setup)?,
+        false => http_client::download_client().map_err(setup)?,
     };
     let runtime = tokio::runtime::Handle::current();
     let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, host.now);

@@ -8,7 +8,7 @@ use crate::bundler::{
 };
 use crate::config::Config;
 use crate::download::DownloadObserver;
-use crate::provider;
+use crate::http_client;
 use crate::workspace::Directory;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ pub(super) fn fetch(hosts_allowed: &[String], client: reqwest::Client) -> Arc<dy
 
 pub(super) async fn run(command: JbCommand, global: &Global, output: &Output) -> Result<(), CliError> {
     let settings = Config::for_packages(global.personal_sources()?).map_err(CliError::config)?;
-    let client = provider::download_client().map_err(CliError::failed)?;
+    let client = http_client::download_client().map_err(CliError::failed)?;
     let fetch = fetch(&settings.hosts_allowed, client);
     let output = *output;
     let perform = move |watch: &DownloadObserver| perform(&command, fetch.as_ref(), watch, output);

@@ -6,9 +6,9 @@ use super::{CliError, Global, download, helm};
 use crate::config::Config;
 use crate::download::DownloadObserver;
 use crate::helm::{Chartfile, Drift, Helm, PackMode, PackResult, VendoredChart, compare_vendored};
+use crate::http_client;
 use crate::jsonnet::path::clean;
 use crate::model::{FileMode, FileVersion, RepoPath};
-use crate::provider;
 use crate::workspace::{Directory, Tree};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -69,7 +69,7 @@ pub(super) async fn run(command: ChartsCommand, global: &Global, output: Output)
     let directory = Directory::open(&here).map_err(CliError::failed)?;
     let settings = Config::for_rendering(global.personal_sources()?).map_err(CliError::config)?;
     let directory = directory.bounded(settings.file_bytes_max);
-    let client = provider::download_client().map_err(CliError::failed)?;
+    let client = http_client::download_client().map_err(CliError::failed)?;
     let helm = helm(&settings, client);
     // Helm's process ends with the thread that started it, so this thread waits for it.
     let perform = move |watch: &DownloadObserver| perform(&command, &directory, &here, helm, watch, output);

@@ -8,7 +8,7 @@ use crate::admin::{AdminReply, AdminRequest};
 use crate::agent::REMARK_PREFIX;
 use crate::emulator::slack::{SentMessage, SlackMessage};
 use crate::emulator::telegram::PostedMessage;
-use crate::provider::http_client;
+use crate::http_client::api_client;
 use anyhow::Context;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -542,7 +542,7 @@ async fn post_hook(
     body: &str,
     signature: &str,
 ) -> anyhow::Result<(u16, String)> {
-    let request = http_client()?
+    let request = api_client()?
         .post(format!("{}/in/release", environment.url()))
         .header("content-type", "application/json")
         .header("x-github-event", "release")

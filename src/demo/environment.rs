@@ -7,7 +7,7 @@ use crate::config::{Config, ConfigSources, SourceFile};
 use crate::emulator::model::{AnswerScript, ModelEmulator};
 use crate::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
 use crate::emulator::telegram::TelegramEmulator;
-use crate::provider::http_client;
+use crate::http_client::api_client;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl DemoEnvironment {
             )
         })?;
         let base = repository::create(&directory.path().join("infra.git"))?;
-        let http = http_client()?;
+        let http = api_client()?;
         let slack = SlackEmulator::start(SlackOptions {
             team: "T0ACME".to_owned(),
             bot_user: "U0DRYDOCK".to_owned(),
@@ -214,7 +214,7 @@ grants = {{ role = "editor", environments = ["dev", "staging"] }}
 
 /// Waits until the gateway reports that its channels are connected and its repositories are loaded.
 async fn wait_until_ready(url: &str) -> anyhow::Result<()> {
-    let client = http_client()?;
+    let client = api_client()?;
     let asked = async {
         loop {
             let answer = client.get(url).send().await;

@@ -8,14 +8,13 @@ use super::gate::ProviderGate;
 use super::retry::{RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
 use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, TurnRequest};
+use crate::http_client::causes_without_url;
 use crate::model::{ContentBlock, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Once;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -24,54 +23,8 @@ use tracing::debug;
 /// The maximum number of bytes of an error body that are read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
-/// Time limit for name resolution, connection and TLS handshake.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-
 /// The longest wait after a complete answer for the end of the response, so that its connection can be reused.
 const TAIL_TIME_MAX: Duration = Duration::from_millis(100);
-
-/// An error that prevents the creation of an HTTP client.
-#[derive(Debug, thiserror::Error)]
-#[error("no HTTP client can be built: {0}")]
-pub struct HttpClientError(String);
-
-/// Builds the shared HTTP client: no proxy from the environment, no redirects, TLS by ring. On a machine without
-/// certificate authorities it still supports plain HTTP, such as for a local model; https requests then fail.
-pub fn http_client() -> Result<reqwest::Client, HttpClientError> {
-    built(|builder| builder)
-}
-
-/// Builds a client for files, which must stay as they are sent: some servers declare a compressed archive as a
-/// compressed page.
-pub fn download_client() -> Result<reqwest::Client, HttpClientError> {
-    built(reqwest::ClientBuilder::no_gzip)
-}
-
-fn built(
-    with: fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
-) -> Result<reqwest::Client, HttpClientError> {
-    static TLS: Once = Once::new();
-    // If the process already has a default provider, that one is kept.
-    TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-    let client = || {
-        with(reqwest::Client::builder())
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .tcp_nodelay(true)
-            .tcp_keepalive(Duration::from_secs(30))
-            .connect_timeout(CONNECT_TIME_MAX)
-            .pool_idle_timeout(Duration::from_secs(90))
-            .pool_max_idle_per_host(64)
-            .http2_keep_alive_interval(Duration::from_secs(30))
-            .http2_keep_alive_timeout(Duration::from_secs(10))
-            .user_agent(concat!("drydock/", env!("CARGO_PKG_VERSION")))
-    };
-    client()
-        .build()
-        .or_else(|_| client().tls_certs_only([]).build())
-        .map_err(|error| HttpClientError(causes(&error.without_url())))
-}
 
 /// A model behind an HTTP API.
 pub(super) struct HttpProvider {
@@ -212,7 +165,7 @@ impl Attempt<'_> {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 let (connect, timeout) = (error.is_connect(), error.is_timeout());
-                debug!(provider.id = %id, "{id} not reached: {}", causes(&error.without_url()));
+                debug!(provider.id = %id, "{id} not reached: {}", causes_without_url(error));
                 Err(match (connect, timeout) {
                     (true, _) => ProviderFailure::new(
                         ProviderFailureKind::Unreached,
@@ -318,7 +271,7 @@ trait Chunks: Send {
 impl Chunks for reqwest::Response {
     async fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
         self.chunk().await.map_err(|error| {
-            debug!("body broke off: {}", causes(&error.without_url()));
+            debug!("body broke off: {}", causes_without_url(error));
             ReadError::Broken
         })
     }
@@ -358,20 +311,6 @@ fn is_json(headers: &HeaderMap) -> bool {
             .to_ascii_lowercase()
             .starts_with("application/json")
     })
-}
-
-/// Returns an error with its causes, for logs. The caller has removed the URL.
-fn causes(error: &reqwest::Error) -> String {
-    const CAUSES_MAX: usize = 8;
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    for _ in 0..CAUSES_MAX {
-        let Some(error) = cause else { break };
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ mod wording;
 
 pub use failure::ProviderFailure;
 pub use failure_kind::ProviderFailureKind;
-pub use http::{HttpClientError, download_client, http_client};
 pub use providers::{Providers, build};
 pub use schema::ToolSchema;
 

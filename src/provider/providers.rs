@@ -155,8 +155,8 @@ mod tests {
 
     use super::{build, endpoint};
     use crate::config::ProviderSettings;
+    use crate::http_client::api_client;
     use crate::model::Secret;
-    use crate::provider::http_client;
     use std::collections::BTreeMap;
 
     fn settings(api_key: Option<&str>, base_url: &str) -> ProviderSettings {
@@ -191,7 +191,7 @@ mod tests {
             ),
             ("barn".to_owned(), settings(None, "")),
         ]);
-        let providers = build(&settings, http_client().expect("client"), true);
+        let providers = build(&settings, api_client().expect("client"), true);
         providers
             .resolve(name)
             .map(|(provider, model)| (provider.id().to_owned(), model))
@@ -240,7 +240,7 @@ mod tests {
                 "`openai/` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
             ]
         );
-        let none = build(&BTreeMap::new(), http_client().expect("client"), true);
+        let none = build(&BTreeMap::new(), api_client().expect("client"), true);
         let error = none.resolve("anthropic/claude").err();
         let expected = "`anthropic/claude` needs `[providers.anthropic]` in the configuration";
         assert_eq!(error.as_deref(), Some(expected));

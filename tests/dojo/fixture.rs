@@ -21,7 +21,7 @@ use drydock::demo::environment::{SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_S
 use drydock::emulator::model::ModelEmulator;
 use drydock::emulator::slack::{RateLimits, Retry, SlackEmulator, SlackOptions};
 use drydock::emulator::telegram::{PushedUpdate, TelegramEmulator};
-use drydock::provider::http_client;
+use drydock::http_client::api_client;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -129,7 +129,7 @@ impl AttackFixture {
             records: memory.clone(),
             watch: Arc::clone(&watch),
         };
-        let http = http_client().unwrap();
+        let http = api_client().unwrap();
         let slack = SlackEmulator::start(SlackOptions {
             team: "T0ACME".to_owned(),
             bot_user: "U0DRYDOCK".to_owned(),
@@ -182,7 +182,7 @@ impl AttackFixture {
     }
 
     async fn wait_until_ready(&self) {
-        let client = http_client().unwrap();
+        let client = api_client().unwrap();
         let url = format!("http://{}/readyz", self.app.as_ref().unwrap().address);
         let started = Instant::now();
         while !client

@@ -273,7 +273,7 @@ async fn run_by_hook(fixture: &AttackFixture, case: &DojoCase, words: &str) -> (
         .collect();
     let url = format!("http://{}/in/release", fixture.app.as_ref().unwrap().address);
     let id = format!("72d3162e-cc78-11e3-81ab-{:012}", case.number);
-    let request = drydock::provider::http_client().unwrap().post(url).body(body);
+    let request = drydock::http_client::api_client().unwrap().post(url).body(body);
     let request = request
         .header("content-type", "application/json")
         .header("x-github-event", "release")

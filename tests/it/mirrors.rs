@@ -99,7 +99,7 @@ impl RemoteMirrorFixture {
     }
 
     async fn readiness(&self) -> (u16, String) {
-        let client = drydock::provider::http_client().unwrap();
+        let client = drydock::http_client::api_client().unwrap();
         let url = format!("{}/readyz", self.app.demo.url());
         let mut answer = client.get(url).send().await.unwrap();
         let mut text = Vec::new();

@@ -107,7 +107,7 @@ impl Testbed {
             signing_secret: SIGNING_SECRET.to_owned(),
             rate_limits: plan.rate_limits,
             at: slack_clock,
-            http: drydock::provider::http_client()?,
+            http: drydock::http_client::api_client()?,
         })
         .await?;
         let people: Vec<String> = (0..plan.people).map(person).collect();
@@ -217,7 +217,7 @@ impl Testbed {
         let launch = self.launch();
         *self.program.lock().await = Some(launch.start(number)?);
         self.note(&format!("start {number}"));
-        let client = drydock::provider::http_client()?;
+        let client = drydock::http_client::api_client()?;
         let url = format!("http://{}/readyz", launch.address);
         loop {
             if client

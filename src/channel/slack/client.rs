@@ -2,6 +2,7 @@
 //! error contains an address, a token or a message.
 
 use crate::channel::SendError;
+use crate::http_client::{AnswerReadError, read_answer};
 use crate::model::{ResponseUrl, Secret};
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap};
@@ -244,17 +245,13 @@ fn retry_after(response: &Response) -> Option<Duration> {
 
 async fn read(response: &mut Response, effect: RepeatEffect) -> Result<Vec<u8>, SendError> {
     let mut answer = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|error| transport_error(&error, effect))?
-    {
-        if answer.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(lost_answer_error("slack's answer is too long".to_owned(), effect));
+    match read_answer(response, ANSWER_BYTES_MAX, &mut answer).await {
+        Ok(()) => Ok(answer),
+        Err(AnswerReadError::TooLong) => {
+            Err(lost_answer_error("slack's answer is too long".to_owned(), effect))
         }
-        answer.extend_from_slice(&chunk);
+        Err(AnswerReadError::Broken(error)) => Err(transport_error(&error, effect)),
     }
-    Ok(answer)
 }
 
 /// Returns the error for a transport failure. The failure's text contains the address, so only its kind is used.

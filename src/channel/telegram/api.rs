@@ -2,6 +2,7 @@
 //! one, is passed on from this file.
 
 use crate::channel::SendError;
+use crate::http_client::{AnswerReadError, read_answer};
 use crate::model::Secret;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -144,17 +145,14 @@ impl BotApi {
         let mut response = request.send().await.map_err(|err| failure(&err))?;
         let status = response.status().as_u16();
         let mut body = Vec::new();
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= ANSWER_BYTES_MAX => {
-                    body.extend_from_slice(&chunk);
-                }
-                Ok(Some(_)) => return Err(ApiError::Ambiguous("the answer is too long".to_owned())),
-                Ok(None) => break,
-                // The status alone shows that a refused call had no effect.
-                Err(_) if status >= 400 => break,
-                Err(err) => return Err(failure(&err)),
+        match read_answer(&mut response, ANSWER_BYTES_MAX, &mut body).await {
+            Ok(()) => {}
+            Err(AnswerReadError::TooLong) => {
+                return Err(ApiError::Ambiguous("the answer is too long".to_owned()));
             }
+            // The status alone shows that a refused call had no effect.
+            Err(AnswerReadError::Broken(_)) if status >= 400 => {}
+            Err(AnswerReadError::Broken(error)) => return Err(failure(&error)),
         }
         self.answer(status, &body)
     }

@@ -16,6 +16,7 @@ use crate::access::{Access, Identity, Role};
 use crate::agent::{self, TurnContext, TurnOutcome};
 use crate::compare::BrokenEnvironment;
 use crate::config::{Config, KNOWN_PROVIDERS, usual_model};
+use crate::http_client;
 use crate::inspect::{InspectAnswer, InspectError, Inspector, Question};
 use crate::model::{CheckState, FileChange, History, Usage, Verdict};
 use crate::prompt::{self, PromptFacts, RepositoryKind};
@@ -122,8 +123,8 @@ impl Terminal {
             .map_or_else(|| "repository".into(), |name| name.to_string_lossy());
         let repository = Repository::open_personal(&name, directory.root()).map_err(CliError::failed)?;
         let redactor = Arc::new(Redactor::new(config.secrets()));
-        let client = provider::http_client().map_err(CliError::failed)?;
-        let downloads = provider::download_client().map_err(CliError::failed)?;
+        let client = http_client::api_client().map_err(CliError::failed)?;
+        let downloads = http_client::download_client().map_err(CliError::failed)?;
         let evaluator = super::evaluator(&config.sandbox);
         let services = ToolServices {
             packages: super::jb::fetch(&config.bundler.hosts_allowed, downloads.clone()),

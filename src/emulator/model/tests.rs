@@ -9,10 +9,10 @@ mod wire;
 use super::{AnswerScript, ModelEmulator};
 use crate::access::{Identity, Role, testing::identity};
 use crate::config::ProviderSettings;
+use crate::http_client::api_client;
 use crate::model::{History, Secret};
 use crate::provider::{
     Completion, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest, build,
-    http_client,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
 /// The client is built once, because it reads the machine's certificates.
-static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| http_client().expect("client"));
+static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| api_client().expect("client"));
 
 /// The tested models, each with or without streaming.
 const WAYS: [(&str, bool); 8] = [

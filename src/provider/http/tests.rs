@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
-use super::{Chunks, Deadlines, ReadError, http_client, read_whole};
+use super::{Chunks, Deadlines, ReadError, read_whole};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -52,9 +52,4 @@ async fn a_trickle_ends_an_attempt_after_its_whole_time() {
 async fn a_body_is_read_up_to_its_bound() {
     assert_eq!(read(&[1, 1, 1], &[b'x'; 500]).await, (Err(ReadError::TooLong), 3));
     assert_eq!(read(&[1], b"").await, (Ok(0), 1));
-}
-
-#[test]
-fn the_client_is_built_as_often_as_it_is_asked_for() {
-    assert!(http_client().is_ok() && http_client().is_ok());
 }

@@ -88,7 +88,7 @@ impl ChartFixture {
             ..SandboxSettings::default().programs
         };
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let client = drydock::provider::download_client().unwrap();
+        let client = drydock::http_client::download_client().unwrap();
         let now = || "2026-01-02T03:04:05Z".parse().unwrap();
         let repositories = ChartRepositories::new(&hosts, client, self.runtime.handle().clone(), now)
             .with_host_override(HOST, &self.host.address)

@@ -55,7 +55,7 @@ fn package_commands_match_recorded_jsonnet_bundler_runs() {
         return;
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let client = drydock::provider::http_client().expect("a client");
+    let client = drydock::http_client::api_client().expect("a client");
     let hosts = ["github.com", "example.com"];
     let mut network = NetworkFetcher::new(
         &hosts.map(str::to_owned),

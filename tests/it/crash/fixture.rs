@@ -61,7 +61,7 @@ impl CrashFixture {
             signing_secret: "7e1d1c9a7be24c6f8a1b3d5e7f904321".to_owned(),
             rate_limits: RateLimits::Off,
             at: jiff::Timestamp::now,
-            http: drydock::provider::http_client().expect("a client"),
+            http: drydock::http_client::api_client().expect("a client"),
         });
         let slack = slack.await.expect("an emulator");
         slack.add_channel(CHANNEL, &[ALICE]);
@@ -147,7 +147,7 @@ impl CrashFixture {
     }
 
     pub(super) async fn wait_until_ready(&self, address: &str) {
-        let client = drydock::provider::http_client().expect("a client");
+        let client = drydock::http_client::api_client().expect("a client");
         let ready = async {
             let url = format!("http://{address}/readyz");
             while !client

@@ -18,7 +18,7 @@ const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
 impl CrashFixture {
     /// Returns the answer to a probe: status and body.
     async fn probe(&self, address: &str, path: &str) -> (u16, String) {
-        let client = drydock::provider::http_client().expect("a client");
+        let client = drydock::http_client::api_client().expect("a client");
         let url = format!("http://{address}/{path}");
         let mut answer = client.get(&url).send().await.expect("an answer");
         let status = answer.status().as_u16();

@@ -596,7 +596,7 @@ fn results_of<'a>(state: &'a SlackState, thread: &'a str) -> impl Iterator<Item 
 }
 
 fn reqwest_client() -> reqwest::Client {
-    drydock::provider::http_client().unwrap()
+    drydock::http_client::api_client().unwrap()
 }
 
 /// Returns the number of a request's step in its turn, from 0.

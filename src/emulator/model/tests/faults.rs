@@ -2,7 +2,8 @@
 
 use super::{ModelFixture, WAYS, asking, failure_kind_of};
 use crate::emulator::model::{AnswerFault, calls, queue, says};
-use crate::provider::{ProviderError, ProviderFailureKind, StreamEvent, http_client};
+use crate::http_client::api_client;
+use crate::provider::{ProviderError, ProviderFailureKind, StreamEvent};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -185,7 +186,7 @@ async fn a_malformed_conversation_is_answered_and_recorded_as_a_problem() {
         json!([{"role": "user", "content": [result]}]),
     ];
     let emulator = super::ModelEmulator::start(queue([says("unused")])).expect("emulator");
-    let client = http_client().expect("client");
+    let client = api_client().expect("client");
     for messages in messages {
         let body = json!({"model": "m", "max_tokens": 1, "system": "s", "messages": messages});
         let request = client.post(format!("{}/v1/messages", emulator.url())).json(&body);

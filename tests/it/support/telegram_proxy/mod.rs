@@ -111,7 +111,7 @@ impl TelegramProxy {
         let shared = Arc::new(ProxyShared {
             address: address.clone(),
             emulator: emulator.address.clone(),
-            http: drydock::provider::http_client().unwrap(),
+            http: drydock::http_client::api_client().unwrap(),
             state: Mutex::default(),
             answered: watch::Sender::new(0),
             done: watch::Sender::new(0),
