@@ -39,7 +39,6 @@ pub mod tool;
 pub mod webhook;
 pub mod channel;
 // The engine.
-pub mod prompt;
 pub mod agent;
 pub mod verify;
 pub mod command;

@@ -8,6 +8,7 @@
 mod calls;
 mod excerpt;
 mod postconditions;
+pub mod prompt;
 mod repetition;
 mod answer_record;
 mod window;

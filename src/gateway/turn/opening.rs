@@ -2,10 +2,10 @@
 
 use super::{ClaimedMessage, REVOKED};
 use crate::access::Identity;
+use crate::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::gateway::Gateway;
 use crate::gateway::choice::RepositoryChoiceError;
 use crate::model::{ConversationId, Inbound, InboundKind};
-use crate::prompt::{self, PromptFacts, RepositoryKind};
 use crate::redact::Redactor;
 use crate::store::{Conversation, StoreError};
 use crate::workspace::{Overlay, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits};

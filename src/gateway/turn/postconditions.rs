@@ -2,11 +2,11 @@
 //! sent.
 
 use super::OpenedTurn;
+use crate::agent::prompt;
 use crate::agent::{CheckOutcome, Postconditions};
 use crate::compare::CompareProgress;
 use crate::gateway::Gateway;
 use crate::gateway::change_preparation::{ChangeTarget, PreparedChange};
-use crate::prompt;
 use crate::store::StoreError;
 use crate::workspace::WorkspaceEdits;
 use async_trait::async_trait;

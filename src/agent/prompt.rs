@@ -7,8 +7,8 @@ use crate::model::RepoPath;
 use crate::model::is_invisible;
 use serde_json::json;
 
-const SYSTEM: &str = include_str!("../config/prompts/system.md");
-const TANKA: &str = include_str!("../config/prompts/tanka.md");
+const SYSTEM: &str = include_str!("../../config/prompts/system.md");
+const TANKA: &str = include_str!("../../config/prompts/tanka.md");
 
 /// The kind of repository a conversation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
