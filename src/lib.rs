@@ -32,6 +32,7 @@ pub mod tanka;
 pub mod helm;
 pub mod review;
 pub mod compare;
+pub mod change_checks;
 pub mod inspect;
 // Interfaces: each `mod.rs` is a contract.
 pub mod provider;
@@ -40,7 +41,6 @@ pub mod webhook;
 pub mod channel;
 // The engine.
 pub mod agent;
-pub mod verify;
 pub mod command;
 pub mod gateway;
 pub mod admin;

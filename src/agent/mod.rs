@@ -14,10 +14,11 @@ mod answer_record;
 mod window;
 mod writes;
 
-pub use postconditions::{CheckOutcome, Postconditions, REMARK_PREFIX};
+pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use writes::WriteCounts;
 
 use crate::access::Identity;
+use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
 use crate::crash_point;
 use crate::model::{

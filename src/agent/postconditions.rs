@@ -1,6 +1,7 @@
 //! Postconditions: the requirements on a workspace before a turn may end as done. The loop itself checks them, so no
 //! model can skip them. While one fails, the answer goes back to the model.
 
+use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -15,20 +16,6 @@ pub trait Postconditions: Send + Sync {
         progress: &mut (dyn FnMut(CompareProgress) + Send),
         cancel: &CancellationToken,
     ) -> anyhow::Result<CheckOutcome>;
-}
-
-/// The result of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckOutcome {
-    /// The files are the same as in the base.
-    Unchanged,
-    /// All files were checked, and everything holds.
-    Passed,
-    /// The conditions that do not hold, one line each, redacted.
-    Failed(Vec<String>),
-    /// The check is incomplete: nothing failed, but not everything could be checked. Holds the reason, in one line,
-    /// redacted.
-    Incomplete(String),
 }
 
 /// The beginning of the text that the model reads when its answer is sent back.

@@ -2,11 +2,10 @@
 //! program computes all of it; no text comes from the model.
 
 use super::{Gateway, compose};
-use crate::agent::CheckOutcome;
+use crate::change_checks::{self, BranchState, CheckOutcome};
 use crate::compare::{ChangeReport, CompareError, CompareProgress, CompareRequest, Comparison, Sides};
 use crate::store::NewChange;
 use crate::tanka::required_grants;
-use crate::verify::{self, BranchState};
 use crate::workspace::{Workspace, patch};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -59,7 +58,7 @@ impl Gateway {
                 head: &head,
                 branch: &branch,
             };
-            let checks = verify::checks(&sides.changes, standing, &redactor);
+            let checks = change_checks::check_files(&sides.changes, standing, &redactor);
             let patch = patch::write_onto(standing.base, &sides.changes);
             let changed = sides.changes.iter().map(|change| &change.path);
             let needs = required_grants(changed, &sides.base.files()?);
@@ -76,7 +75,7 @@ impl Gateway {
         };
         let redactor = &workspace.guard.redactor;
         let report = ChangeReport::new(compared, EFFECTS_CHARS_MAX, redactor);
-        let finding = verify::check_outcome(&checks, &report);
+        let finding = change_checks::combined_outcome(&checks, &report);
         checks.extend(report.checks);
         let change = NewChange {
             repository: workspace.repository.name().to_owned(),

@@ -2,9 +2,8 @@
 //! fail.
 
 use crate::access::{Identity, Role, testing::identity};
-use crate::agent::{
-    CheckOutcome, EarlierAttempts, Journal, Postconditions, TurnContext, TurnEvent, TurnOutcome, run_turn,
-};
+use crate::agent::{EarlierAttempts, Journal, Postconditions, TurnContext, TurnEvent, TurnOutcome, run_turn};
+use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
 use crate::model::{Effect, History, Limits, Secret, Step, Usage};
 use crate::provider::ToolSpec;

@@ -2,7 +2,8 @@
 
 use super::fixture::{ScriptedPostconditions, TurnFixture};
 use super::{READ_A, notice, write};
-use crate::agent::{CheckOutcome, TurnEvent};
+use crate::agent::TurnEvent;
+use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
 use crate::model::{History, Verdict, VerdictSource};
 use crate::provider::scripted::{ScriptedProvider, says};

@@ -1,12 +1,12 @@
 //! Drydock's own checks of a session's changes, made before a turn ends as done and on request.
 
-use crate::agent::{CheckOutcome, Postconditions};
+use crate::agent::Postconditions;
+use crate::change_checks::{self, BranchState, CheckOutcome};
 use crate::compare::{
     BrokenEnvironment, ChangeReport, CompareError, CompareProgress, CompareRequest, Comparer, Sides,
 };
 use crate::model::{Check, FileChange};
 use crate::redact::Redactor;
-use crate::verify::{self, BranchState};
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ impl ChangeChecker {
             head: base,
             branch: "HEAD",
         };
-        let mut checks = verify::checks(&changes, branch_state, &self.redactor);
+        let mut checks = change_checks::check_files(&changes, branch_state, &self.redactor);
         let compared = self
             .comparer
             .compare_with_progress(CompareRequest::all(sides.clone(), ""), progress, cancel)
@@ -80,7 +80,7 @@ impl ChangeChecker {
             Err(error) => Err(self.comparer.report_uncompared(sides, error).await),
         };
         let report = ChangeReport::new(compared, EFFECTS_CHARS_MAX, &self.redactor);
-        let finding = verify::check_outcome(&checks, &report);
+        let finding = change_checks::combined_outcome(&checks, &report);
         checks.extend(report.checks);
         let checked = ChangeCheck {
             checks,

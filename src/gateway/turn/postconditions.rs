@@ -2,8 +2,9 @@
 //! sent.
 
 use super::OpenedTurn;
+use crate::agent::Postconditions;
 use crate::agent::prompt;
-use crate::agent::{CheckOutcome, Postconditions};
+use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
 use crate::gateway::Gateway;
 use crate::gateway::change_preparation::{ChangeTarget, PreparedChange};

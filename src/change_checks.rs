@@ -1,7 +1,6 @@
-//! The checks that Drydock itself runs on a change. A check that could not run is reported as such; it never counts
-//! as passed.
+//! The checks of the changed files themselves (they parse, hold no secret, and start from the newest commit), and the
+//! outcome of all checks of a change. A check that could not run is reported as such; it never counts as passed.
 
-use crate::agent::CheckOutcome;
 use crate::compare::ChangeReport;
 use crate::model::{Check, CheckState, FileChange};
 use crate::redact::Redactor;
@@ -18,8 +17,22 @@ pub struct BranchState<'a> {
     pub branch: &'a str,
 }
 
+/// The outcome of all checks of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// The files are the same as in the base.
+    Unchanged,
+    /// All files were checked, and everything holds.
+    Passed,
+    /// The conditions that do not hold, one line each, redacted.
+    Failed(Vec<String>),
+    /// The check is incomplete: nothing failed, but not everything could be checked. Holds the reason, in one line,
+    /// redacted.
+    Incomplete(String),
+}
+
 /// Runs, in a fixed order, every check that needs no environments.
-pub fn checks(changes: &[FileChange], state: BranchState<'_>, redactor: &Redactor) -> Vec<Check> {
+pub fn check_files(changes: &[FileChange], state: BranchState<'_>, redactor: &Redactor) -> Vec<Check> {
     vec![
         base_is_current(state),
         json_parses(changes),
@@ -30,7 +43,7 @@ pub fn checks(changes: &[FileChange], state: BranchState<'_>, redactor: &Redacto
 
 /// Combines the checks of the files and the results of the environments into one outcome. The model is asked only to
 /// fix problems that the change caused and that edits to the files can fix.
-pub fn check_outcome(checks: &[Check], report: &ChangeReport) -> CheckOutcome {
+pub fn combined_outcome(checks: &[Check], report: &ChangeReport) -> CheckOutcome {
     let is_of_the_files = |check: &&Check| [JSON_PARSES, NO_CONFLICT_MARKERS].contains(&check.name.as_str());
     let broken = checks
         .iter()
@@ -180,8 +193,7 @@ fn shape(error: &serde_json::Error) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use super::{BranchState, check_outcome, checks};
-    use crate::agent::CheckOutcome;
+    use super::{BranchState, CheckOutcome, check_files, combined_outcome};
     use crate::compare::ChangeReport;
     use crate::model::{Check, CheckState, FileChange, FileMode, FileVersion, RepoPath};
     use crate::redact::Redactor;
@@ -213,7 +225,7 @@ mod tests {
             head: "a",
             branch: "main",
         };
-        checks(changes, state, &Redactor::new([]))
+        check_files(changes, state, &Redactor::new([]))
     }
 
     fn state(changes: &[FileChange], name: &str) -> (CheckState, String) {
@@ -311,15 +323,15 @@ mod tests {
         };
         let fine = checked(&[change("a.json", None, Some("{}"))]);
         assert_eq!(
-            check_outcome(&fine, &ChangeReport::default()),
+            combined_outcome(&fine, &ChangeReport::default()),
             CheckOutcome::Passed
         );
         assert_eq!(
-            check_outcome(&fine, &report),
+            combined_outcome(&fine, &report),
             CheckOutcome::Incomplete("it took more than 120 s".to_owned())
         );
         let CheckOutcome::Failed(failing) =
-            check_outcome(&checked(&[change("a.json", None, Some("{"))]), &report)
+            combined_outcome(&checked(&[change("a.json", None, Some("{"))]), &report)
         else {
             panic!("broken JSON holds");
         };
@@ -332,7 +344,7 @@ mod tests {
             ..report
         };
         assert_eq!(
-            check_outcome(&fine, &unmet),
+            combined_outcome(&fine, &unmet),
             CheckOutcome::Failed(unmet.failing.clone())
         );
     }
