@@ -1,6 +1,6 @@
-//! The effects of a change on the environments of a repository: the touched entry points, rendered and reviewed on
-//! both sides, proof for all others, and the resulting checks. It combines [`crate::tanka`], which renders, with
-//! [`crate::review`], which examines the results.
+//! The comparison of a workspace with its base: finds the environments that a change affects, renders them on both
+//! sides, has the results reviewed, and turns them into checks. It combines [`crate::tanka`], which renders, with
+//! [`crate::review`], which examines the results without I/O.
 //!
 //! The result of a comparison contains no secret: values are redacted before the review, and the review masks the
 //! values of `Secret`s.

@@ -1,6 +1,6 @@
-//! Answers questions about the environments of a workspace without a model: the list, the rendered objects of one,
-//! its differences from the base, the importers of a file, and the risks. Chats and the terminal give the same
-//! answers, and the tools of a model share their texts.
+//! Answers to questions about the environments of a workspace, written without a model: the list, the rendered objects
+//! of one, its differences from the base, the importers of a file, and the risks. [`crate::compare`] does the work. Chats
+//! and the terminal give the same answers, and the tools of a model share their texts.
 //!
 //! No answer contains a secret: values of `Secret`s are hidden, and all text is redacted.
 

@@ -1,5 +1,5 @@
-//! The review of a change without a cluster: the objects that differ, the environments with the same change, proof
-//! for the unaffected ones, and the risks.
+//! The review of rendered objects of both sides of a change: the objects that differ, the environments with the same
+//! change, proof for the unaffected ones, and the risks. [`crate::compare`] renders them.
 //!
 //! The review is pure: no I/O, no clock, no async. The same input in any order gives the same [`Report`]. Values of
 //! secrets are masked first. A model may explain a report but does not contribute to it.
