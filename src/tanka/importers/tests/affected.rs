@@ -96,7 +96,7 @@ fn entry_points_come_and_go_and_move() {
     );
     assert_eq!(
         lines(&edited(&project(), "dev/jsonnetfile.json", Some("{}"))),
-        ["dev/main.jsonnet: Place"]
+        ["dev/main.jsonnet: ProjectRoot"]
     );
     assert_eq!(
         lines(&edited(&project(), "tkrc.yaml", Some(""))),
