@@ -93,7 +93,7 @@ pub enum Action {
     },
     /// Acknowledges a button press with a short text for the user.
     AnswerClick {
-        /// [`super::Kind::Click`]'s `callback`; where it is `None` a notice is sent instead.
+        /// [`super::InboundKind::Click`]'s `callback`; where it is `None` a notice is sent instead.
         callback: Option<String>,
         /// The user who pressed the button.
         to: Sender,

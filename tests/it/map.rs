@@ -96,6 +96,28 @@ fn a_module_uses_only_modules_above_it() {
     assert!(offences.is_empty(), "\n{}", offences.join("\n"));
 }
 
+/// The modules that only test builds fill, which the diagram leaves out.
+const OF_TEST_BUILDS: [&str; 2] = ["crash_point", "planted"];
+
+#[test]
+fn diagram_of_the_architecture_lists_every_module_in_order() {
+    let document = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
+    let (_, section) = document.split_once("\n## Modules\n").expect("the section");
+    let (_, diagram) = section.split_once("```text\n").expect("the diagram");
+    let (diagram, _) = diagram.split_once("```").expect("the end of the diagram");
+    // Each line is a layer's name and its modules.
+    let drawn = diagram.lines().flat_map(|line| {
+        let (_, modules) = line.split_once(' ').expect("a layer and its modules");
+        modules.split('·').map(str::trim).collect::<Vec<_>>()
+    });
+    let mut drawn: Vec<String> = drawn.map(str::to_owned).collect();
+    // The diagram is read from below.
+    drawn.reverse();
+    let mut listed = map();
+    listed.retain(|module| !OF_TEST_BUILDS.contains(&module.as_str()));
+    assert_eq!(drawn, listed);
+}
+
 #[test]
 fn the_check_sees_uses_in_every_form_and_none_in_comments() {
     let text = "use crate::model::Inbound;\nuse crate::{config::{A, B}, store, webhook::Webhook as W};\n\
