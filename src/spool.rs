@@ -89,31 +89,6 @@ mod tests {
     use super::{BYTES, BYTES_MAX, LARGE_BYTES, Spool};
     use std::sync::atomic::Ordering;
 
-    /// Counts the memory mappings of this process that belong to files of a directory.
-    fn mapped(directory: &std::path::Path) -> usize {
-        let maps = String::from_utf8(std::fs::read("/proc/self/maps").unwrap()).unwrap();
-        let name = directory.to_str().unwrap();
-        maps.lines().filter(|line| line.contains(name)).count()
-    }
-
-    #[test]
-    fn a_large_text_lies_in_a_file_without_a_name_and_a_small_one_does_not() {
-        let place = tempfile::tempdir().unwrap();
-        let spool = Spool::in_directory(place.path().join("texts"));
-        let small = spool.keep(vec![b'a'; LARGE_BYTES - 1]);
-        assert_eq!((small.len(), mapped(place.path())), (LARGE_BYTES - 1, 0));
-        let text: Vec<u8> = (0..LARGE_BYTES).map(|at| at.to_le_bytes()[0]).collect();
-        let large = spool.keep(text.clone());
-        assert_eq!(large, text);
-        assert_eq!(mapped(place.path()), 1);
-        assert_eq!(std::fs::read_dir(place.path().join("texts")).unwrap().count(), 0);
-        let part = large.slice(10..20);
-        drop(large);
-        assert_eq!((part.as_ref(), mapped(place.path())), (&text[10..20], 1));
-        drop(part);
-        assert_eq!(mapped(place.path()), 0);
-    }
-
     /// Other tests spool texts at the same time, but none of this size.
     #[test]
     fn the_bytes_spooled_to_files_are_bounded() {

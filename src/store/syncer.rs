@@ -282,7 +282,7 @@ mod tests {
     use std::sync::Arc;
 
     /// A file that the system can open but not sync.
-    const UNSYNCED: &str = "/proc/self/stat";
+    const UNSYNCED: &str = "/dev/null";
 
     /// Runs the thread once, at the end of its store. If `pending`, one commit is not synced yet.
     fn synced(pending: bool, log: &Path) -> (SyncShared, Reporter) {

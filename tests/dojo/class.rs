@@ -1,10 +1,10 @@
 //! The run of a class: plays its cases, prints its line, and fails if anything was violated.
 
 use super::fixture::AttackFixture;
+use super::memory::{forget_peak, peak_bytes, resident_bytes};
 use super::options::FixtureOptions;
 use super::run_case::run_case;
 use super::table::{AttackClass, DojoCase, WireFormat, class_names};
-use super::watch::memory::{forget_peak, peak_mib, resident_mib};
 use super::{bystander, judge};
 use futures_util::{StreamExt, stream};
 use std::io::Write;
@@ -114,7 +114,7 @@ async fn run_on_wire(
     wire: WireFormat,
 ) -> (usize, Vec<String>) {
     let (mut fixture, cases) = AttackFixture::new(wire, options, |values| class.cases(values)).await;
-    let idle = resident_mib();
+    let idle = resident_bytes();
     if class.memory_mib_max.is_some() {
         forget_peak();
     }
@@ -132,7 +132,7 @@ async fn run_on_wire(
         }
     }
     if let Some(max) = class.memory_mib_max {
-        let more = peak_mib().saturating_sub(idle);
+        let more = peak_bytes().saturating_sub(idle) >> 20;
         if more > max {
             violations.push(format!("{more} MiB more memory was in use than before"));
         }

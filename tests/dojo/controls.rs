@@ -8,6 +8,7 @@ use super::judge::{
     fixture_violations, grant_violations, message_violations, stored_secrets, text_violations,
     unmet_expectations,
 };
+use super::memory::{forget_peak, peak_bytes, resident_bytes};
 use super::options::{ClusterNaming, FixtureOptions};
 use super::placeholders::PlaceholderValues;
 use super::run_case::CaseResult;
@@ -15,7 +16,6 @@ use super::table::{AttackClass, CaseKind, CasePlatform, DojoCase, Persona, WireF
 use super::watch::connection_sink::ConnectionSink;
 use super::watch::files::{OutsideFiles, differences, digests};
 use super::watch::log::{self, LogWatch};
-use super::watch::memory::{forget_peak, peak_mib, resident_mib};
 use super::watch::visible_messages::{
     VisibleMessage, slack_message as of_slack_message, slack_messages, telegram_call_messages,
     telegram_message,
@@ -434,18 +434,26 @@ fn too_many_messages_are_reported() {
 #[tokio::test]
 async fn peak_memory_and_waiting_time_are_measured_and_reported() {
     let _alone = lock_exclusive().await;
-    let before = resident_mib();
+    let before = resident_bytes();
     forget_peak();
     let used = std::hint::black_box(vec![1_u8; 128 << 20]);
     assert!(
-        resident_mib() >= before + 100,
+        resident_bytes() >= before + (100 << 20),
         "{} after {before}",
-        resident_mib()
+        resident_bytes()
     );
     drop(used);
-    assert!(peak_mib() >= before + 100, "{} after {before}", peak_mib());
+    assert!(
+        peak_bytes() >= before + (100 << 20),
+        "{} after {before}",
+        peak_bytes()
+    );
     forget_peak();
-    assert!(peak_mib() < before + 100, "{} after {before}", peak_mib());
+    assert!(
+        peak_bytes() < before + (100 << 20),
+        "{} after {before}",
+        peak_bytes()
+    );
     let second = Duration::from_secs(1);
     assert!(bystander::wait_violation(second * 3, second * 2).is_some());
     assert!(bystander::wait_violation(second, second * 2).is_none());

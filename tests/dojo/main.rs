@@ -1,6 +1,6 @@
 //! DockDojo: a table of attacks and of harmless twins, played against the real gateway between emulators. The model is
 //! hijacked: it answers with the text of the table, whatever the request. The rows are data
-//! (`tests/dojo/cases/*.toml`). Their format is in `table.rs`, and the checks are in `watch/` and `judge.rs`. A class
+//! (`tests/dojo/cases/*.toml`). Their format is in `table.rs`, and the checks are in `watch/`, `memory/` and `judge.rs`. A class
 //! prints one line: its name, the promises it attacks, and the numbers of its cases, violations and seconds.
 #![allow(
     clippy::unwrap_used,
@@ -31,6 +31,9 @@ mod table;
 #[cfg_attr(target_os = "linux", path = "touches/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "touches/macos.rs")]
 mod touches;
+#[cfg_attr(target_os = "linux", path = "memory/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "memory/macos.rs")]
+mod memory;
 mod watch;
 mod placeholders;
 #[allow(dead_code, reason = "nobody moves the clock here")]

@@ -9,6 +9,10 @@
 )]
 
 mod support;
+#[allow(dead_code, reason = "nobody measures a peak here")]
+#[cfg_attr(target_os = "linux", path = "../dojo/memory/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "../dojo/memory/macos.rs")]
+mod memory;
 
 mod acceptance;
 mod admission;

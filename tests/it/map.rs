@@ -254,3 +254,38 @@ fn every_system_offers_the_same_and_what_is_only_linux_stays_with_it() {
     }
     assert_eq!(strays, Vec::<String>::new());
 }
+
+/// Checks that tests for every system read no file of the system that only Linux has. Names of such files in the input of
+/// a test are allowed.
+#[test]
+fn what_only_linux_can_run_is_tested_apart() {
+    let reads = [
+        r#"read("/proc"#,
+        r#"read_dir("/proc"#,
+        r#"read_to_string("/proc"#,
+        r#"write("/proc"#,
+        r#"symlink("/proc"#,
+        r#"format!("/proc"#,
+        r#"str = "/proc"#,
+        "127.0.0.{",
+    ];
+    let only_linux = [
+        "src/system/linux/",
+        "tests/it/linux/",
+        "tests/dojo/memory/linux.rs",
+    ];
+    let (mut reading, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for (path, text) in ["src", "tests", "torture"].into_iter().flat_map(rust_files) {
+        // This file contains the words, and the stand-ins for helm attempt such reads.
+        let is_other = path == "tests/it/map.rs" || path.starts_with("tests/programs/");
+        if is_other || !reads.iter().any(|read| text.contains(read)) {
+            continue;
+        }
+        match only_linux.iter().find(|place| path.starts_with(**place)) {
+            Some(place) => seen.insert((*place).to_owned()),
+            None => reading.insert(path),
+        };
+    }
+    assert_eq!(reading, BTreeSet::new());
+    assert_eq!(seen, only_linux.map(str::to_owned).into());
+}

@@ -1,9 +1,8 @@
-//! The watches over secrets, files, logs, memory and messages while attacks are played. Each watch has a test in
+//! The watches over secrets, files, logs and messages while attacks are played. Each watch has a test in
 //! `controls.rs` that shows that it fires.
 
 pub(crate) mod files;
 pub(crate) mod log;
-pub(crate) mod memory;
 pub(crate) mod connection_sink;
 pub(crate) mod visible_messages;
 

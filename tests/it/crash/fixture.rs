@@ -12,21 +12,21 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-pub(super) const ALICE: &str = "U0ALICE";
-pub(super) const CHANNEL: &str = "C0PLATFORM";
-pub(super) const REQUEST: &str = "@drydock add the two notes";
+pub(crate) const ALICE: &str = "U0ALICE";
+pub(crate) const CHANNEL: &str = "C0PLATFORM";
+pub(crate) const REQUEST: &str = "@drydock add the two notes";
 /// The longest time any step on loopback may take on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
 /// A number that is no step of the model.
-pub(super) const NO_STEP: usize = usize::MAX;
+pub(crate) const NO_STEP: usize = usize::MAX;
 
 /// The lines of Alice's patch in the end, whatever happened before.
 const PATCH: [&str; 2] = ["+one\n", "+two\n"];
 
 /// Slack, the model, a repository, and the program between them.
-pub(super) struct CrashFixture {
-    pub(super) slack: SlackEmulator,
-    pub(super) model: ModelEmulator,
+pub(crate) struct CrashFixture {
+    pub(crate) slack: SlackEmulator,
+    pub(crate) model: ModelEmulator,
     /// The step of a turn at which the model does not answer.
     held_step: Arc<AtomicUsize>,
     /// The number of requests that the model held.
@@ -50,7 +50,7 @@ impl Drop for GatewayProcess {
 }
 
 impl CrashFixture {
-    pub(super) async fn build() -> Self {
+    pub(crate) async fn build() -> Self {
         let directory = TempDir::new().expect("a directory");
         drydock::demo::repository::create(&directory.path().join("infra.git")).expect("a repository");
         let slack = SlackEmulator::start(SlackOptions {
@@ -109,13 +109,13 @@ impl CrashFixture {
     }
 
     /// Starts the program and waits until it is ready.
-    pub(super) async fn start(&mut self) {
+    pub(crate) async fn start(&mut self) {
         let address = self.launch().await;
         self.wait_until_ready(&address).await;
     }
 
     /// Starts the program and waits until it listens.
-    pub(super) async fn launch(&mut self) -> String {
+    pub(crate) async fn launch(&mut self) -> String {
         let log = self.spawn();
         let address = bounded("the program listens", poll(|| address_in(&log))).await;
         self.slack.connect_to(&format!("http://{address}/in/slack"));
@@ -123,7 +123,7 @@ impl CrashFixture {
     }
 
     /// Starts the program and does not wait. Returns the path of its log.
-    pub(super) fn spawn(&mut self) -> PathBuf {
+    pub(crate) fn spawn(&mut self) -> PathBuf {
         let directory = self.directory.path();
         let config = directory.join("drydock.toml");
         std::fs::write(&config, self.toml()).expect("a configuration");
@@ -146,7 +146,7 @@ impl CrashFixture {
         log
     }
 
-    pub(super) async fn wait_until_ready(&self, address: &str) {
+    pub(crate) async fn wait_until_ready(&self, address: &str) {
         let client = drydock::http_client::api_client().expect("a client");
         let ready = async {
             let url = format!("http://{address}/readyz");
@@ -163,17 +163,17 @@ impl CrashFixture {
     }
 
     /// Makes later starts use another program as a wrapper.
-    pub(super) fn start_through(&mut self, wrapper: &[&str]) {
+    pub(crate) fn start_through(&mut self, wrapper: &[&str]) {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
     }
 
     /// Returns the id of the started process.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.program.as_ref().expect("a running program").0.id()
     }
 
     /// Returns the exit code, once the program has ended by itself.
-    pub(super) fn exit_code(&mut self) -> Option<i32> {
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
         let program = self.program.as_mut().expect("a running program");
         let status = program.0.try_wait().expect("a status")?;
         self.program = None;
@@ -181,14 +181,14 @@ impl CrashFixture {
     }
 
     /// Starts the program, which fails. Returns its exit code and its last output.
-    pub(super) async fn start_and_fail(&mut self) -> (i32, String) {
+    pub(crate) async fn start_and_fail(&mut self) -> (i32, String) {
         self.spawn();
         let code = bounded("the program ends", poll(|| self.exit_code())).await;
         (code, self.log())
     }
 
     /// Delivers a message again, as Slack does after a refusal.
-    pub(super) async fn redeliver(&self, ts: &str) -> Option<u16> {
+    pub(crate) async fn redeliver(&self, ts: &str) -> Option<u16> {
         let said = |message: &&SlackMessage| message.ts == ts;
         let said = self
             .slack
@@ -202,16 +202,16 @@ impl CrashFixture {
     }
 
     /// Sends `kill -9`.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         drop(self.program.take().expect("a running program"));
     }
 
     /// Sends SIGTERM like an orchestrator, and checks that the program ends normally.
-    pub(super) async fn terminate(&mut self) {
-        let mut program = self.program.take().expect("a running program");
-        let id = i32::try_from(program.0.id())
+    pub(crate) async fn terminate(&mut self) {
+        let id = i32::try_from(self.id())
             .ok()
             .and_then(rustix::process::Pid::from_raw);
+        let mut program = self.program.take().expect("a running program");
         rustix::process::kill_process(id.expect("an id"), rustix::process::Signal::TERM).expect("a signal");
         let status = bounded(
             "the program ends",
@@ -221,12 +221,12 @@ impl CrashFixture {
         assert_eq!(status.code(), Some(0));
     }
 
-    pub(super) fn hold_at(&self, step: usize) {
+    pub(crate) fn hold_at(&self, step: usize) {
         self.held_step.store(step, Ordering::SeqCst);
     }
 
     /// Waits until the model held `count` requests.
-    pub(super) async fn wait_until_model_holds(&mut self, count: usize) {
+    pub(crate) async fn wait_until_model_holds(&mut self, count: usize) {
         let held = self.held_count.wait_for(|held| *held >= count);
         bounded("the model is asked", held)
             .await
@@ -259,13 +259,13 @@ impl CrashFixture {
     }
 
     /// Sends a message of Alice, and checks that it is acknowledged.
-    pub(super) async fn say(&self, text: &str) -> String {
+    pub(crate) async fn say(&self, text: &str) -> String {
         let said = self.slack.say(ALICE, CHANNEL, text).await.expect("an answer");
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
         said.ts
     }
 
-    pub(super) async fn wait_for<T>(&self, what: &str, look: impl Fn(&SlackState) -> Option<T>) -> T {
+    pub(crate) async fn wait_for<T>(&self, what: &str, look: impl Fn(&SlackState) -> Option<T>) -> T {
         for _ in 0..6 {
             if let Some(found) = self.slack.wait_until(&look).await {
                 return found;
@@ -278,14 +278,14 @@ impl CrashFixture {
         );
     }
 
-    pub(super) async fn wait_for_message(&self, is_it: impl Fn(&SlackMessage) -> bool) -> SlackMessage {
+    pub(crate) async fn wait_for_message(&self, is_it: impl Fn(&SlackMessage) -> bool) -> SlackMessage {
         let found = |state: &SlackState| bot_messages(state).find(|message| is_it(message)).cloned();
         self.wait_for("a message", found).await
     }
 
     /// Waits until the id of the card is stored. Answers of a thread are sent in order: once another one shows, the id
     /// of the card is durable.
-    pub(super) async fn wait_until_card_is_stored(&self, thread: &str) {
+    pub(crate) async fn wait_until_card_is_stored(&self, thread: &str) {
         let answer = self
             .slack
             .reply_in_thread(ALICE, CHANNEL, thread, "!status")
@@ -297,7 +297,7 @@ impl CrashFixture {
 
     /// Checks that the card of a held turn says that the turn was resumed, and that its result appears after another
     /// kill.
-    pub(super) async fn assert_restarted_and_answered(&mut self, said: &str) {
+    pub(crate) async fn assert_restarted_and_answered(&mut self, said: &str) {
         let resumed = "I was restarted and picked this up again.";
         self.wait_for_message(|message| message.visible().join("\n").contains(resumed))
             .await;
@@ -308,7 +308,7 @@ impl CrashFixture {
     }
 
     /// Checks that the thread has exactly one result, with the whole change, and that nothing else is wrong.
-    pub(super) async fn assert_answered_once(&self, said: &str) {
+    pub(crate) async fn assert_answered_once(&self, said: &str) {
         let result = |state: &SlackState| {
             let found = results(state)
                 .into_iter()
@@ -347,7 +347,7 @@ impl CrashFixture {
     }
 
     /// Checks that exactly one message of the bot contains these words.
-    pub(super) async fn assert_one_message_with(&self, words: &str) {
+    pub(crate) async fn assert_one_message_with(&self, words: &str) {
         self.wait_for_message(|message| message.visible().join("\n").contains(words))
             .await;
         let count = self.slack.with_state(|state| {
@@ -357,7 +357,7 @@ impl CrashFixture {
         assert_eq!(count, 1, "{}", self.slack.with_state(texts));
     }
 
-    pub(super) async fn assert_database_sound(&self) {
+    pub(crate) async fn assert_database_sound(&self) {
         let audit = self.send_admin_request(&AdminRequest::Audit).await;
         assert!(
             matches!(audit, Some(AdminReply::Audit { rows, .. }) if rows > 0),
@@ -367,11 +367,11 @@ impl CrashFixture {
         assert_eq!(problems, [""; 0]);
     }
 
-    pub(super) fn data_directory(&self) -> PathBuf {
+    pub(crate) fn data_directory(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         let log = self.directory.path().join(format!("log-{}", self.starts));
         std::fs::read_to_string(log).unwrap_or_default()
     }
@@ -415,14 +415,14 @@ fn step_of(asked: &ModelRequest) -> usize {
     answered.take_while(|message| !message.results.is_empty()).count()
 }
 
-pub(super) fn bot_messages(state: &SlackState) -> impl Iterator<Item = &SlackMessage> {
+pub(crate) fn bot_messages(state: &SlackState) -> impl Iterator<Item = &SlackMessage> {
     state
         .messages
         .iter()
         .filter(|message| message.user == "U0DRYDOCK")
 }
 
-pub(super) fn is_result(message: &SlackMessage) -> bool {
+pub(crate) fn is_result(message: &SlackMessage) -> bool {
     let text = message.visible().join("\n");
     // A turn that wrote the existing content prepares nothing new.
     ["Nothing was applied or committed.", "CHG-1 stays as it was;"]
@@ -430,11 +430,11 @@ pub(super) fn is_result(message: &SlackMessage) -> bool {
         .any(|words| text.contains(words))
 }
 
-pub(super) fn results(state: &SlackState) -> Vec<&SlackMessage> {
+pub(crate) fn results(state: &SlackState) -> Vec<&SlackMessage> {
     bot_messages(state).filter(|message| is_result(message)).collect()
 }
 
-pub(super) fn texts(state: &SlackState) -> String {
+pub(crate) fn texts(state: &SlackState) -> String {
     let texts: Vec<String> = bot_messages(state)
         .map(|message| message.visible().join("\n"))
         .collect();
@@ -453,7 +453,7 @@ fn address_in(log: &Path) -> Option<String> {
 }
 
 /// Polls until `look` returns a value.
-pub(super) async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(found) = look() {
             return found;
@@ -462,7 +462,7 @@ pub(super) async fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-pub(super) async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(BOUND, future).await {
         Ok(done) => done,
         Err(_) => panic!("{what}: not within {} s", BOUND.as_secs()),

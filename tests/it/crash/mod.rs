@@ -3,7 +3,7 @@
 
 mod commands;
 mod storage;
-mod fixture;
+pub(crate) mod fixture;
 
 use drydock::emulator::slack::SlackFault;
 use fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, is_result, results, texts};

@@ -1,6 +1,10 @@
 //! Tests that only Linux can run.
 
+mod charts;
 mod folded_names;
 mod folding;
 mod kernel;
 mod missing_layers;
+mod server_process;
+mod spooled_values;
+mod storage;
