@@ -356,6 +356,7 @@ mod tests {
             "al\u{202e}ice",
             "al\u{ad}ice",
             "alice\u{e0041}",
+            "alice\u{fe0f}",
             &long,
         ] {
             assert_eq!(invite(name, 0).await.err(), Some(AccessError::Name), "{name:?}");

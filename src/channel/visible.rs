@@ -5,20 +5,25 @@
 use crate::model::is_invisible;
 
 /// Returns the text with control and invisible characters made visible: `\u{1b}` as `␛`, `\u{202e}` as `<U+202E>`.
-/// Line ends become `\n`. Tabs are kept, and so are joiners, which emoji and some scripts need, and the tags of a flag.
+/// Line ends become `\n`. Tabs are kept, and so are the invisible characters that emoji and scripts need: joiners, one
+/// variation selector after a character that is not ASCII, and the tags of a flag.
 pub(super) fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    let mut is_flag = false;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
+    let mut before = ' ';
+    let mut flag_tags = 0;
+    for (index, character) in text.char_indices() {
+        let rest = text.get(index + character.len_utf8()..).unwrap_or_default();
         let is_needed = match character {
             '\u{200c}' | '\u{200d}' => true,
-            TAG_FIRST..=TAG_LAST => is_flag,
-            _ => false,
+            _ if is_variation_selector(character) => !before.is_ascii() && !is_invisible(before),
+            _ => flag_tags > 0,
         };
-        is_flag = character == FLAG || (is_flag && (TAG_FIRST..=TAG_LAST).contains(&character));
+        flag_tags = match character {
+            FLAG => tags_of_flag(rest),
+            _ => flag_tags.saturating_sub(1),
+        };
         match character {
-            '\r' if characters.peek() == Some(&'\n') => {}
+            '\r' if rest.starts_with('\n') => {}
             '\n' | '\t' => shown.push(character),
             '\u{0}'..='\u{1f}' => shown.push(control_picture(character)),
             '\u{7f}' => shown.push('␡'),
@@ -27,14 +32,29 @@ pub(super) fn escape_text(text: &str) -> String {
             }
             _ => shown.push(character),
         }
+        before = character;
     }
     shown
 }
 
-/// The black flag, which tags behind it make the flag of a region.
+/// The black flag. Tags after it make it the flag of a region: <https://www.unicode.org/reports/tr51/#valid-emoji-tag-sequences>.
 const FLAG: char = '\u{1f3f4}';
-const TAG_FIRST: char = '\u{e0020}';
-const TAG_LAST: char = '\u{e007f}';
+/// Maximum number of letters and digits of a region, as in `gbeng` for England.
+const REGION_TAGS_MAX: usize = 6;
+
+/// Returns the number of tags of a region at the beginning of `text`, with the one that ends them; 0 if it has another form.
+fn tags_of_flag(text: &str) -> usize {
+    let is_region = |tag: &char| matches!(tag, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
+    let count = text.chars().take_while(is_region).count();
+    match (1..=REGION_TAGS_MAX).contains(&count) && text.chars().nth(count) == Some('\u{e007f}') {
+        true => count + 1,
+        false => 0,
+    }
+}
+
+fn is_variation_selector(character: char) -> bool {
+    matches!(character, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0e}' | '\u{e0100}'..='\u{e01ef}')
+}
 
 /// Returns an untrusted name, label or value on one line. Invisible characters are made visible as well.
 pub(super) fn escape_line(text: &str) -> String {
@@ -81,6 +101,14 @@ mod tests {
             ),
             ("a\u{2028}b", "a<U+2028>b"),
             ("ok\u{e0041}\u{e0042}", "ok<U+E0041><U+E0042>"),
+            ("🏴\u{e0041}\u{e007f}", "🏴<U+E0041><U+E007F>"),
+            (
+                "🏴\u{e0067}\u{e0062}\u{e007f}\u{e0061}",
+                "🏴\u{e0067}\u{e0062}\u{e007f}<U+E0061>",
+            ),
+            ("🏴\u{e0061}\u{e0061}", "🏴<U+E0061><U+E0061>"),
+            ("no\u{fe01}\u{e0100}", "no<U+FE01><U+E0100>"),
+            ("葛\u{e0100}\u{e0101}", "葛\u{e0100}<U+E0101>"),
             ("al\u{ad}ice\u{200b}\u{feff}", "al<U+00AD>ice<U+200B><U+FEFF>"),
         ] {
             assert_eq!(escape_text(text), shown, "{text:?}");
@@ -89,7 +117,7 @@ mod tests {
 
     #[test]
     fn ordinary_text_and_emoji_stay_as_they_are() {
-        for text in ["", "replicas: 4\n\tümlaut", "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 é נ ع"]
+        for text in ["", "replicas: 4\n\tümlaut", "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 é נ ع ☎\u{fe0e} 葛\u{e0100}"]
         {
             assert_eq!(escape_text(text), text);
         }

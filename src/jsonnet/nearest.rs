@@ -3,7 +3,7 @@
 //! complete.
 
 use super::path::clean;
-use crate::model::{RepoPath, edit_distance};
+use crate::model::{RepoPath, edit_distance_within};
 use crate::workspace::Tree;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -17,8 +17,6 @@ const NAMES_MAX: usize = 10_000;
 /// `LETTERS_EACH`.
 const DISTANCE_MAX: usize = 2;
 const LETTERS_EACH: usize = 3;
-/// Characters of the longest path whose letters are compared.
-const COMPARED_CHARS_MAX: usize = 200;
 
 /// The similarity of a file to the requested path; smaller values are more similar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,9 +98,9 @@ fn likeness(asked: &str, file: &str) -> Option<Likeness> {
     if is_other_kind && directory(asked) == directory(file) {
         return Some(Likeness::Letters(0));
     }
-    match distance(asked, file, letters_max) {
+    match edit_distance_within(asked, file, letters_max) {
         Some(letters) => Some(Likeness::Letters(letters)),
-        None => distance(asked_name, file_name, letters_max).map(Likeness::NameLetters),
+        None => edit_distance_within(asked_name, file_name, letters_max).map(Likeness::NameLetters),
     }
 }
 
@@ -117,15 +115,6 @@ fn directory(path: &str) -> &str {
 /// Returns a name up to its first dot.
 fn stem(name: &str) -> &str {
     name.split_once('.').map_or(name, |(stem, _)| stem)
-}
-
-/// Returns the edits between two names, or nothing if there are more than `edits_max` or a name is too long to compare.
-fn distance(left: &str, right: &str, edits_max: usize) -> Option<usize> {
-    let lengths = [left, right].map(|name| name.chars().count());
-    if lengths[0].abs_diff(lengths[1]) > edits_max || lengths[0].max(lengths[1]) > COMPARED_CHARS_MAX {
-        return None;
-    }
-    Some(edit_distance(left, right)).filter(|edits| *edits <= edits_max)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod secret;
 mod verdict;
 
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
-pub use edit_distance::edit_distance;
+pub use edit_distance::{edit_distance, edit_distance_within};
 pub use effect::Effect;
 pub use history::{
     Assistant, ContentBlock, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn,

@@ -1,5 +1,5 @@
-//! The memory of SQLite: it comes from the allocator of the program. A savepoint allocates and frees many small blocks, and
-//! the allocator of some C libraries maps and unmaps pages for them each time.
+//! The memory of SQLite: it comes from mimalloc, blocks of every size. A savepoint allocates and frees many small blocks,
+//! and the allocator of some C libraries maps and unmaps pages for them each time.
 #![allow(unsafe_code, reason = "SQLite takes its allocator as C functions")]
 
 use libmimalloc_sys::{mi_free, mi_good_size, mi_malloc, mi_realloc, mi_usable_size};
