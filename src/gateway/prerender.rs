@@ -70,12 +70,12 @@ impl Prerenderer {
             };
             let rendered = tokio::select! {
                 biased;
-                () = superseded.cancelled() => return debug!("{repository} at {commit} is not rendered further"),
+                () = superseded.cancelled() => return debug!("{repository} at {commit} is not prerendered further"),
                 rendered = rendering => rendered,
             };
             match rendered {
-                Ok(result) => debug!(ahead = ?result, "{repository} at {commit} was rendered ahead"),
-                Err(error) => debug!(%error, "{repository} at {commit} could not be rendered ahead"),
+                Ok(result) => debug!(?result, "{repository} at {commit} was prerendered"),
+                Err(error) => debug!(%error, "{repository} at {commit} could not be prerendered"),
             }
         });
     }

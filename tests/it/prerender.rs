@@ -38,7 +38,7 @@ async fn a_change_of_all_environments_uses_the_prerendered_base() {
     app.ask(ALICE, "how many environments are there?").await;
     let head = &app.demo.base;
     let ahead = format!(
-        "infra at {head} was rendered ahead ahead=Ahead {{ rendered: 4, known: 0, failed: 0, ended: Done }}"
+        "infra at {head} was prerendered result=PrerenderResult {{ rendered: 4, known: 0, failed: 0, end: Done }}"
     );
     wait_for_log(&log, &ahead).await;
     let result = app.ask(ALICE, "raise the default memory").await;
@@ -54,7 +54,7 @@ async fn a_change_of_all_environments_uses_the_prerendered_base() {
     ] {
         assert!(text.contains(expected), "no `{expected}` in {text}");
     }
-    assert_eq!(text.matches("was rendered ahead").count(), 1);
+    assert_eq!(text.matches("was prerendered").count(), 1);
 }
 
 #[tokio::test]
@@ -67,10 +67,7 @@ async fn prerendering_can_be_turned_off() {
     let text = log.text();
     let expected = "rendering 3 of 3 entry points, 0 cross-checked";
     assert!(text.contains(expected), "{text}");
-    assert!(
-        !text.contains("rendered ahead") && !text.contains("rendered further"),
-        "{text}"
-    );
+    assert!(!text.contains("prerendered"), "{text}");
 }
 
 fn limits(workers_max: usize) -> EvalLimits {
