@@ -41,7 +41,7 @@ use crate::model::{
 use crate::planted;
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{AcceptOutcome, DueOperation, QueueKind, QueueLimits, Store, StoreError};
+use crate::store::{AcceptOutcome, DueOperation, QueueKind, QueueLimits, RefusalNotice, Store, StoreError};
 use crate::tool::Toolbox;
 use crate::workspace::{DeniedFiles, SecretGuard};
 use active_turns::ActiveTurns;
@@ -250,15 +250,18 @@ impl Gateway {
         let limits = &self.parts.config.limits;
         let waiting_max = limits.waiting_messages_max;
         let refusal = self.hook(inbound).is_none().then(|| {
-            if planted::is("D1") {
-                return Vec::new();
-            }
-            let id = inbound.delivery.first().map_or("", String::as_str);
-            let address = commands::address_of(inbound, format!("refused/{id}"));
-            let text = format!(
-                "{waiting_max} messages wait already, so I did not take this one. Send it again later."
-            );
-            vec![address.post("answer", Reply::text(text))]
+            let inbound = inbound.clone();
+            Box::new(move || {
+                if planted::is("D1") {
+                    return Vec::new();
+                }
+                let id = inbound.delivery.first().map_or("", String::as_str);
+                let address = commands::address_of(&inbound, format!("refused/{id}"));
+                let text = format!(
+                    "{waiting_max} messages wait already, so I did not take this one. Send it again later."
+                );
+                vec![address.post("answer", Reply::text(text))]
+            }) as RefusalNotice
         });
         QueueLimits {
             of_conversation_max: waiting_max,

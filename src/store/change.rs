@@ -63,92 +63,12 @@ impl Store {
     }
 }
 
-/// The state of a conversation that determines the name of its next change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ChangeState {
-    pub(super) open: Option<OpenChange>,
-    /// True if the edits are withheld.
-    is_withheld: bool,
-}
-
-/// The newest revision of an open change, without its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OpenChange {
-    number: ChangeNumber,
-    revision: u32,
-    repository: String,
-    base: String,
-    content: [u8; 32],
-}
-
-impl OpenChange {
-    pub(super) fn name(&self) -> String {
-        Change::name(self.number, self.revision)
-    }
-
-    /// True if the change is this revision again.
-    fn is_same(&self, change: &NewChange) -> bool {
-        self.content == change.content && self.base == change.base && self.repository == change.repository
-    }
-}
-
-impl ChangeState {
-    pub(super) fn read(tx: &Transaction<'_>, id: ConversationId) -> Result<Self, StoreError> {
-        let is_withheld = tx
-            .prepare_cached("SELECT withheld IS NOT NULL FROM conversation WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0))
-            .optional()?
-            .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
-        Ok(Self {
-            open: open(tx, id)?,
-            is_withheld,
-        })
-    }
-
-    /// Returns a change as [`prepare`] stores it while `open` is the open one.
-    pub(super) fn revision_of(&self, open: &OpenChange, change: NewChange) -> NumberedChange {
-        match open.is_same(&change) {
-            true => numbered(change, open.number, open.revision, self.is_withheld),
-            false => numbered(change, open.number, open.revision + 1, true),
-        }
-    }
-}
-
-/// Returns a change as [`prepare`] stores it under a reserved number.
-pub(super) fn first_revision(change: NewChange, reserved: ChangeNumber) -> NumberedChange {
-    numbered(change, reserved, 1, true)
-}
-
-/// True if no change has this number.
-pub(super) fn is_free(tx: &Transaction<'_>, number: ChangeNumber) -> Result<bool, StoreError> {
-    let is_used = tx
-        .prepare_cached("SELECT 1 FROM change WHERE number = ?1")?
-        .exists([number.0])?;
-    Ok(!is_used)
-}
-
-fn numbered(change: NewChange, number: ChangeNumber, revision: u32, is_new: bool) -> NumberedChange {
-    let change = Change {
-        number,
-        revision,
-        repository: change.repository,
-        base: change.base,
-        patch: change.patch,
-        stats: change.stats,
-        checks: change.checks,
-        effects: change.effects,
-        needs: change.needs,
-    };
-    NumberedChange { change, is_new }
-}
-
 /// Stores a change. The same content keeps its revision. Other content becomes the next revision while the
-/// conversation's change is open, and otherwise gets the reserved number, or without one the next.
+/// conversation's change is open, and otherwise gets a new number.
 pub(super) fn prepare(
     tx: &Transaction<'_>,
     id: ConversationId,
     change: NewChange,
-    reserved: Option<ChangeNumber>,
     at: Timestamp,
 ) -> Result<NumberedChange, StoreError> {
     let (number, revision) = match current(tx, id)? {
@@ -178,7 +98,7 @@ pub(super) fn prepare(
             return Ok(NumberedChange { change, is_new });
         }
         Some(open) => (open.number, open.revision + 1),
-        None => (reserved.map_or_else(|| next_number(tx), Ok)?, 1),
+        None => (next_number(tx)?, 1),
     };
     let patch = edits::store_blob(tx, &change.patch)?;
     tx.prepare_cached(
@@ -202,7 +122,18 @@ pub(super) fn prepare(
     ])?;
     tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
         .execute(params![id.0, number.0])?;
-    Ok(numbered(change, number, revision, true))
+    let change = Change {
+        number,
+        revision,
+        repository: change.repository,
+        base: change.base,
+        patch: change.patch,
+        stats: change.stats,
+        checks: change.checks,
+        effects: change.effects,
+        needs: change.needs,
+    };
+    Ok(NumberedChange { change, is_new: true })
 }
 
 /// Stores why the edits of a conversation are withheld, or that they are not. Returns false if nothing changed.
@@ -237,7 +168,7 @@ fn content(tx: &Transaction<'_>, change: &Change) -> Result<[u8; 32], StoreError
     Ok(content)
 }
 
-pub(super) fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
+fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
     let number = tx
         .prepare_cached("SELECT COALESCE(MAX(number), 0) + 1 FROM change")?
         .query_row([], |row| row.get(0))?;
@@ -249,27 +180,6 @@ pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option
         Some(number) => Ok(newest(tx, number)?.map(|(change, _)| change)),
         None => Ok(None),
     }
-}
-
-/// Returns the newest revision of the open change, without its content.
-fn open(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<OpenChange>, StoreError> {
-    let open = tx
-        .prepare_cached(
-            "SELECT change.number, revision, change.repository, change.base, content FROM conversation
-             JOIN change ON change.number = conversation.change_number
-             WHERE conversation.id = ?1 ORDER BY revision DESC LIMIT 1",
-        )?
-        .query_row([id.0], |row| {
-            Ok(OpenChange {
-                number: ChangeNumber(row.get(0)?),
-                revision: row.get(1)?,
-                repository: row.get(2)?,
-                base: row.get(3)?,
-                content: row.get(4)?,
-            })
-        })
-        .optional()?;
-    Ok(open)
 }
 
 /// Returns the number of the open change.

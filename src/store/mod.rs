@@ -27,7 +27,6 @@ mod open;
 mod outbox;
 pub(crate) mod people;
 mod privacy;
-mod prospect;
 mod reader;
 mod recovery;
 mod retention;
@@ -47,12 +46,14 @@ pub use card::CardOutcome;
 pub use change::{NewChange, NumberedChange};
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};
 pub(crate) use command::apply_once;
-pub use command::{ClearOutcome, DiscardOutcome, StopOutcome, UndoOutcome, UndoRemainder};
+pub use command::{
+    ClearOutcome, DiscardOutcome, GrantDecision, RemainderOutcome, StopOutcome, UndoOutcome, UndoRemainder,
+};
 pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;
 pub use edits::FileEdits;
-pub use inbox::{AcceptOutcome, QueueKind, QueueLimits, UnansweredCommand};
+pub use inbox::{AcceptOutcome, QueueKind, QueueLimits, RefusalNotice, UnansweredCommand};
 pub use ingress_activity::{IngressActivity, RejectedRequest, read_ingress_activity};
 pub use open::OpenError;
 pub(crate) use outbox::enqueue as enqueue_in;
@@ -61,21 +62,19 @@ pub use outbox::{
     RetryMode,
 };
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
-pub use prospect::ProspectiveChange;
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use turn::{
-    Announcement, FinishedTurn, StartedTurn, StoredChange, TurnAnswer, TurnEnd, TurnStart, TurnSummary,
+    Announcement, AnnouncementBuilder, FinishedTurn, StartedTurn, StoredChange, TurnAnswer, TurnEnd,
+    TurnStart, TurnSummary,
 };
 pub use usage::{Cost, UsageReport};
 
 use condition::Reporter;
-use prospect::ReservedNumbers;
 use reader::ReadPool;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-pub(crate) use writer::is_writing_thread;
 use writer::{Durability, WriteQueue};
 
 /// An error of the store, by what the caller can do about it.
@@ -168,7 +167,6 @@ struct Inner {
     /// Ids of operations that [`Store::lease_due`] returned and that have no outcome yet. A restart forgets them on
     /// purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
-    reserved_numbers: Arc<ReservedNumbers>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -196,7 +194,6 @@ impl Store {
                 directory: opened.directory,
                 is_checked: opened.is_checked,
                 in_flight: Arc::default(),
-                reserved_numbers: Arc::default(),
                 _lock: opened.lock,
             }),
         })

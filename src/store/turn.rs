@@ -5,14 +5,15 @@ use super::claim::{Claim, check_fence};
 use super::column::{count, json, millis, parse, parse_word, time, word};
 use super::edits::FileEdits;
 use super::outbox::{DueOperation, InFlightLock};
+use super::people::{self, GrantRow};
 use super::usage::Cost;
 use super::{
-    NewAction, NewChange, NumberedChange, ProspectiveChange, Store, StoreError, action, change, command,
-    conversation, edits, inbox, outbox, usage,
+    NewAction, NewChange, NumberedChange, Store, StoreError, action, change, command, conversation, edits,
+    inbox, outbox, usage,
 };
 use crate::crash_point;
 use crate::model::{
-    Change, ChangeNumber, ConversationId, InboxId, Op, Step, TurnId, Usage, Verdict, VerdictSource,
+    Change, ConversationId, InboxId, Op, Step, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -54,12 +55,10 @@ impl TurnStart {
     }
 }
 
-/// The end of a turn, composed for a [`ProspectiveChange`]. It is data only: nothing is computed in the transaction that
-/// stores it.
-#[derive(Clone, Debug)]
+/// The end of a turn. The transaction that ends it decides by the person's current grants.
 pub enum TurnEnd {
-    /// The turn is answered, and this is announced.
-    Answered(Box<TurnAnswer>, Announcement),
+    /// The turn is answered.
+    Answered(Box<TurnAnswer>),
     /// The person has no access. Only the cost is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
 }
@@ -79,8 +78,7 @@ pub struct FinishedTurn {
     pub due: Option<Vec<DueOperation>>,
 }
 
-/// An answer, with what becomes durable with it.
-#[derive(Clone, Debug)]
+/// An answer, with everything that becomes durable with it.
 pub struct TurnAnswer {
     /// The verdict on the turn.
     pub verdict: Verdict,
@@ -100,6 +98,9 @@ pub struct TurnAnswer {
     pub edits_anew: bool,
     /// The facts about the turn, for `/status` and the recording.
     pub summary: Value,
+    /// Builds the announcement of the prepared change. It runs inside the transaction, so it only computes and does not
+    /// wait.
+    pub announce: AnnouncementBuilder,
 }
 
 /// The stored change at the end of a turn.
@@ -113,18 +114,8 @@ pub enum StoredChange<'a> {
     Change(&'a NumberedChange),
 }
 
-impl TurnAnswer {
-    /// Returns what is stored of a prospective change if the turn ends with this answer.
-    pub fn stored<'a>(&self, prospect: &'a ProspectiveChange) -> StoredChange<'a> {
-        match (&self.change, prospect.change(), prospect.closes()) {
-            (Some(_), Some(numbered), _) => StoredChange::Change(numbered),
-            (None, _, Some(name)) if self.withheld.is_none() && !self.edits_anew => {
-                StoredChange::Closed(name)
-            }
-            _ => StoredChange::Nothing,
-        }
-    }
-}
+/// A function that builds the announcement from the stored change.
+pub type AnnouncementBuilder = Box<dyn FnOnce(StoredChange<'_>) -> Announcement + Send>;
 
 /// The operations and buttons that are stored together, at the end of a turn or during it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -278,50 +269,38 @@ impl Store {
     }
 
     /// Ends a turn. One transaction stores the verdict, the final answer, the change, replies, buttons, an audit line
-    /// and that the message is done. It also reads again what `prospect` says. If anything differs by now, it stores
-    /// nothing and returns `None`; the caller composes the end anew.
+    /// and that the message is done. `decide` gets the current grants of `user` in that transaction, or `None` after
+    /// revocation. It only computes and does not wait.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
         turn: TurnId,
-        prospect: ProspectiveChange,
-        end: TurnEnd,
+        user: UserId,
+        decide: impl FnOnce(Option<&[GrantRow]>) -> TurnEnd + Send + 'static,
         at: Timestamp,
-    ) -> Result<Option<FinishedTurn>, StoreError> {
+    ) -> Result<FinishedTurn, StoreError> {
         let claim = *claim;
-        let (basis, reserved) = prospect.into_basis();
-        let new_number = reserved.as_ref().map(|reserved| reserved.number);
-        let finished = self
-            .write_leasing(move |tx, busy| {
-                let inbox = check_open(tx, claim, turn)?;
-                if !basis.holds(tx, claim.conversation, new_number)? {
-                    return Ok(None);
+        self.write_leasing(move |tx, busy| {
+            let standing = people::current_grants(tx, user)?;
+            match decide(standing.as_deref()) {
+                TurnEnd::Answered(finish) => finish_turn(tx, claim, turn, *finish, at, busy),
+                TurnEnd::Refused(ops, cost) => {
+                    let inbox = check_open(tx, claim, turn)?;
+                    if let Some(cost) = &cost {
+                        usage::record(tx, claim.conversation, turn, cost, at)?;
+                    }
+                    dismiss(tx, claim, inbox, &ops, at)?;
+                    Ok(FinishedTurn {
+                        verdict: Verdict::Error,
+                        source: VerdictSource::Harness,
+                        is_answered: false,
+                        change: None,
+                        due: None,
+                    })
                 }
-                let finished = match end {
-                    TurnEnd::Answered(answer, announcement) => {
-                        let announced = (&announcement, new_number);
-                        finish_turn(tx, claim, (turn, inbox), *answer, announced, at, busy)?
-                    }
-                    TurnEnd::Refused(ops, cost) => {
-                        if let Some(cost) = &cost {
-                            usage::record(tx, claim.conversation, turn, cost, at)?;
-                        }
-                        dismiss(tx, claim, inbox, &ops, at)?;
-                        FinishedTurn {
-                            verdict: Verdict::Error,
-                            source: VerdictSource::Harness,
-                            is_answered: false,
-                            change: None,
-                            due: None,
-                        }
-                    }
-                };
-                Ok(Some(finished))
-            })
-            .await;
-        // Until the commit, no other turn may get the number.
-        drop(reserved);
-        finished
+            }
+        })
+        .await
     }
 
     /// Answers a turn message without a turn, because its sender lost access or its content is unsupported. Edits of
@@ -439,12 +418,12 @@ fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary,
 fn finish_turn(
     tx: &Transaction<'_>,
     claim: Claim,
-    (turn, inbox): (TurnId, InboxId),
+    turn: TurnId,
     finish: TurnAnswer,
-    (announcement, new_number): (&Announcement, Option<ChangeNumber>),
     at: Timestamp,
     busy: &mut InFlightLock<'_>,
 ) -> Result<FinishedTurn, StoreError> {
+    let inbox = check_open(tx, claim, turn)?;
     if let Some(answer) = &finish.answer
         && !is_answered(tx, turn)?
     {
@@ -465,7 +444,7 @@ fn finish_turn(
     ])?;
     let change = finish
         .change
-        .map(|change| change::prepare(tx, claim.conversation, change, new_number, at))
+        .map(|change| change::prepare(tx, claim.conversation, change, at))
         .transpose()?;
     let closed = match (&change, &finish.withheld) {
         (Some(_), _) => None,
@@ -477,7 +456,12 @@ fn finish_turn(
         (None, None) => change::close(tx, claim.conversation)?,
     };
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    let due = announce(tx, announcement, at, busy)?;
+    let leaves = match (&change, &closed) {
+        (Some(numbered), _) => StoredChange::Change(numbered),
+        (None, Some(name)) => StoredChange::Closed(name),
+        (None, None) => StoredChange::Nothing,
+    };
+    let due = announce(tx, &(finish.announce)(leaves), at, busy)?;
     let data = serde_json::json!({
         "change": change.as_ref().map(|numbered| numbered.change.to_string()),
         "closed": closed,

@@ -18,7 +18,7 @@ use crate::command::{self, Command, Verb};
 use crate::crash_point;
 use crate::jsonnet::Budget;
 use crate::model::{ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart};
-use crate::store::{NewChange, ProspectiveChange, StoreError, UndoRemainder};
+use crate::store::{NewChange, RemainderOutcome, StoreError, UndoRemainder};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -72,39 +72,21 @@ impl CommandAnswer {
 }
 
 impl Revision {
-    /// Composes the answers after `ops`, for the grants of `prospect`.
-    fn remainder(&self, ops: &[Op], prospect: &ProspectiveChange) -> UndoRemainder {
-        let covered = match (&self.change, prospect.grants()) {
-            (None, _) => Ok(()),
-            (Some(change), Some(grants)) => self
-                .identity
-                .with_stored(grants)
-                .may_prepare(&change.repository, &change.needs),
-            (Some(_), None) => Err("access was revoked".to_owned()),
-        };
-        let withheld = covered.err();
-        let text = match (&withheld, prospect.change()) {
-            (Some(why), _) => format!("Undone. What is left: {}", compose::withheld(why)),
-            (None, Some(numbered)) => {
-                let change = &numbered.change;
-                let totals = compose::totals(change);
-                format!("Undone. {change} is now {totals}; `diff` shows it.")
-            }
-            (None, None) => "Undone; the workspace is as the base again, and nothing is prepared.".to_owned(),
-        };
-        let answers = |text: &str| {
-            let answer = self.address.post("answer", Reply::text(text));
-            ops.iter().cloned().chain([answer]).collect()
-        };
-        UndoRemainder {
-            snapshot: self.snapshot.clone(),
-            change: self.change.clone().filter(|_| withheld.is_none()),
-            withheld,
-            ops: answers(&text),
-            ops_if_overtaken: answers(
-                "Undone. The workspace was changed again since; `diff` shows what is prepared.",
+    fn announcement(address: &Address, left: RemainderOutcome<'_>) -> Op {
+        let text = match left {
+            RemainderOutcome::Prepared(change) => format!(
+                "Undone. {change} is now {}; `diff` shows it.",
+                compose::totals(change)
             ),
-        }
+            RemainderOutcome::Withheld(why) => format!("Undone. What is left: {}", compose::withheld(why)),
+            RemainderOutcome::AsBase => {
+                "Undone; the workspace is as the base again, and nothing is prepared.".to_owned()
+            }
+            RemainderOutcome::Overtaken => {
+                "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
+            }
+        };
+        address.post("answer", Reply::text(text))
     }
 }
 
@@ -221,7 +203,7 @@ impl Gateway {
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
         };
-        match self.store_revision(inbox, &ops, &revision).await {
+        match self.store_revision(inbox, ops.clone(), revision).await {
             Ok(()) => Ok(()),
             Err(error) if error.may_pass() => Err(error),
             Err(error) => {
@@ -232,23 +214,36 @@ impl Gateway {
         }
     }
 
-    /// Stores a revision with its answers. They are composed again if what they depend on changed in between.
     async fn store_revision(
         &self,
         inbox: InboxId,
-        ops: &[Op],
-        revision: &Revision,
+        mut ops: Vec<Op>,
+        revision: Revision,
     ) -> Result<(), StoreError> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        let (id, user) = (revision.conversation, revision.identity.user());
-        loop {
-            let change = revision.change.clone();
-            let prospect = store.prospective_change(id, user, change).await?;
-            let rest = revision.remainder(ops, &prospect);
-            if store.finish_undo(inbox, id, prospect, rest, now).await? {
-                return Ok(());
-            }
-        }
+        let Revision {
+            conversation,
+            identity,
+            snapshot,
+            change,
+            address,
+        } = revision;
+        let announce = move |left: RemainderOutcome<'_>| {
+            ops.push(Revision::announcement(&address, left));
+            ops
+        };
+        let rest = UndoRemainder {
+            snapshot,
+            change,
+            user: identity.user(),
+            decide: Box::new(move |grants, change| match grants {
+                Some(grants) => identity
+                    .with_stored(grants)
+                    .may_prepare(&change.repository, &change.needs),
+                None => Err("access was revoked".to_owned()),
+            }),
+        };
+        store.finish_undo(inbox, conversation, rest, announce, now).await
     }
 
     async fn answer(

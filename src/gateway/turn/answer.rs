@@ -15,9 +15,9 @@ use crate::gateway::change_preparation::PreparedChange;
 use crate::gateway::compose::{self, Address, Facts};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource};
 use crate::recording;
+use crate::store::people::GrantRow;
 use crate::store::{
-    Announcement, Cost, FinishedTurn, NewAction, NewChange, NumberedChange, ProspectiveChange, StoredChange,
-    TurnAnswer, TurnEnd,
+    Announcement, Cost, FinishedTurn, NewAction, NewChange, NumberedChange, StoredChange, TurnAnswer, TurnEnd,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -102,6 +102,12 @@ impl Gateway {
             cost,
             answer,
         };
+        let refusal = {
+            let (can_find, address) = (self.can_find(address), address.clone());
+            move |why: &str| refusal(can_find, &address, why)
+        };
+        let user = opened.identity.user();
+        let store = &self.parts.store;
         crash_point::before("B18");
         let FinishedTurn {
             verdict,
@@ -109,7 +115,15 @@ impl Gateway {
             is_answered,
             change,
             due,
-        } = self.store_end(assigned, turn, ending).await?;
+        } = store
+            .finish_turn(
+                &assigned.claim,
+                turn,
+                user,
+                move |grants| ending.decide(grants, refusal),
+                (self.parts.now)(),
+            )
+            .await?;
         crash_point::after("B18");
         self.dispatch_leased(&address.channel, due).await;
         // The answer is sent before the rest is recorded.
@@ -134,29 +148,6 @@ impl Gateway {
             if is_answered { "answered" } else { "refused" }
         );
         Ok(())
-    }
-
-    /// Composes the end of a turn from what is stored now, and stores it. If that changed in between, because a grant
-    /// was removed for example, the end is composed again.
-    async fn store_end(
-        &self,
-        assigned: &ClaimedMessage,
-        turn: TurnId,
-        ending: TurnEnding,
-    ) -> anyhow::Result<FinishedTurn> {
-        let (store, claim) = (&self.parts.store, &assigned.claim);
-        let ending = Arc::new(ending);
-        loop {
-            let (user, change) = (ending.identity.user(), ending.change.clone());
-            let prospect = store.prospective_change(claim.conversation, user, change).await?;
-            let ending = Arc::clone(&ending);
-            let composing = tokio::task::spawn_blocking(move || (ending.compose(&prospect), prospect));
-            let (end, prospect) = composing.await?;
-            let now = (self.parts.now)();
-            if let Some(finished) = store.finish_turn(claim, turn, prospect, end, now).await? {
-                return Ok(finished);
-            }
-        }
     }
 
     fn change_buttons(&self, opened: &OpenedTurn) -> (ChangeButtons, Vec<NewAction>) {
@@ -206,58 +197,60 @@ struct TurnEnding {
 }
 
 impl TurnEnding {
-    /// Composes the end for the grants of `prospect`, which the transaction that stores it reads again. A person without
-    /// access gets one line. A change that the grants do not cover is withheld, even if an earlier turn edited it: it
-    /// stays in the workspace and is not prepared.
-    fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
-        let (draft, repository) = (&self.answer, &self.repository);
-        let refused = |why: &str| {
-            let ops = refusal(draft.can_find_posts, &draft.address, why);
-            TurnEnd::Refused(ops, self.cost.clone())
+    /// Decides with the grants in the transaction that ends the turn. A person without access gets one line. A change
+    /// that the grants do not cover is withheld, even if an earlier turn edited it: it stays in the workspace and is
+    /// not prepared.
+    fn decide(self, grants: Option<&[GrantRow]>, refusal: impl FnOnce(&str) -> Vec<Op>) -> TurnEnd {
+        let Self {
+            identity,
+            repository,
+            change,
+            masked,
+            answer_step: said,
+            cost,
+            mut answer,
+        } = self;
+        let Some(grants) = grants else {
+            return TurnEnd::Refused(refusal(REVOKED), cost);
         };
-        let Some(grants) = prospect.grants() else {
-            return refused(REVOKED);
-        };
-        let identity = self.identity.with_stored(grants);
-        if identity.role(repository).is_none() {
-            return refused(&locked_out_text(&identity, repository));
+        let identity = identity.with_stored(grants);
+        if identity.role(&repository).is_none() {
+            return TurnEnd::Refused(refusal(&locked_out_text(&identity, &repository)), cost);
         }
-        let covered = match &self.change {
-            Some(change) => identity.may_prepare(repository, &change.needs),
+        let covered = match &change {
+            Some(change) => identity.may_prepare(&repository, &change.needs),
             None => Ok(()),
         };
         let withheld = covered.err();
-        let mut outcome = draft.outcome.clone();
         if let Some(why) = &withheld {
-            outcome.withhold(why);
+            answer.outcome.withhold(why);
         }
-        let closing = || outcome.notice.clone().and_then(closing);
-        let answer = TurnAnswer {
+        let outcome = &answer.outcome;
+        let notice = outcome.notice.clone();
+        TurnEnd::Answered(Box::new(TurnAnswer {
             verdict: outcome.verdict,
             source: outcome.source,
             summary: serde_json::json!({
                 "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
                 "tokens": outcome.usage.total(),
-                "elapsed_ms": u64::try_from(draft.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
+                "elapsed_ms": u64::try_from(answer.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
             }),
-            change: self.change.clone().filter(|_| withheld.is_none()),
+            change: change.filter(|_| withheld.is_none()),
             withheld,
-            edits_anew: draft.address.mention.is_none(),
-            answer: self.answer_step.clone().or_else(closing),
-            cost: self.cost.clone(),
-        };
-        let announcement = match (answer.stored(prospect), &self.masked) {
-            (StoredChange::Change(numbered), Some(patch)) => {
-                let change = Change {
-                    patch: patch.clone(),
-                    ..numbered.change.clone()
-                };
-                let shown = NumberedChange { change, ..*numbered };
-                draft.announce(&outcome, StoredChange::Change(&shown))
-            }
-            (stored, _) => draft.announce(&outcome, stored),
-        };
-        TurnEnd::Answered(Box::new(answer), announcement)
+            edits_anew: answer.address.mention.is_none(),
+            answer: said.or_else(|| notice.and_then(closing)),
+            cost,
+            announce: Box::new(move |leaves| match (leaves, masked) {
+                (StoredChange::Change(numbered), Some(patch)) => {
+                    let change = Change {
+                        patch,
+                        ..numbered.change.clone()
+                    };
+                    answer.announce(StoredChange::Change(&NumberedChange { change, ..*numbered }))
+                }
+                (leaves, _) => answer.announce(leaves),
+            }),
+        }))
     }
 }
 
@@ -297,10 +290,10 @@ struct ResultDraft {
 }
 
 impl ResultDraft {
-    fn announce(&self, outcome: &TurnOutcome, leaves: StoredChange<'_>) -> Announcement {
+    fn announce(self, leaves: StoredChange<'_>) -> Announcement {
         let is_hook = self.address.mention.is_none();
         // A hook that changed nothing sends no message.
-        if is_hook && leaves == StoredChange::Nothing && outcome.notice.is_none() {
+        if is_hook && leaves == StoredChange::Nothing && self.outcome.notice.is_none() {
             return Announcement::default();
         }
         let left = match leaves {
@@ -309,8 +302,8 @@ impl ResultDraft {
             leaves => RemainingChange::from_stored(leaves),
         };
         let change = left.shown();
-        let last_card = (!is_hook).then(|| self.last_card(outcome));
-        let (buttons, mut actions) = self.buttons.clone();
+        let last_card = (!is_hook).then(|| self.last_card());
+        let (buttons, mut actions) = self.buttons;
         // The buttons are for this change only, not for a later one.
         if let Some(change) = change {
             let name = Change::name(change.number, 1);
@@ -324,10 +317,10 @@ impl ResultDraft {
             address: &self.address,
             config: &self.config,
             remaining_change: left,
-            outcome,
+            outcome: &self.outcome,
             write_state: self.write_state,
             model_answer: &self.model_answer,
-            stale: self.stale.clone(),
+            stale: self.stale,
             facts: self.facts,
             buttons: pressed.then_some(buttons),
         };
@@ -356,12 +349,12 @@ impl ResultDraft {
         }
     }
 
-    fn last_card(&self, outcome: &TurnOutcome) -> Op {
+    fn last_card(&self) -> Op {
         let done = format!(
             "Done in {}; the result is below.",
             compose::seconds(self.facts.elapsed)
         );
-        let line = outcome.notice.clone().unwrap_or(done);
+        let line = self.outcome.notice.clone().unwrap_or(done);
         let fill = Action::Fill {
             post: self.address.id("card"),
             reply: Reply::text(line),

@@ -2,10 +2,11 @@
 
 use crate::model::{Inbound, Platform, UserId};
 use crate::store::fixture::{
-    AnswerDraft, EndDraft, accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says,
-    worker,
+    accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says, worker,
 };
-use crate::store::{AcceptOutcome, Claimable, DirectClaim, QueueKind, Store, StoreError};
+use crate::store::{
+    AcceptOutcome, Claimable, DirectClaim, QueueKind, Store, StoreError, TurnAnswer, TurnEnd,
+};
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
@@ -292,16 +293,16 @@ async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
             .record_step(&claim, turn, &answer(said), &cost(1), edited.as_ref(), at(1))
             .await
             .unwrap();
-        let finish = AnswerDraft {
+        let finish = TurnAnswer {
             answer: None,
             ..ends(None)
         };
         store
-            .finish_composed(
+            .finish_turn(
                 &claim,
                 turn,
                 UserId(1),
-                move |_| EndDraft::Answered(Box::new(finish)),
+                move |_| TurnEnd::Answered(Box::new(finish)),
                 at(1),
             )
             .await
