@@ -8,9 +8,9 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Once;
 
-/// Makes SQLite use the allocator of the program. It must run before the first connection: afterwards SQLite refuses it and
+/// Makes SQLite use mimalloc. It must run before the first connection: afterwards SQLite refuses it and
 /// keeps the allocator of the C library.
-pub(super) fn use_program_allocator() {
+pub(super) fn use_mimalloc() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let methods = ffi::sqlite3_mem_methods {

@@ -346,7 +346,7 @@ fn create_file(directory: &Path, file: &Path, used_before: bool) -> Result<(), O
 }
 
 fn connect(file: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
-    super::allocation::use_program_allocator();
+    super::allocation::use_mimalloc();
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY_MAX)?;
