@@ -13,8 +13,8 @@ pub mod model;
 mod parallel;
 mod spool;
 // Surroundings: configuration, logs, outgoing HTTP.
-pub mod config;
 pub mod redact;
+pub mod config;
 pub mod telemetry;
 pub mod health;
 pub mod http_client;

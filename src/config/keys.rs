@@ -331,7 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn swapped_neighbours_are_one_edit() {}
+    fn swapped_neighbours_are_one_edit() {
+        let nearest = |text: &str| nearest(&path(text)).unwrap_or_default();
+        // Two edits are the most for a short key, so each pair of swapped letters must count as one.
+        assert_eq!(nearest("ohosk"), "hooks");
+        assert_eq!(nearest("ohosk.ci.secret"), "hooks.ci.secret");
+        assert_eq!(nearest("ohosx"), "");
+    }
 
     #[test]
     fn no_key_is_listed_twice() {

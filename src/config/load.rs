@@ -4,8 +4,8 @@ use crate::config::error::ConfigError;
 use crate::config::reader::SettingsReader;
 use crate::config::sandbox::sandbox;
 use crate::config::settings::{
-    BundlerSettings, ChannelSettings, Config, DataSettings, LimitSettings, OperatorSettings,
-    RetentionSettings, SandboxSettings, ServerSettings,
+    BundlerSettings, Config, DataSettings, LimitSettings, OperatorSettings, RetentionSettings,
+    SandboxSettings, ServerSettings,
 };
 use crate::config::sources::ConfigSources;
 use crate::config::{channels, hooks, model_choice, models, repositories};
@@ -21,7 +21,7 @@ impl Config {
         let model = model_choice::for_server(&mut reader);
         let mut used = reader.names("providers");
         used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
-        let config = Self {
+        let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
@@ -33,8 +33,9 @@ impl Config {
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             sandbox: sandbox(&mut reader),
+            fetched_secrets: Vec::new(),
         };
-        reader.finish()?;
+        config.fetched_secrets = reader.finish()?;
         Ok(config)
     }
 
@@ -48,7 +49,7 @@ impl Config {
             .map(str::to_owned)
             .into_iter()
             .collect();
-        let config = Self {
+        let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
@@ -60,8 +61,9 @@ impl Config {
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             sandbox: sandbox(&mut reader),
+            fetched_secrets: Vec::new(),
         };
-        reader.finish()?;
+        config.fetched_secrets = reader.finish()?;
         Ok(config)
     }
 
@@ -99,30 +101,7 @@ impl Config {
 
     /// Returns every secret of this configuration, for the redactor.
     pub fn secrets(&self) -> Vec<Secret> {
-        let mut secrets: Vec<Secret> = Vec::new();
-        secrets.extend(
-            self.providers
-                .values()
-                .filter_map(|provider| provider.api_key.clone()),
-        );
-        secrets.extend(
-            self.repositories
-                .values()
-                .filter_map(|repository| repository.token.clone()),
-        );
-        secrets.extend(self.hooks.values().map(|hook| hook.secret.clone()));
-        for channel in self.channels.values() {
-            match channel {
-                ChannelSettings::Slack(slack) => {
-                    secrets.extend([slack.bot_token.clone(), slack.signing_secret.clone()]);
-                }
-                ChannelSettings::Telegram(telegram) => {
-                    secrets.push(telegram.bot_token.clone());
-                    secrets.extend(telegram.secret_token.clone());
-                }
-            }
-        }
-        secrets
+        self.fetched_secrets.clone()
     }
 }
 

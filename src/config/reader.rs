@@ -29,19 +29,18 @@ impl<'a> SettingsReader<'a> {
         Self {
             layers,
             problems,
-            secret_resolver: SecretResolver {
-                environment: &sources.environment,
-                directory,
-            },
+            secret_resolver: SecretResolver::new(&sources.environment, directory),
         }
     }
 
-    pub(super) fn finish(self) -> Result<(), ConfigError> {
+    /// Returns every secret that was fetched, or else all problems.
+    pub(super) fn finish(self) -> Result<Vec<Secret>, ConfigError> {
         let mut problems = self.problems;
         if self.layers.is_file_unread {
             problems.forget_what_is_not_set();
         }
-        problems.finish()
+        problems.finish()?;
+        Ok(self.secret_resolver.into_fetched())
     }
 
     /// Returns the operator's names in a section: for `channels`, `team` of `[channels.team]`.
@@ -333,7 +332,7 @@ mod tests {
         let known = [("github", 1), ("generic-body", 2)];
         assert_eq!(reader.choice("hooks.ci.scheme", &known), Some(2));
         assert_eq!(reader.choice("hooks.ci.scheme", &known[..1]), None);
-        let error = reader.finish().unwrap_err().to_string();
+        let error = reader.finish().map(drop).unwrap_err().to_string();
         assert!(
             error.contains("2: hooks.ci.scheme: `generic-body` has no meaning here yet"),
             "{error}"

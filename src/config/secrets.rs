@@ -61,20 +61,36 @@ const PLACEHOLDER_PARTS: [&str; 15] = [
 /// A reader of secrets from environment and files.
 pub(super) struct SecretResolver<'a> {
     /// The environment variables by name.
-    pub(super) environment: &'a BTreeMap<String, String>,
+    environment: &'a BTreeMap<String, String>,
     /// The base directory of relative paths of secret files.
-    pub(super) directory: PathBuf,
+    directory: PathBuf,
+    /// Every secret that was fetched. Settings get their secrets only from here, so none is missing for the redactor.
+    fetched: Vec<Secret>,
 }
 
-impl SecretResolver<'_> {
+impl<'a> SecretResolver<'a> {
+    pub(super) fn new(environment: &'a BTreeMap<String, String>, directory: PathBuf) -> Self {
+        Self {
+            environment,
+            directory,
+            fetched: Vec::new(),
+        }
+    }
+
+    /// Returns every secret that was fetched.
+    pub(super) fn into_fetched(self) -> Vec<Secret> {
+        self.fetched
+    }
+
     /// Fetches a secret of at least `chars_min` characters. The error is one line without the value.
-    pub(super) fn fetch(&self, source: &SecretSource, chars_min: usize) -> Result<Secret, String> {
+    pub(super) fn fetch(&mut self, source: &SecretSource, chars_min: usize) -> Result<Secret, String> {
         let secret = match source {
             SecretSource::Value(secret) => secret.clone(),
             SecretSource::Variable(name) => self.variable(name)?,
             SecretSource::File(path) => read_secret(&self.directory.join(path))?,
         };
         check_secret(secret.expose(), chars_min)?;
+        self.fetched.push(secret.clone());
         Ok(secret)
     }
 
@@ -189,10 +205,8 @@ mod tests {
         let path = directory.path().join("secret");
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let resolver = SecretResolver {
-            environment: &BTreeMap::new(),
-            directory: directory.path().to_owned(),
-        };
+        let environment = BTreeMap::new();
+        let mut resolver = SecretResolver::new(&environment, directory.path().to_owned());
         let secret = resolver.fetch(&SecretSource::File(PathBuf::from("secret")), 16);
         secret.map(|secret| secret.expose().to_owned())
     }
@@ -278,11 +292,9 @@ mod tests {
     #[test]
     fn a_pipe_or_directory_is_refused_as_a_secret_file_without_blocking() {
         let directory = tempfile::tempdir().unwrap();
-        let resolver = SecretResolver {
-            environment: &BTreeMap::new(),
-            directory: directory.path().to_owned(),
-        };
-        let fetch = |path: &str| {
+        let environment = BTreeMap::new();
+        let mut resolver = SecretResolver::new(&environment, directory.path().to_owned());
+        let mut fetch = |path: &str| {
             resolver
                 .fetch(&SecretSource::File(PathBuf::from(path)), 1)
                 .map(|_| ())
@@ -298,10 +310,8 @@ mod tests {
 
     #[test]
     fn a_secret_written_where_its_name_belongs_is_not_repeated() {
-        let resolver = SecretResolver {
-            environment: &BTreeMap::new(),
-            directory: PathBuf::new(),
-        };
+        let environment = BTreeMap::new();
+        let mut resolver = SecretResolver::new(&environment, PathBuf::new());
         for value in [REAL, "xoxb-123-abc", "ABCDEFGHIJKLMNOP0123"] {
             let why = resolver
                 .fetch(&SecretSource::Variable(value.to_owned()), 1)

@@ -31,6 +31,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[sandbox]`
     pub sandbox: SandboxSettings,
+    /// Every secret that was fetched for these settings.
+    pub(super) fetched_secrets: Vec<Secret>,
 }
 
 /// `[bundler]`: packages of Jsonnet.

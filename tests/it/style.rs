@@ -199,3 +199,17 @@ fn a_visible_type_name_is_defined_once() {
     places.retain(|_, places| places.len() > 1);
     assert!(places.is_empty(), "{places:#?}");
 }
+
+/// A secret that is fetched is redacted. A secret of the configuration that was made elsewhere would not be.
+#[test]
+fn the_configuration_gets_its_secrets_from_one_place() {
+    let makes = |text: &str| {
+        let code = text.split("\nmod tests {").next().unwrap_or_default();
+        code.contains("Secret::new(")
+    };
+    let files = rust_files("src/config").into_iter();
+    let files = files.filter(|(path, text)| !path.contains("/tests/") && makes(text));
+    let paths: Vec<String> = files.map(|(path, _)| path).collect();
+    // `value.rs` converts a variable, which `secrets.rs` then fetches and checks.
+    assert_eq!(paths, ["src/config/secrets.rs", "src/config/value.rs"]);
+}

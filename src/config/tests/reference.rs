@@ -5,9 +5,10 @@ use crate::config::error::Problems;
 use crate::config::keys::{KEYS, UnsetRule};
 use crate::config::layers::Layers;
 use crate::config::reader::default_value;
-use crate::config::value::Value;
-use crate::config::{LimitSettings, RetentionSettings, SandboxSettings, ServerSettings};
-use std::collections::BTreeSet;
+use crate::config::value::{SecretSource, Value};
+use crate::config::{LimitSettings, RetentionSettings, SandboxSettings, ServerSettings, ValueKind};
+use crate::redact::Redactor;
+use std::collections::{BTreeMap, BTreeSet};
 
 const REFERENCE: &str = include_str!("../../../config/drydock.toml");
 
@@ -151,6 +152,41 @@ fn the_examples_of_the_reference_file_fit_together() {
     let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"HOOK_SECRET\" }");
     let config = Config::load(with(&text, &[("RELEASE_HOOK_SECRET", "a-long-release-secret")])).unwrap();
     assert_eq!(config.hooks["release"].fields["version"], "/release/tag_name");
+}
+
+/// Every secret key of the table is in the reference file, so this test includes a new one automatically.
+#[test]
+fn the_secret_of_every_secret_key_is_redacted() {
+    let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"APPS_TOKEN\" }");
+    let layers = Layers::read(&sources(&text), &mut Problems::default());
+    let mut values = BTreeMap::new();
+    for (path, entry) in &layers.entries {
+        let Some(Value::Secret(SecretSource::Variable(name))) = &entry.value else {
+            continue;
+        };
+        let known = SECRETS.iter().find(|(known, _)| known == name);
+        let value = known.map_or_else(
+            || format!("canary-of-{name}-8f742231b1"),
+            |(_, value)| (*value).to_owned(),
+        );
+        let is_first = values.insert(name.clone(), (path.clone(), value)).is_none();
+        assert!(is_first, "{path}: another key has the variable {name} as well");
+    }
+    let configured: BTreeSet<String> = values.values().map(|(path, _)| pattern(path)).collect();
+    let secret_keys = KEYS
+        .iter()
+        .filter(|key| matches!(key.kind, ValueKind::Secret { .. }));
+    assert_eq!(configured, secret_keys.map(|key| key.path.to_owned()).collect());
+
+    let environment: Vec<(&str, &str)> = values
+        .iter()
+        .map(|(name, (_, value))| (name.as_str(), value.as_str()))
+        .collect();
+    let redactor = Redactor::new(Config::load(with(&text, &environment)).unwrap().secrets());
+    for (path, value) in values.values() {
+        let redacted = redactor.redact(value);
+        assert!(!redacted.contains(value), "{path} is not redacted");
+    }
 }
 
 #[test]
