@@ -1,9 +1,11 @@
 //! The listener on real loopback sockets, with an ingress that records its calls.
 #![allow(clippy::unwrap_used)]
 
+mod bodies;
 mod deadlines;
 mod events;
 mod probes;
+mod routing;
 mod signatures;
 
 use super::bounds::ListenerBounds;
@@ -42,8 +44,12 @@ pub(super) struct RecordingIngress {
     /// Permits for events that were passed on, one for each event.
     pub(super) entered: Semaphore,
     pub(super) down: bool,
+    /// True if the probe of readiness meets a defect.
+    pub(super) readiness_panics: bool,
     pub(super) waiting_for: Vec<String>,
     pub(super) degraded: Vec<String>,
+    /// The names that were looked up.
+    pub(super) looked_up: Mutex<Vec<String>>,
     pub(super) stale: Mutex<Vec<(String, i64)>>,
     pub(super) unauthenticated: Mutex<Vec<(String, &'static str)>>,
     pub(super) authentic: Mutex<Vec<String>>,
@@ -72,8 +78,10 @@ impl RecordingIngress {
             durable: Semaphore::new(1_000),
             entered: Semaphore::new(0),
             down: false,
+            readiness_panics: false,
             waiting_for: Vec::new(),
             degraded: Vec::new(),
+            looked_up: Mutex::default(),
             stale: Mutex::default(),
             unauthenticated: Mutex::default(),
             authentic: Mutex::default(),
@@ -107,6 +115,7 @@ impl Ingress for RecordingIngress {
     }
 
     fn webhook(&self, name: &str) -> Route {
+        self.looked_up.lock().unwrap().push(name.to_owned());
         self.routes.get(name).cloned().unwrap_or(Route::Unknown)
     }
 
@@ -134,6 +143,7 @@ impl Ingress for RecordingIngress {
     }
 
     fn ready(&self) -> Readiness {
+        assert!(!self.readiness_panics, "a defect");
         Readiness {
             waiting_for: self.waiting_for.clone(),
             degraded: self.degraded.clone(),
