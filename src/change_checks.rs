@@ -75,7 +75,7 @@ fn base_is_current(state: BranchState<'_>) -> Check {
         return check(name, CheckState::Pass, "");
     }
     let detail = format!(
-        "`{}` has moved on; `discard` and ask again to start from its newest commit",
+        "`{}` has newer commits; `discard` and ask again to start from the newest",
         state.branch
     );
     check(name, CheckState::Fail, detail)

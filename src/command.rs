@@ -63,12 +63,12 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 
 /// All commands, in the order of `/help`.
 pub const ALL: [CommandSpec; 15] = [
-    spec(Verb::Help, "help", "", "what I can do here"),
+    spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
         "status",
         "",
-        "what is running, waiting and prepared",
+        "show what is running, waiting and prepared",
     ),
     spec(
         Verb::Diff,
@@ -76,12 +76,7 @@ pub const ALL: [CommandSpec; 15] = [
         "[ENV]",
         "show the prepared change, or what it does to one environment",
     ),
-    spec(
-        Verb::Risk,
-        "risk",
-        "",
-        "what may go wrong with the prepared change",
-    ),
+    spec(Verb::Risk, "risk", "", "show the risks of the prepared change"),
     spec(
         Verb::Patch,
         "patch",
@@ -92,41 +87,41 @@ pub const ALL: [CommandSpec; 15] = [
         Verb::Envs,
         "envs",
         "",
-        "the environments, and which of them change",
+        "list the environments, and which of them change",
     ),
     spec(
         Verb::Render,
         "render",
         "ENV",
-        "the objects of an environment as YAML",
+        "show the objects of an environment as YAML",
     ),
     spec(
         Verb::WhoImports,
         "who-imports",
         "PATH",
-        "the entry points a file belongs to",
+        "list the entry points that a file affects",
     ),
-    spec(Verb::Undo, "undo", "", "take back the edits of the last turn"),
-    spec(Verb::Discard, "discard", "", "throw the prepared change away"),
+    spec(Verb::Undo, "undo", "", "undo the edits of the last turn"),
+    spec(Verb::Discard, "discard", "", "discard the prepared change"),
     spec(
         Verb::Clear,
         "clear",
         "",
-        "start a fresh history; the prepared change stays",
+        "clear the history; the prepared change stays",
     ),
     spec(
         Verb::Context,
         "context",
         "",
-        "what the model sees of this conversation",
+        "show what the model sees of this conversation",
     ),
-    spec(Verb::Usage, "usage", "", "the tokens you used"),
+    spec(Verb::Usage, "usage", "", "show the tokens you used"),
     spec(Verb::Stop, "stop", "", "stop what is running"),
     spec(
         Verb::User,
         "user",
         "add ID NAME --role ROLE",
-        "let somebody in by the ID they were told; for administrators",
+        "admit a person by the ID from the notice; for administrators",
     ),
 ];
 

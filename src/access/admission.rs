@@ -248,7 +248,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             again.to_string(),
-            "`telegram:42:666` is `eve` already; `drydock user grant` changes what they may do"
+            "`telegram:42:666` already belongs to `eve`; `drydock user grant` changes the grant"
         );
         // A revoked account comes back as a new user, as with an invite.
         access.revoke(user.id, "operator", at(2)).await.unwrap();
@@ -396,8 +396,8 @@ mod tests {
         let refused = access.add(again, bot(), by, at(6)).await.unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "`telegram:42:666` is `eve`, whose access was revoked; only whoever runs this server lets them in again, with \
-             `drydock user add` or `drydock invite`"
+            "`telegram:42:666` belongs to `eve`, whose access was revoked; only the operator of this server can \
+             admit them again, with `drydock user add` or `drydock invite`"
         );
         assert!(access.admit(&telegram("666")).is_none());
         let back = access.add(eve(), bot(), Admitter::Operator, at(7)).await.unwrap();

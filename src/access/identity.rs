@@ -186,17 +186,17 @@ impl Identity {
         };
         let shown = self.environments(repository).join(", ");
         let grant = match shown.is_empty() {
-            true => "you may write nothing".to_owned(),
+            true => "your grant covers no environment".to_owned(),
             false => format!("your grant covers only {shown}"),
         };
         Err(match &missing.environment {
             Some(environment) => format!(
-                "{}, which takes a grant for {}; {grant}",
+                "{}, which requires a grant for {}; {grant}",
                 missing.because,
                 quoted(environment)
             ),
             None => format!(
-                "{}, which takes a grant for all environments; {grant}",
+                "{}, which requires a grant for all environments; {grant}",
                 missing.because
             ),
         })

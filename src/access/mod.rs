@@ -40,7 +40,7 @@ pub enum AccessError {
     Store(#[from] StoreError),
     /// The name is empty or cannot be shown on one line.
     #[error(
-        "a name has 1 to {NAME_CHARS_MAX} printable characters, and begins and ends with none that is blank"
+        "a name must have 1 to {NAME_CHARS_MAX} printable characters and must not begin or end with a blank one"
     )]
     Name,
     /// A glob of the grant does not compile.
@@ -50,7 +50,7 @@ pub enum AccessError {
     #[error("no user `{0}`; `drydock user list` shows all")]
     Unknown(String),
     /// More than one user has this name.
-    #[error("{} users are called `{name}`; use one of the ids {}", .ids.len(), shown(.ids))]
+    #[error("{} users have the name `{name}`; use one of the ids {}", .ids.len(), shown(.ids))]
     Ambiguous {
         /// The name.
         name: String,
@@ -61,10 +61,10 @@ pub enum AccessError {
     #[error("`{0}` was revoked")]
     Revoked(String),
     /// The text is not an account id of Slack or Telegram.
-    #[error("{} is no id of an account; it is told to whoever is not admitted, such as `slack:T0ACME:U0EVE` or `telegram:42:4201`", quoted(.0))]
+    #[error("{} is not the ID of an account; Drydock sends the ID to each unknown sender, such as `slack:T0ACME:U0EVE` or `telegram:42:4201`", quoted(.0))]
     InvalidAccount(String),
     /// The account is already admitted.
-    #[error("`{account}` is {} already; `drydock user grant` changes what they may do", quoted(.name))]
+    #[error("`{account}` already belongs to {}; `drydock user grant` changes the grant", quoted(.name))]
     AlreadyAdmitted {
         /// The account.
         account: Sender,
@@ -73,7 +73,7 @@ pub enum AccessError {
     },
     /// The account belongs to a user whose access was revoked.
     #[error(
-        "`{account}` is {}, whose access was revoked; only whoever runs this server lets them in again, with `drydock user add` or `drydock invite`",
+        "`{account}` belongs to {}, whose access was revoked; only the operator of this server can admit them again, with `drydock user add` or `drydock invite`",
         quoted(.name)
     )]
     AccessWasRevoked {
@@ -83,15 +83,15 @@ pub enum AccessError {
         name: String,
     },
     /// The name has another meaning in lists and in the audit log.
-    #[error("{} is not taken as a name: lists and the audit log mean something else by it; choose another one", quoted(.0))]
+    #[error("{} cannot be a name, because it has another meaning in lists and in the audit log; choose another one", quoted(.0))]
     ReservedName(String),
     /// The account belongs to an unknown workspace or bot.
     #[error(
-        "`{0}` is of no workspace or bot that is connected, or has been; copy the whole ID that the person was told"
+        "`{0}` belongs to no workspace or bot that is or was connected; copy the whole ID that the person received"
     )]
     NotConnected(Sender),
     /// The administrator does not administer these repositories.
-    #[error("you do not administer all of {}; name what you administer with `--repo`", quoted(.0))]
+    #[error("you are not an administrator of all of {}; name your repositories with `--repo`", quoted(.0))]
     NotAdministered(String),
 }
 

@@ -288,7 +288,7 @@ mod tests {
             Err(AccessError::Unknown("carol".into()))
         );
         let text = access.user("bob").await.unwrap_err().to_string();
-        assert_eq!(text, "2 users are called `bob`; use one of the ids 2, 3");
+        assert_eq!(text, "2 users have the name `bob`; use one of the ids 2, 3");
     }
 
     #[tokio::test]

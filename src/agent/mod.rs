@@ -353,12 +353,12 @@ impl TurnLoop<'_> {
         let (bytes, max) = (too_long.bytes, self.cx.limits.history_bytes_max);
         let why = match self.steps {
             0 => format!(
-                "I did not ask the model: your message takes {bytes} bytes with my instructions and tools, and \
+                "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and \
                  `limits.history_bytes_max` is {max}. Send a shorter one."
             ),
             _ => format!(
-                "I stopped: what the model has to read takes {bytes} bytes, and `limits.history_bytes_max` is {max}. \
-                 Ask for less at once."
+                "I stopped: the request to the model has {bytes} bytes, and `limits.history_bytes_max` is {max}. Ask \
+                 for less in one message."
             ),
         };
         LoopEnd::notice(Verdict::Limit, why)
@@ -453,7 +453,7 @@ impl TurnLoop<'_> {
             StopReason::Refusal => (
                 Verdict::Incomplete,
                 VerdictSource::Harness,
-                Some("The model refused to go on.".to_owned()),
+                Some("The model refused to continue.".to_owned()),
             ),
         };
         self.record(step, &model, history, journal).await?;
@@ -492,8 +492,8 @@ impl TurnLoop<'_> {
     fn unmended(&self) -> String {
         match self.repairs {
             0 => "A check of mine fails; see below.".to_owned(),
-            1 => "A check of mine still fails after one attempt to mend it; see below.".to_owned(),
-            repairs => format!("A check of mine still fails after {repairs} attempts to mend it; see below."),
+            1 => "A check of mine still fails after one attempt to fix it; see below.".to_owned(),
+            repairs => format!("A check of mine still fails after {repairs} attempts to fix it; see below."),
         }
     }
 

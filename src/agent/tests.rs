@@ -352,7 +352,7 @@ async fn calls_of_an_answer_that_was_cut_are_not_run() {
     let ran = fixture.run(&ScriptedProvider::new([refused])).await;
     assert_eq!(
         (ran.outcome().verdict, notice(&ran)),
-        (Verdict::Incomplete, "The model refused to go on.")
+        (Verdict::Incomplete, "The model refused to continue.")
     );
 }
 

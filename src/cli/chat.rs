@@ -64,19 +64,19 @@ const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
         ChatVerb::Inspect(command::Verb::Envs),
         "envs",
         "",
-        "the environments, and which of them change",
+        "list the environments, and which of them change",
     ),
     (
         ChatVerb::Inspect(command::Verb::Render),
         "render",
         "ENV",
-        "the objects of an environment as YAML",
+        "show the objects of an environment as YAML",
     ),
     (
         ChatVerb::Inspect(command::Verb::WhoImports),
         "who-imports",
         "PATH",
-        "the entry points a file belongs to",
+        "list the entry points that a file affects",
     ),
     (
         ChatVerb::Undo,
@@ -91,7 +91,7 @@ const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
         "forget the conversation; the files stay",
     ),
     (ChatVerb::Context, "context", "", "what the model sees"),
-    (ChatVerb::Usage, "usage", "", "the tokens you used"),
+    (ChatVerb::Usage, "usage", "", "show the tokens you used"),
     (ChatVerb::Exit, "exit", "", "leave (or Ctrl-D)"),
 ];
 

@@ -19,9 +19,9 @@ const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
 /// Detail of the cross-check before the second engine was run.
-const CROSS_CHECK_PENDING: &str = "the second engine is asked before this counts as checked";
+const CROSS_CHECK_PENDING: &str = "the second engine has not run yet";
 /// Detail of the cross-check if it was not requested.
-const CROSS_CHECK_OFF: &str = "the second engine was not asked";
+const CROSS_CHECK_OFF: &str = "the second engine was not used";
 
 /// Maximum number of failures that one check lists.
 const FAILING_MAX: usize = 5;
@@ -214,9 +214,9 @@ impl CheckInputs {
 
     fn resolves(&self) -> Check {
         let unused = self.unused.first().map(|path| match self.unused.len() {
-            1 => format!("no environment uses `{path}`, so its imports were not looked at"),
+            1 => format!("no environment uses `{path}`, so its imports were not checked"),
             all => format!(
-                "no environment uses `{path}` and {} more, so their imports were not looked at",
+                "no environment uses `{path}` and {} more, so their imports were not checked",
                 all - 1
             ),
         });
@@ -272,7 +272,7 @@ impl CheckInputs {
             (true, true, _) => {
                 let known = self
                     .known
-                    .map(|known| format!("but for {known}, see docs/tanka.md"));
+                    .map(|known| format!("except for {known}, see docs/tanka.md"));
                 check(AGREE, CheckState::Pass, known.unwrap_or_default())
             }
         }

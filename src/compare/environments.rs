@@ -271,7 +271,7 @@ fn read(text: &Bytes) -> Result<Value, RenderFailure> {
 pub(super) fn dispute(rendered: &CachedRender) -> Option<RenderFailure> {
     let message = match &rendered.cross_check {
         CrossCheckVerdict::Differs { path } => format!("the two engines disagree at {}", quoted(path)),
-        CrossCheckVerdict::Refuses { why } => format!("one engine has a value, and the other says: {why}"),
+        CrossCheckVerdict::Refuses { why } => format!("one engine has a value, and the other fails: {why}"),
         CrossCheckVerdict::NotAsked
         | CrossCheckVerdict::Agrees
         | CrossCheckVerdict::DiffersAsKnown { .. }

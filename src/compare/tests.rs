@@ -317,7 +317,7 @@ async fn a_difference_between_the_engines_that_is_known_is_named_and_fails_nothi
     ]);
     let comparison = fixture.all(&base, &head).await;
     assert_eq!(comparison.report.classes.len(), 1);
-    let detail = "but for how many digits fractions have in texts, see docs/tanka.md";
+    let detail = "except for how many digits fractions have in texts, see docs/tanka.md";
     assert_eq!(states(&comparison)[3], (CheckState::Pass, detail));
 }
 
@@ -514,7 +514,7 @@ async fn imports_and_syntax_are_checked_without_rendering() {
         detail.starts_with("`lib/web.libsonnet`:1:8-9 Expected a comma"),
         "{detail}"
     );
-    let unused = "no environment uses `lib/unused.libsonnet`, so its imports were not looked at";
+    let unused = "no environment uses `lib/unused.libsonnet`, so its imports were not checked";
     assert_eq!(states(&comparison)[1], (CheckState::Pass, unused));
 }
 

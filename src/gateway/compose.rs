@@ -247,8 +247,8 @@ impl Facts {
 /// Returns the text about a change that the person may not see.
 pub(super) fn withheld(why: &str) -> String {
     format!(
-        "Withheld, and not prepared: {why}. It stays in the workspace; `undo` takes the newest of it back, `discard` \
-         all of it. With the grant, the next answer prepares it."
+        "Withheld, and not prepared: {why}. The edits stay in the workspace; `undo` removes the newest of them, \
+         `discard` all. With the grant, the next answer prepares them."
     )
 }
 

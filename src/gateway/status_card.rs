@@ -73,7 +73,7 @@ impl StatusCard {
                 self.note = None;
                 self.lines.push(CardLine {
                     call: String::new(),
-                    text: "checks; the model mends what fails".to_owned(),
+                    text: "checks; the model fixes what fails".to_owned(),
                     progress: String::new(),
                     state: CallState::Failed,
                 });
@@ -127,7 +127,7 @@ impl StatusCard {
     pub(super) fn reply(&self) -> Reply {
         let mut lines = Vec::new();
         if self.is_resumed {
-            lines.push("I was restarted and picked this up again.".to_owned());
+            lines.push("I was restarted and continue with this message.".to_owned());
         }
         let hidden = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
         if hidden > 0 {

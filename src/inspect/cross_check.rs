@@ -42,7 +42,8 @@ impl CrossCheck {
             } => (
                 CrossCheckState::Agrees,
                 format!(
-                    "Cross-checked: a second engine has the same value but for {known}, a known difference (docs/tanka.md)."
+                    "Cross-checked: a second engine has the same value except for {known}, a known difference \
+                     (docs/tanka.md)."
                 ),
             ),
             CrossCheckResult::Differs { path, .. } => (
@@ -67,7 +68,7 @@ impl CrossCheck {
             }
             CrossCheckResult::NotRun => (
                 CrossCheckState::NotAsked,
-                "Not cross-checked: the second engine was not asked.".to_owned(),
+                "Not cross-checked: the second engine was not used.".to_owned(),
             ),
         };
         Self { state, sentence }
@@ -102,7 +103,7 @@ mod tests {
             (
                 differs(Some(KnownDifference::Digits)),
                 CrossCheckState::Agrees,
-                "but for how many digits fractions have in texts",
+                "except for how many digits fractions have in texts",
             ),
             (
                 differs(None),
@@ -122,7 +123,7 @@ mod tests {
             (
                 CrossCheckResult::NotRun,
                 CrossCheckState::NotAsked,
-                "was not asked",
+                "was not used",
             ),
         ] {
             let check = CrossCheck::from_verdict(&verdict);

@@ -15,7 +15,7 @@ impl Inspector<'_> {
         let title = name.as_deref().unwrap_or(path.trim_end_matches('/')).to_owned();
         if sides.changes.is_empty() {
             return Ok(InspectAnswer::only(format!(
-                "Nothing is changed here: {} is as the base.",
+                "Nothing is changed here: {} equals the base.",
                 quoted(&title)
             )));
         }

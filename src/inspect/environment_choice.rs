@@ -103,7 +103,7 @@ fn ambiguous(given: &str, several: &[Candidate<'_>]) -> String {
         true => names,
         false => several.iter().map(|(_, entrypoint)| *entrypoint).collect(),
     };
-    format!("`{given}` may be {}. Say which.", quoted(&ways))
+    format!("`{given}` can be {}. Name one of them.", quoted(&ways))
 }
 
 /// Formats the answer for a name that matches no environment: similar names, or else some of all names.

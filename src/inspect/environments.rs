@@ -69,7 +69,7 @@ impl Inspector<'_> {
     /// Returns the effects of the workspace, or the reason why they are unknown. This never makes the list fail.
     async fn effects(&self) -> Result<Effects, InspectError> {
         let unknown = |why: String| Effects {
-            note: Some(format!("What changes here is not known: {why}")),
+            note: Some(format!("It is unknown what changes here: {why}")),
             ..Effects::default()
         };
         let sides = match self.sides().await {

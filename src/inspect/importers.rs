@@ -41,10 +41,7 @@ fn answer(
     let verb = |one: &'static str, many: &'static str| if importers.len() == 1 { one } else { many };
     let summary = match (missing, importers.is_empty()) {
         (Some(error), true) => return Err(InspectError::NoAnswer(error.to_string())),
-        (Some(_), false) => format!(
-            "`{path}` is not there; {count} {} at it and would import it.",
-            verb("looks", "look")
-        ),
+        (Some(_), false) => format!("`{path}` does not exist; {count} would import it."),
         (None, true) => return Ok(InspectAnswer::only(format!("No entry point imports `{path}`."))),
         (None, false) => format!("{count} {} `{path}`, directly or not.", verb("imports", "import")),
     };

@@ -13,7 +13,7 @@ impl Inspector<'_> {
         let sides = self.sides().await?;
         if sides.changes.is_empty() {
             return Ok(InspectAnswer::only(
-                "Nothing is prepared here, so there is no risk to tell.",
+                "Nothing is prepared here, so there are no risks to show.",
             ));
         }
         let compared = self.comparer.compare(CompareRequest::all(sides, ""), self.cancel);
@@ -23,9 +23,7 @@ impl Inspector<'_> {
 
 fn answer(report: &Report) -> InspectAnswer {
     if report.environments.is_empty() {
-        return InspectAnswer::only(format!(
-            "There are {NO_ENVIRONMENTS}, so no rule has anything to look at."
-        ));
+        return InspectAnswer::only(format!("There are {NO_ENVIRONMENTS}, so no rule applies."));
     }
     let Counts {
         environments,
@@ -40,9 +38,9 @@ fn answer(report: &Report) -> InspectAnswer {
         if affected == 1 { "changes" } else { "change" }
     );
     let found = match risks {
-        0 => "no rule fired".to_owned(),
+        0 => "no rule matched".to_owned(),
         risks => format!(
-            "{} fired, with {}",
+            "{} matched, with {}",
             pluralize(report.risks.len(), "rule", "rules"),
             pluralize(risks, "finding", "findings")
         ),
@@ -50,7 +48,7 @@ fn answer(report: &Report) -> InspectAnswer {
     let mut summary = format!("{looked}; {found}.");
     if not_proven > 0 {
         summary.push_str(&format!(
-            " ⚠ {} could not be rendered or compared: no rule knows what happens there.",
+            " ⚠ {} could not be rendered or compared, so no rule was applied there.",
             pluralize(not_proven, "environment", "environments")
         ));
     }

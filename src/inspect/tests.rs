@@ -61,7 +61,7 @@ async fn an_ambiguous_or_unknown_environment_is_refused_with_suggestions() {
     for (given, says) in [
         (
             "staging",
-            "`staging` may be `environments/staging`, `other/staging`. Say which.",
+            "`staging` can be `environments/staging`, `other/staging`. Name one of them.",
         ),
         ("inline/", ""),
         (

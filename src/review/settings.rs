@@ -128,7 +128,7 @@ impl SettingsChange {
     fn line(&self) -> String {
         let name = quoted(&self.environment);
         let text = match (self.not_compared(), self.describe_move(), self.describe_others()) {
-            (Some(why), ..) => format!("⚠ Not compared: where {name} goes is not known: {why}"),
+            (Some(why), ..) => format!("⚠ Not compared: the destination of {name} is unknown: {why}"),
             (None, Some(moves), None) => format!("⚠ {name} moves: {moves}"),
             (None, Some(moves), Some(others)) => format!("⚠ {name} moves: {moves}; also {others}"),
             (None, None, others) => format!("⚠ {name} has other settings: {}", others.unwrap_or_default()),

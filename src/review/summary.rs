@@ -157,7 +157,7 @@ fn head(report: &Report) -> Vec<String> {
         .collect();
     if !unasked.is_empty() {
         lines.push(format!(
-            "⚠ Not asked for: {} {}.",
+            "⚠ Not requested: {} {}.",
             plural(unasked.len(), "environment"),
             names(unasked.into_iter())
         ));
@@ -170,7 +170,7 @@ fn head(report: &Report) -> Vec<String> {
         .collect();
     if !unasked.is_empty() {
         lines.push(format!(
-            "⚠ Not asked for: {} {}.",
+            "⚠ Not requested: {} {}.",
             plural(unasked.len(), "file"),
             names(unasked.into_iter())
         ));

@@ -115,8 +115,8 @@ fn a_library_change_reads_as_one_change_one_exception_and_proof_for_the_rest() {
     let expected = "\
 4 of 7 environments change: 4 objects changed, 0 added, 0 removed.
 2 files, +4 -1: `environments/prod-eu/main.jsonnet`, `lib/web.libsonnet`.
-⚠ Not asked for: environment `environments/prod-eu`.
-⚠ Not asked for: file `environments/prod-eu/main.jsonnet`.
+⚠ Not requested: environment `environments/prod-eu`.
+⚠ Not requested: file `environments/prod-eu/main.jsonnet`.
 The same change in 3 environments: `environments/dev`, `environments/qa`, `environments/staging`:
   ~ apps/Deployment dev/web
       spec.replicas: 1 -> 2

@@ -193,7 +193,7 @@ impl WritePolicy {
         };
         if is_new && counted >= self.files_changed_max {
             let why = format!(
-                "the change budget of {} files is used up: `{path}` was not touched",
+                "the change budget of {} files is used up: `{path}` was not changed",
                 self.files_changed_max
             );
             let instead = "; finish with the files changed so far or ask the person to split the request";
@@ -240,7 +240,9 @@ impl WritePolicy {
         let neighbourhood = DestinationIndex::new(&residents, [&to], &stopped_now).ok_or_else(stopped)?;
         let need = |environment: &Option<String>, there: &str| RequiredGrant {
             environment: environment.clone(),
-            because: format!("`{path}` was not touched: `{directory}` would go to where {there} lives"),
+            because: format!(
+                "`{path}` was not changed: `{directory}` would move to the destination of {there}"
+            ),
         };
         let needs: Vec<RequiredGrant> = match neighbourhood.owners_reached(&owner, &to) {
             ReachedOwners::Owners(owners) => owners
@@ -274,7 +276,7 @@ impl WritePolicy {
         }
         let changed: Vec<&str> = changed.into_iter().collect();
         let why = format!(
-            "this change is limited to {max} of the environments and edits {} already: `{path}` was not touched",
+            "this change is limited to {max} of the environments and edits {} already: `{path}` was not changed",
             changed.join(", ")
         );
         let instead = "; finish with that, or ask the person to split the request";
@@ -395,8 +397,9 @@ mod tests {
         }
         // Another namespace of the same cluster counts as the same destination.
         for place in [("prod", "prod"), ("prod", "free"), ("PROD", "prod")] {
-            let refused = "`environments/dev/spec.json` was not touched: `environments/dev` would go to where \
-                           `environments/prod` lives, which takes a grant for `environments/prod`; your grant covers only dev, qa";
+            let refused = "`environments/dev/spec.json` was not changed: `environments/dev` would move to the \
+                           destination of `environments/prod`, which requires a grant for `environments/prod`; your grant \
+                           covers only dev, qa";
             assert_eq!(
                 write(&["dev", "qa"], place.0, place.1),
                 Err(refused.to_owned()),
@@ -493,7 +496,7 @@ mod tests {
             };
             let refused = failure(write(&["dev"]));
             assert!(
-                refused.contains("takes a grant for `environments/prod`"),
+                refused.contains("requires a grant for `environments/prod`"),
                 "{refused}"
             );
             write(&["dev", "prod"]).unwrap();

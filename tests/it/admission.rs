@@ -31,7 +31,7 @@ async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let add = format!("user add {} Eve of Ops --role editor --env dev", id_in(&told));
     let added = app.run_slash_command(ADA, &add).await;
     let expected =
-        "Eve of Ops is in: editor for all repositories, environments dev. They can write to me now.";
+        "Eve of Ops is admitted: editor for all repositories, environments dev. They can write to me now.";
     assert_eq!(added, expected);
     let answered = app.ask(EVE, "and now?").await;
     assert!(answered.text.contains("seen: and now?"), "{}", answered.text);
@@ -43,7 +43,8 @@ async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
         1
     );
     let again = app.run_slash_command(ADA, &add).await;
-    let expected = "Nobody was admitted: slack:T0ACME:U0EVE is Eve of Ops already; drydock user grant changes what they may do.";
+    let expected = "No person was admitted: slack:T0ACME:U0EVE already belongs to Eve of Ops; drydock user grant \
+                    changes the grant.";
     assert_eq!(again, expected);
 
     // On the other platform, in a thread, in the spelling of a phone keyboard.
@@ -53,7 +54,8 @@ async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let thread = app.ask(ADA, "who is that?").await.thread;
     let add = format!("!user add {} Vera —role viewer", id_in(&told));
     let added = app.run_command_in(ADA, &thread, &add).await;
-    let expected = "Vera is in: viewer for all repositories and all environments. They can write to me now.";
+    let expected =
+        "Vera is admitted: viewer for all repositories and all environments. They can write to me now.";
     assert_eq!(added, expected);
     let answered = app.ask_telegram(666, "and now?").await;
     assert!(answered.text.contains("seen: and now?"), "{}", answered.text);
@@ -80,31 +82,31 @@ async fn nobody_is_admitted_without_the_right_or_by_an_invalid_id() {
         ),
         (
             "user add eve eve --role viewer",
-            "Nobody was admitted: eve is no id of an account",
+            "No person was admitted: eve is not the ID of an account",
         ),
         (
             "user add slack:T0ACME:eve eve --role viewer",
-            "Nobody was admitted: slack:T0ACME:eve is no id",
+            "No person was admitted: slack:T0ACME:eve is not the ID",
         ),
         (
             "user add mail:T0ACME:U0EVE eve --role viewer",
-            "Nobody was admitted: mail:T0ACME:U0EVE is no id",
+            "No person was admitted: mail:T0ACME:U0EVE is not the ID",
         ),
         (
             "user add slack:T0EVIL:U0EVE eve --role viewer",
-            "Nobody was admitted: slack:T0EVIL:U0EVE is of no workspace",
+            "No person was admitted: slack:T0EVIL:U0EVE belongs to no workspace",
         ),
         (
             "user add telegram:43:666 eve --role viewer",
-            "Nobody was admitted: telegram:43:666 is of no workspace",
+            "No person was admitted: telegram:43:666 belongs to no workspace",
         ),
         (
             "user add slack:T0ACME:U0EVE eve --role viewer --repo [bad",
-            "Nobody was admitted: [bad is not a glob",
+            "No person was admitted: [bad is not a glob",
         ),
         (
             "user add slack:T0ACME:U0BOB bob --role admin",
-            "Nobody was admitted: slack:T0ACME:U0BOB is U0BOB already",
+            "No person was admitted: slack:T0ACME:U0BOB already belongs to U0BOB",
         ),
     ] {
         let told = app.run_slash_command(ADA, typed).await;
@@ -164,7 +166,7 @@ async fn an_admission_done_before_the_process_ended_is_confirmed_after_the_resta
     app.wait_for_ephemeral(EVE, 0).await;
     let add = "user add slack:T0ACME:U0EVE eve --role viewer";
     let added = app.run_slash_command(ADA, add).await;
-    assert!(added.starts_with("eve is in: viewer"), "{added}");
+    assert!(added.starts_with("eve is admitted: viewer"), "{added}");
     app.grant(ADA, Role::Editor, &["**"]).await;
     app.wait_until_idle().await;
     let seen = app.ephemeral_messages(ADA).len();
@@ -194,14 +196,14 @@ async fn an_administrator_cannot_readmit_a_person_the_operator_revoked() {
         .await;
     assert_eq!(
         refused,
-        "Nobody was admitted: slack:T0ACME:U0EVE is U0EVE, whose access was revoked; only whoever runs this server lets \
-         them in again, with drydock user add or drydock invite."
+        "No person was admitted: slack:T0ACME:U0EVE belongs to U0EVE, whose access was revoked; only the operator of \
+         this server can admit them again, with drydock user add or drydock invite."
     );
     let forged = app
         .run_slash_command(ADA, "user add slack:T0ACME:U0EVE operator --role viewer")
         .await;
     assert!(
-        forged.starts_with("Nobody was admitted: operator is not taken as a name"),
+        forged.starts_with("No person was admitted: operator cannot be a name"),
         "{forged}"
     );
     app.demo.slack.dm(EVE, "and now?").await.unwrap();

@@ -120,9 +120,7 @@ async fn a_status_reports_undelivered_messages_once_where_it_is_asked() {
     assert!(elsewhere.contains("everything is sent"), "{elsewhere}");
     let told = app.run_command_in(ALICE, &thread, "!status").await;
     assert!(
-        told.contains(
-            "not delivered here: an answer; whoever runs this server can have it sent again until "
-        ),
+        told.contains("not delivered here: an answer; the operator of this server can send it again until "),
         "{told}"
     );
     assert!(!told.contains("drydock outbox"), "{told}");

@@ -251,7 +251,7 @@ fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     tell("give api 1Gi of memory in staging", "CHG-1 is ready");
 
     let again = add(&id);
-    let why = format!("`{id}` is `bob` already; `drydock user grant` changes what they may do");
+    let why = format!("`{id}` already belongs to `bob`; `drydock user grant` changes the grant");
     assert_eq!((again.code, again.out.as_str()), (Some(1), ""), "{again:?}");
     assert!(again.err.contains(&why), "{again:?}");
     let json = [

@@ -71,13 +71,13 @@ fn commands_are_answered_without_the_model() {
 /status            the model, and what changed so far
 /diff [ENV]        what this session changed, or what that does to one environment
 /risk              what may go wrong with what this session changed
-/envs              the environments, and which of them change
-/render ENV        the objects of an environment as YAML
-/who-imports PATH  the entry points a file belongs to
+/envs              list the environments, and which of them change
+/render ENV        show the objects of an environment as YAML
+/who-imports PATH  list the entry points that a file affects
 /undo              put files back to before the last turn that edited any
 /clear             forget the conversation; the files stay
 /context           what the model sees
-/usage             the tokens you used
+/usage             show the tokens you used
 /exit              leave (or Ctrl-D)
 Ctrl-C             stop what is running
 anthropic/claude-opus-4-6; 0 turns; nothing changed
@@ -129,7 +129,7 @@ fn environments_are_listed_and_shown_without_the_model() {
     let before = "\
 1 environment in `work`.
 environments/dev: namespace web (`environments/dev/main.jsonnet`)
-Nothing is prepared here, so there is no risk to tell.
+Nothing is prepared here, so there are no risks to show.
 `environments/dev`: 2 objects.
 Cross-checked: a second engine has the same value.
 apiVersion: v1
@@ -141,7 +141,7 @@ kind: Secret
         "1 entry point imports `lib/app.libsonnet`, directly or not.\nenvironments/dev/main.jsonnet\nChanged.\n",
         "environments/dev [changed]: namespace web",
         "-  replicas: 2\n+  replicas: 0\n",
-        "1 rule fired",
+        "1 rule matched",
     ] {
         assert!(ended.out.contains(shown), "{shown}: {}", ended.out);
     }
@@ -184,7 +184,7 @@ fn undo_restores_bytes_modes_and_deleted_files() {
     assert!(!shell.work().join("new/b").exists());
     let told = model.asked().pop().unwrap().last_user_text().to_owned();
     assert!(
-        told.starts_with("(The edits of the turn before were taken back;"),
+        told.starts_with("(The edits of the previous turn were undone;"),
         "{told}"
     );
 }

@@ -250,7 +250,7 @@ fn what_is_shown_is_cross_checked_or_says_that_it_is_not() {
     assert!(
         unchecked
             .err
-            .contains("Not cross-checked: the second engine was not asked."),
+            .contains("Not cross-checked: the second engine was not used."),
         "{unchecked:?}"
     );
     let unchecked = show(&["--no-cross-check", "--json"]);
@@ -274,7 +274,7 @@ fn what_is_shown_is_cross_checked_or_says_that_it_is_not() {
     );
     let unchecked = diff(&["--no-cross-check"]);
     assert_eq!(unchecked.code, Some(0), "{unchecked:?}");
-    let expected = "\nboth engines agree: not run, the second engine was not asked\n";
+    let expected = "\nboth engines agree: not run, the second engine was not used\n";
     assert!(unchecked.out.contains(expected), "{unchecked:?}");
     let unchecked = diff(&["--no-cross-check", "--json"]).json();
     assert_eq!(unchecked["checks"][3]["state"], "not_run");

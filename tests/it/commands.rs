@@ -59,7 +59,7 @@ async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
     );
     let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(
-        undone.starts_with("Undone; the workspace is as the base again"),
+        undone.starts_with("Undone; the workspace equals the base again"),
         "{undone}"
     );
     let nothing = app.run_command_in(ALICE, &first.thread, "!undo").await;
@@ -130,7 +130,7 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
         let second = app.wait_for_result(&first.thread, 2).await;
         let told = app.thread_messages(&first.thread).join("\n");
         // In either order of arrival at the gateway, no discarded edit may return.
-        let discarded = told.contains("is discarded; the workspace is as the base again.");
+        let discarded = told.contains("is discarded; the workspace equals the base again.");
         let expected = match discarded {
             true => format!("CHG-{} is ready: 1 file, +1 −1.", 2 * change),
             false => "A turn is running; stop it first.".to_owned(),
@@ -220,11 +220,11 @@ fn expected(verb: &str) -> &'static [&'static str] {
         "envs" => &["environments/dev [changed]: namespace dev"],
         "patch" => &["git apply CHG-1.patch", "git apply CHG-2.patch"],
         "undo" => &[
-            "Undone; the workspace is as the base again",
+            "Undone; the workspace equals the base again",
             "There is nothing to undo.",
         ],
         "discard" => &["Nothing is prepared here."],
-        "clear" => &["I forgot our conversation."],
+        "clear" => &["I cleared our conversation."],
         "context" => &["The model sees nothing of this conversation yet."],
         "usage" => &["2,100 tokens in 2 model calls"],
         "stop" => &["Nothing is running."],
@@ -325,7 +325,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     }
     let undone = app.run_command_in(ALICE, &result.thread, "!undo").await;
     assert!(
-        undone.starts_with("Undone; the workspace is as the base again"),
+        undone.starts_with("Undone; the workspace equals the base again"),
         "{undone}"
     );
     assert_eq!(app.column("SELECT edits FROM conversation"), ["{}"]);
@@ -345,8 +345,8 @@ async fn a_mistyped_change_is_neither_discarded_nor_sent() {
                 .run_command_in(ALICE, &thread, &format!("!{word} {mistyped}"))
                 .await;
             let expected = format!(
-                "That names no change, so nothing is {done}. Write {word} alone for what is prepared here, or with its \
-                 name, such as {word} CHG-42."
+                "That names no change, so nothing is {done}. Write {word} alone for the change that is prepared \
+                 here, or add a name, such as {word} CHG-42."
             );
             assert_eq!(told, expected, "{mistyped}");
         }

@@ -275,17 +275,14 @@ async fn an_undeliverable_file_is_posted_as_text_without_delaying_others() {
         .telegram
         .fail_all("sendDocument", TelegramFault::Status(500));
     app.demo.telegram.say(BOB, BOB, "/patch").await;
-    app.wait_for_telegram_message(BOB, "puts it into your working tree")
+    app.wait_for_telegram_message(BOB, "applies it to your working tree")
         .await;
     let asked = Instant::now();
     app.demo.telegram.say(BOB, BOB, "/status").await;
     app.wait_for_telegram_message(BOB, "Prepared").await;
     assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
     let told = app
-        .wait_for_telegram_message(
-            BOB,
-            "The file CHG-1.patch may be missing here. This is what it holds:",
-        )
+        .wait_for_telegram_message(BOB, "The file CHG-1.patch may be missing here. Its content:")
         .await;
     assert!(told.text.contains("+++ b/note.txt"), "{}", told.text);
     assert!(told.text.contains("+one"), "{}", told.text);

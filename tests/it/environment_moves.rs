@@ -8,7 +8,7 @@ use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
 const DEV_SPEC: &str = "environments/dev/spec.json";
-const REFUSED: &str = "which takes a grant for `environments/prod`; your grant covers only dev";
+const REFUSED: &str = "which requires a grant for `environments/prod`; your grant covers only dev";
 
 fn retarget() -> ScriptedAnswer {
     let content = r#"{"apiVersion":"tanka.dev/v1alpha1","kind":"Environment","metadata":{"name":"environments/dev"},
@@ -41,7 +41,7 @@ async fn an_editor_of_dev_cannot_move_dev_to_the_cluster_of_prod() {
     let asked = app.model_requests();
     let refused = &asked[1].last_results()[0];
     assert!(
-        refused.is_error && refused.content.contains(REFUSED) && refused.content.contains("was not touched"),
+        refused.is_error && refused.content.contains(REFUSED) && refused.content.contains("was not changed"),
         "{refused:?}"
     );
     assert!(result.text.contains("environments/prod"), "{}", result.text);

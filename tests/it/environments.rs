@@ -98,11 +98,11 @@ async fn environments_can_be_inspected_in_a_conversation_without_a_change() {
     assert!(missing.contains("similar: lib/app.libsonnet"), "{missing}");
 
     let risk = telegram("/risk").await;
-    assert_eq!(risk, "Nothing is prepared here, so there is no risk to tell.");
+    assert_eq!(risk, "Nothing is prepared here, so there are no risks to show.");
     let same = telegram("/diff staging").await;
     assert_eq!(
         same,
-        "Nothing is changed here: environments/staging is as the base."
+        "Nothing is changed here: environments/staging equals the base."
     );
     for (words, says) in [
         (
@@ -129,7 +129,7 @@ async fn environments_can_be_inspected_in_a_conversation_without_a_change() {
     }
     // A file cannot be sent as an ephemeral message, and this person has no thread yet.
     let refused = app.run_slash_command(ALICE, "render dev").await;
-    assert!(refused.contains("cannot be shown to you alone"), "{refused}");
+    assert!(refused.contains("I cannot show a file to you alone"), "{refused}");
     assert!(app.demo.slack.with_state(|state| state.files.is_empty()));
     let help = telegram("/help").await;
     for usage in ["diff [ENV]", "render ENV", "who-imports PATH", "envs", "risk"] {
@@ -229,11 +229,11 @@ async fn a_risk_rule_that_fires_is_reported_with_its_location_and_no_risk_is_sta
     app.admit_telegram_editor(4_201).await;
     app.ask_telegram(4_201, "a place for notes in prod").await;
     let quiet = app.run_telegram_command(4_201, "/risk").await;
-    assert_eq!(quiet, "1 of 4 environments changes; no rule fired.");
+    assert_eq!(quiet, "1 of 4 environments changes; no rule matched.");
     app.ask_telegram(4_201, "and none of them runs").await;
     let risk = app.run_telegram_command(4_201, "/risk").await;
     assert!(
-        risk.starts_with("1 of 4 environments changes; ") && risk.contains(" fired, with "),
+        risk.starts_with("1 of 4 environments changes; ") && risk.contains(" matched, with "),
         "{risk}"
     );
     assert!(
@@ -302,7 +302,7 @@ async fn with_several_repositories_the_command_names_one() {
     let usage = app.run_telegram_command(4_201, "/render apps:").await;
     assert!(usage.starts_with("Which environment?"), "{usage}");
     let same = app.run_telegram_command(4_201, "/diff infra: dev").await;
-    assert_eq!(same, "Nothing is changed here: environments/dev is as the base.");
+    assert_eq!(same, "Nothing is changed here: environments/dev equals the base.");
 }
 
 /// T06
@@ -333,7 +333,7 @@ async fn wait_until_evaluating(app: &TestApp, user: i64) {
     let started = Instant::now();
     loop {
         let status = app.run_telegram_command(user, "/status").await;
-        if status.contains("a look at environments; stop ends it") {
+        if status.contains("a query about environments; stop ends it") {
             return;
         }
         assert!(started.elapsed() < Duration::from_secs(30), "{status}");
@@ -360,7 +360,7 @@ async fn a_long_render_stalls_nobody_and_ends_by_stop_and_outlives_a_restart() {
     for _ in 0..4 {
         say(&app, "/render environments/slow").await;
     }
-    app.wait_for_telegram_message(4_201, "Too many looks at environments")
+    app.wait_for_telegram_message(4_201, "Too many queries about environments")
         .await;
     app.restart().await;
     wait_until_evaluating(&app, 4_201).await;

@@ -93,7 +93,7 @@ async fn the_longest_answer_takes_a_few_messages_in_slack_and_keeps_all_facts() 
             assert_eq!(labels, ["Get patch", "Discard"], "{which}");
             let whole = state.files.iter().find(|file| file.name == "answer.md");
             if shown.contains("The answer is cut here") {
-                assert!(shown.contains("the whole of it follows as answer.md"), "{which}");
+                assert!(shown.contains("the full text follows as answer.md"), "{which}");
                 assert_eq!(whole.unwrap().content, answer.as_bytes(), "{which}");
             } else {
                 assert!(whole.is_none() && answer.len() < 30_000, "{which}");

@@ -51,7 +51,7 @@ async fn changes_nobody_requested_are_named_in_the_answer() {
         "{}",
         result.text
     );
-    let flagged = result.text.lines().find(|line| line.contains("⚠ Not asked for"));
+    let flagged = result.text.lines().find(|line| line.contains("⚠ Not requested"));
     assert!(
         flagged.is_some_and(|line| line.contains("environments/prod")),
         "{}",
@@ -65,8 +65,8 @@ async fn changes_nobody_requested_are_named_in_the_answer() {
     let entity = json!({ "type": "blockquote", "offset": 0, "length": quote.len() });
     let message = json!({ "text": format!("{quote}\n{words}"), "entities": [entity] });
     app.demo.telegram.write(BOB, BOB, message).await;
-    let result = app.wait_for_telegram_message(BOB, "⚠ Not asked for").await;
-    let flagged = result.text.lines().find(|line| line.contains("⚠ Not asked for"));
+    let result = app.wait_for_telegram_message(BOB, "⚠ Not requested").await;
+    let flagged = result.text.lines().find(|line| line.contains("⚠ Not requested"));
     assert!(
         flagged.is_some_and(|line| line.contains("environments/prod")),
         "{}",
@@ -84,7 +84,7 @@ async fn changes_nobody_requested_are_named_in_the_answer() {
         .lines()
         .filter(|line| line.contains("environments/prod"));
     let refused = "1 write was refused: this change is limited to 1 of the environments and edits environments/staging \
-                   already: environments/prod/main.jsonnet was not touched.";
+                   already: environments/prod/main.jsonnet was not changed.";
     assert_eq!(named.collect::<Vec<_>>(), [refused]);
     let asked = app.demo.model.requests();
     let refused = &asked[2].last_results()[0];

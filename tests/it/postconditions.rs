@@ -67,7 +67,7 @@ async fn a_difference_shown_early_still_has_to_pass_the_cross_check() {
     let result = app.ask(ALICE, "raise the default memory").await;
     let asked = app.demo.model.requests();
     let shown = asked[2].last_results()[0].content.clone();
-    for expected in ["192Mi", "– both engines agree: the second engine is asked before"] {
+    for expected in ["192Mi", "– both engines agree: the second engine has not run yet"] {
         assert!(shown.contains(expected), "no `{expected}` in {shown}");
     }
     let remark = asked[3].messages.last().unwrap().text.clone();
@@ -94,7 +94,7 @@ async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
     for expected in [
         "CHG-1 fails a check: 1 file, +1 −1.",
         "I do not know how to mend it.",
-        "A check of mine still fails after 2 attempts to mend it; see below.",
+        "A check of mine still fails after 2 attempts to fix it; see below.",
         "every changed Jsonnet file parses",
         "lib/app.libsonnet:13:",
         "+    memoryMi:: 128 *,",

@@ -88,7 +88,7 @@ async fn a_message_over_the_queue_limit_is_refused_durably_and_once() {
     app.demo.stop().await;
     app.demo.slack.recover("chat.postMessage");
     app.demo.start().await.unwrap();
-    app.wait_for_slack_reply(&said.ts, "1 messages wait already, so I did not take this one.")
+    app.wait_for_slack_reply(&said.ts, "1 messages wait already, so I did not accept this one.")
         .await;
     app.say_in(ALICE, &said.ts, "!stop").await;
     app.wait_for_result(&said.ts, 2).await;

@@ -90,7 +90,7 @@ async fn an_undo_done_before_a_grant_was_removed_is_reported_as_done() {
     app.demo.start().await.unwrap();
     app.wait_until_idle().await;
     let told = app.thread_messages(&first.thread).last().unwrap().clone();
-    assert!(told.starts_with("Undone. What is left:"), "{told}");
+    assert!(told.starts_with("Undone. Remaining:"), "{told}");
 }
 
 /// R3: a command that was not answered when the process ended three times is given up, and its person is notified.
@@ -113,7 +113,7 @@ async fn a_command_interrupted_three_times_is_given_up_with_a_notice() {
         match is_given_up {
             false => {
                 assert!(
-                    told.starts_with("Undone; the workspace is as the base again"),
+                    told.starts_with("Undone; the workspace equals the base again"),
                     "{told}"
                 );
                 let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
@@ -156,7 +156,7 @@ async fn a_command_that_cannot_be_read_is_answered_once_the_store_takes_the_answ
     app.wait_for_slack_reply(&other.ts, "These are answered without a model")
         .await;
     app.alter_database("DROP TRIGGER unanswered");
-    app.wait_for_slack_reply(&thread, "This command cannot be read any more; say it again.")
+    app.wait_for_slack_reply(&thread, "This command cannot be read any more; send it again.")
         .await;
     let next = app.ask_in(ALICE, &thread, "hello again").await;
     assert!(next.text.contains("Done."), "{}", next.text);
@@ -193,7 +193,7 @@ async fn an_unreadable_waiting_message_is_reported_on_its_card() {
     app.wait_for_model_requests(2).await;
     app.say_in(ALICE, &first.ts, "!stop").await;
     let told = app
-        .wait_for_slack_reply(&first.ts, "This message cannot be read any more; say it again.")
+        .wait_for_slack_reply(&first.ts, "This message cannot be read any more; send it again.")
         .await;
     assert_eq!(told.ts, card.ts, "{}", visible_text(&told));
 }
@@ -210,12 +210,15 @@ async fn an_undo_whose_change_cannot_be_stored_is_answered() {
         "CREATE TRIGGER unstored BEFORE INSERT ON change {REFUSED}"
     ));
     app.say_in(ALICE, &first.thread, "!undo").await;
-    app.wait_for_slack_reply(&first.thread, "Undone. What is left could not be prepared again")
-        .await;
+    app.wait_for_slack_reply(
+        &first.thread,
+        "Undone. The remaining edits could not be prepared again",
+    )
+    .await;
     app.alter_database("DROP TRIGGER unstored");
     let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert!(
-        undone.starts_with("Undone; the workspace is as the base again"),
+        undone.starts_with("Undone; the workspace equals the base again"),
         "{undone}"
     );
 }
@@ -229,7 +232,7 @@ async fn a_change_that_cannot_be_read_is_discarded() {
     app.wait_until_idle().await;
     app.alter_database("UPDATE blob SET content = 'x' WHERE hash = (SELECT patch FROM change)");
     let told = app.run_command_in(ALICE, &first.thread, "!discard").await;
-    assert_eq!(told, "CHG-1 is discarded; the workspace is as the base again.");
+    assert_eq!(told, "CHG-1 is discarded; the workspace equals the base again.");
     let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
     assert!(again.text.contains("CHG-2 is ready"), "{}", again.text);
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
-const WITHHELD: &str = "Withheld, and not prepared: environments/prod/main.jsonnet is edited, which takes a grant for \
-                        environments/prod; your grant covers only dev.";
+const WITHHELD: &str = "Withheld, and not prepared: environments/prod/main.jsonnet is edited, which requires a grant \
+                        for environments/prod; your grant covers only dev.";
 
 fn edit(environment: &str, before: u32) -> ScriptedAnswer {
     let arguments = json!({"path": format!("environments/{environment}/main.jsonnet"),
@@ -114,7 +114,7 @@ async fn a_smaller_grant_counts_in_a_turn_that_runs_and_withholds_what_it_does_n
     for words in ["!patch", "!diff", "!status"] {
         let answer = app.run_command_in(ALICE, &said.ts, words).await;
         assert!(
-            answer.contains("takes a grant for environments/prod"),
+            answer.contains("requires a grant for environments/prod"),
             "{words}: {answer}"
         );
     }

@@ -169,7 +169,7 @@ async fn the_buttons_of_a_discarded_change_do_not_act_on_a_later_one() {
     );
     assert_eq!(
         press_and_wait(&app, &first.message, "Discard").await,
-        "CHG-1 is not prepared here any more, so nothing is discarded; discard throws CHG-2 away."
+        "CHG-1 is not prepared here any more, so nothing is discarded; discard removes CHG-2."
     );
     // A later revision is the same change.
     app.ask_in(ALICE, &first.thread, "write down dev").await;
@@ -222,7 +222,7 @@ async fn an_undo_that_leaves_the_base_closes_the_change() {
     let undone = app.run_command_in(ALICE, &first.thread, "!undo").await;
     assert_eq!(
         undone,
-        "Undone; the workspace is as the base again, and nothing is prepared."
+        "Undone; the workspace equals the base again, and nothing is prepared."
     );
     let told = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(told.starts_with("Nothing is prepared here."), "{told}");
@@ -402,7 +402,7 @@ async fn the_stop_button_of_a_turn_that_has_ended_stops_no_later_one() {
     press(&app, &old).await;
     app.wait_for_slack_reply(
         &said.ts,
-        "That turn has ended. A later one goes on; stop ends it.",
+        "That turn has ended. A later turn is running; stop ends it.",
     )
     .await;
     let running = "SELECT count(*) FROM turn WHERE finished_at IS NULL";

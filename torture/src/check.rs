@@ -74,7 +74,7 @@ impl UserConversation {
             cut.iter().partition(|result| result.contains("Stopped at step"));
         // A reported failure is a valid outcome. Only a failing store may cause one.
         let is_failure =
-            |broken: &&String| self.testbed.may_fail && broken.contains("Something of mine failed");
+            |broken: &&String| self.testbed.may_fail && broken.contains("I failed with an internal error");
         let (failed, broken): (Vec<&String>, Vec<&String>) = broken.into_iter().partition(is_failure);
         if let Some(broken) = broken.first() {
             return Err(format!(

@@ -189,7 +189,7 @@ fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<S
     let answer = command.answer.as_str();
     let one = |state: Option<State>| state.into_iter().collect();
     // The command was given up after too many restarts. It may have taken effect before that.
-    if answer.contains("I gave it up") || answer.contains("Something of mine failed") {
+    if answer.contains("I gave it up") || answer.contains("I failed with an internal error") {
         return match command.verb {
             CommandKind::Undo => [
                 Some(state.clone()),
@@ -213,14 +213,14 @@ fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<S
     }
     match command.verb {
         CommandKind::Undo => undo(state, answer),
-        CommandKind::Discard if answer.contains("discarded; the workspace is as the base again") => {
+        CommandKind::Discard if answer.contains("discarded; the workspace equals the base again") => {
             one((state.prepared.is_some() || !state.files.is_empty()).then(State::default))
         }
         CommandKind::Discard | CommandKind::Diff if answer.starts_with("Nothing is prepared here") => {
             one(state.prepared.is_none().then_some(state))
         }
         CommandKind::Diff => one((answer.contains("CHG-") && state.prepared.is_some()).then_some(state)),
-        CommandKind::Clear => one(answer.starts_with("I forgot our conversation").then_some(state)),
+        CommandKind::Clear => one(answer.starts_with("I cleared our conversation").then_some(state)),
         CommandKind::Status => one(answer.contains("Delivery").then_some(state)),
         CommandKind::Stop => one(is_stop(answer).then_some(state)),
         CommandKind::Patch => {
@@ -237,7 +237,7 @@ fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<S
 fn undo(state: State, answer: &str) -> Vec<State> {
     let after = match answer {
         _ if answer.starts_with("There is nothing to undo") => state.edits.is_empty().then_some(state),
-        _ if answer.starts_with("Undone; the workspace is as the base again, and nothing") => {
+        _ if answer.starts_with("Undone; the workspace equals the base again, and nothing") => {
             let after = state.after_undo(true);
             after.filter(|state| state.files.is_empty())
         }
@@ -255,7 +255,7 @@ fn is_stop(answer: &str) -> bool {
     [
         "Stopping.",
         "Nothing is running.",
-        "What you stop has ended",
+        "That work has ended",
         "That turn has ended.",
     ]
     .iter()
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_command_among_waiting_messages_may_come_at_any_place_but_no_other() {
-        let discarded = "CHG-1 is discarded; the workspace is as the base again.";
+        let discarded = "CHG-1 is discarded; the workspace equals the base again.";
         let with = |after| {
             [
                 answered(CommandKind::Discard, discarded, None, after),

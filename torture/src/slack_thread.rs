@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// The texts for a message that is given up or refused without a turn.
 const REFUSALS: [&str; 3] = [
     "Stopped before it began.",
-    "Something of mine failed",
+    "I failed with an internal error",
     "Access was revoked.",
 ];
 /// The number of characters of a message that a transcript shows.
@@ -50,7 +50,7 @@ impl Thread {
             }
             match operation.map(kind) {
                 Some("result") => thread.results.push(text),
-                Some("answer") if text.contains("so I did not take this one") => thread.refusals.push(text),
+                Some("answer") if text.contains("so I did not accept this one") => thread.refusals.push(text),
                 Some("answer" | "answer-1") => thread.answers.push(text),
                 Some(part) if part.starts_with("result-") => continue_last(&mut thread.results, &text),
                 Some(part) if part.starts_with("answer-") => continue_last(&mut thread.answers, &text),

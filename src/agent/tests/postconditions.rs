@@ -77,7 +77,7 @@ async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
     assert_eq!(outcome.answer, "I cannot mend it.");
     assert_eq!(
         notice(&ran),
-        "A check of mine still fails after 2 attempts to mend it; see below."
+        "A check of mine still fails after 2 attempts to fix it; see below."
     );
     assert_eq!(fixture.postconditions.checks.load(Ordering::Relaxed), 3);
 }

@@ -38,22 +38,22 @@ const ANSWER_UNITS_MAX: usize = 200;
 
 /// The commands that Telegram suggests while a user types.
 const COMMANDS: [(&str, &str); 14] = [
-    ("help", "what I can do here"),
-    ("status", "what is running, waiting and prepared"),
+    ("help", "list what I can do here"),
+    ("status", "show what is running, waiting and prepared"),
     (
         "diff",
         "show the prepared change, or what it does to one environment",
     ),
-    ("risk", "what may go wrong with the prepared change"),
+    ("risk", "show the risks of the prepared change"),
     ("patch", "send the prepared change as a patch file"),
-    ("envs", "the environments, and which of them change"),
-    ("render", "the objects of an environment as YAML"),
-    ("who_imports", "the entry points a file belongs to"),
-    ("undo", "take back the edits of the last turn"),
-    ("discard", "throw the prepared change away"),
-    ("clear", "start a fresh history; the prepared change stays"),
-    ("context", "what the model sees of this conversation"),
-    ("usage", "the tokens you used"),
+    ("envs", "list the environments, and which of them change"),
+    ("render", "show the objects of an environment as YAML"),
+    ("who_imports", "list the entry points that a file affects"),
+    ("undo", "undo the edits of the last turn"),
+    ("discard", "discard the prepared change"),
+    ("clear", "clear the history; the prepared change stays"),
+    ("context", "show what the model sees of this conversation"),
+    ("usage", "show the tokens you used"),
     ("stop", "stop what is running"),
 ];
 

@@ -80,7 +80,7 @@ impl TurnDisplay {
                         .styled_message(OutputStyle::Dim, &format!("[checks] {line}"));
                 }
                 self.output
-                    .styled_message(OutputStyle::Dim, "[checks] the model mends what fails");
+                    .styled_message(OutputStyle::Dim, "[checks] the model fixes what fails");
             }
         }
     }

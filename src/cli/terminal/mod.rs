@@ -97,7 +97,7 @@ pub(super) struct Terminal {
 
 /// The note for the model after `/undo`.
 const UNDO_NOTICE: &str =
-    "(The edits of the turn before were taken back; read a file again before you edit it.)\n\n";
+    "(The edits of the previous turn were undone; read a file again before you edit it.)\n\n";
 
 impl Terminal {
     /// Opens the repository of the working directory.

@@ -38,7 +38,7 @@ impl MoveReport {
             changes: Vec::new(),
             needs: vec![RequiredGrant {
                 environment: None,
-                because: format!("nobody knows which environments move ({error})"),
+                because: format!("it is unknown which environments move ({error})"),
             }],
         })
     }
@@ -58,7 +58,8 @@ impl Needs {
     fn into_list(mut self) -> Vec<RequiredGrant> {
         let count = self.0.len();
         if count > NEEDS_MAX {
-            let because = format!("{count} environments get other settings or are where others go");
+            let because =
+                format!("{count} environments get other settings or are at the destination of others");
             let because = self.0.remove(&None).unwrap_or(because);
             self.0 = BTreeMap::from([(None, because)]);
         }
@@ -121,18 +122,18 @@ impl EnvironmentMove {
                     .chars()
                     .take(WHY_CHARS_MAX)
                     .collect();
-                format!("nobody knows where {name} goes ({why})")
+                format!("the destination of {name} is unknown ({why})")
             });
         }
         match reached {
             None => {}
-            Some(ReachedOwners::All) => {
-                needs.add(&None, || format!("{name} goes to where any environment may live"))
-            }
+            Some(ReachedOwners::All) => needs.add(&None, || {
+                format!("{name} moves to a destination that any environment may have")
+            }),
             Some(ReachedOwners::Owners(owners)) => owners.iter().for_each(|owner| {
                 needs.add(owner, || {
                     let there = quoted(owner.as_deref().unwrap_or("."));
-                    format!("{name} goes to where {there} lives")
+                    format!("{name} moves to the destination of {there}")
                 });
             }),
         }

@@ -5,7 +5,7 @@ use crate::compare::{CompareRequest, Comparison};
 use crate::model::CheckState;
 use crate::review::{Impact, NotProven};
 
-const NOT_YET: &str = "the second engine is asked before this counts as checked";
+const NOT_YET: &str = "the second engine has not run yet";
 
 impl CompareFixture {
     async fn with_deferred_cross_check(&self, before: &[(&str, &str)], after: &[(&str, &str)]) -> Comparison {

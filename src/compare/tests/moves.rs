@@ -180,7 +180,7 @@ async fn an_environment_in_a_program_moves_whatever_else_fails() {
         comparison
             .report
             .text(1_000)
-            .starts_with("⚠ Not compared: where `environments/dev` goes is not known: ")
+            .starts_with("⚠ Not compared: the destination of `environments/dev` is unknown: ")
     );
 }
 
@@ -219,7 +219,7 @@ async fn an_uncompared_change_reports_certain_and_possible_moves() {
     assert_eq!(taken(&report.needs), [None, DEV, OTHER, PROD]);
     for said in [
         "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod",
-        "⚠ Not compared: where `environments/other` goes is not known",
+        "⚠ Not compared: the destination of `environments/other` is unknown",
         "DD101",
         "DD102",
     ] {
@@ -365,7 +365,10 @@ async fn very_many_environments_that_move_take_a_grant_for_all() {
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     assert_eq!(comparison.needs.len(), 2);
     let said = &comparison.needs[0].because;
-    assert!(said.ends_with("goes to where any environment may live"), "{said}");
+    assert!(
+        said.ends_with("moves to a destination that any environment may have"),
+        "{said}"
+    );
     assert_eq!(comparison.report.settings.len(), 1_100);
     assert_eq!(comparison.report.settings[0].reaches, ["**"]);
 
@@ -386,6 +389,6 @@ async fn very_many_environments_that_move_take_a_grant_for_all() {
     assert_eq!(taken(&comparison.needs), [None]);
     assert_eq!(
         comparison.needs[0].because,
-        "1001 environments get other settings or are where others go"
+        "1001 environments get other settings or are at the destination of others"
     );
 }

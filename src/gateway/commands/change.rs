@@ -118,7 +118,7 @@ impl Gateway {
         let text = match compose::is_masked(&change) {
             true => format!("{change}, against {base}. A secret in it is masked, so it does not apply."),
             false => format!(
-                "{change}, against {base}. `git apply CHG-{}.patch` puts it into your working tree.",
+                "{change}, against {base}. `git apply CHG-{}.patch` applies it to your working tree.",
                 change.number
             ),
         };
@@ -145,7 +145,7 @@ impl Gateway {
             UndoOutcome::Busy => return Ok(CommandAnswer::post(address, busy_reply())),
             UndoOutcome::Nothing => return said("There is nothing to undo."),
             UndoOutcome::Everything => {
-                return said("Undone; the workspace is as the base again, and nothing is prepared.");
+                return said("Undone; the workspace equals the base again, and nothing is prepared.");
             }
             UndoOutcome::Newest { snapshot } => snapshot,
         };
@@ -173,8 +173,8 @@ impl Gateway {
     pub(super) fn unprepared_answer(&self, address: &Address, error: &anyhow::Error) -> CommandAnswer {
         let reference = self.log_internal_error(error, "preparing what an undo left");
         let text = format!(
-            "Undone. What is left could not be prepared again, so `diff` and `patch` show what was prepared last: \
-             the next change mends that. (ref {reference})"
+            "Undone. The remaining edits could not be prepared again, so `diff` and `patch` show the last prepared \
+             change until the next one. (ref {reference})"
         );
         CommandAnswer::post(address, Reply::text(text))
     }
@@ -243,14 +243,14 @@ impl Gateway {
                 let meant = meant.map_or_else(|| "That change".to_owned(), change_name);
                 let stays = name.unwrap_or_else(|| "what is edited here".to_owned());
                 Reply::text(format!(
-                    "{meant} is not prepared here any more, so nothing is discarded; `discard` throws {stays} away."
+                    "{meant} is not prepared here any more, so nothing is discarded; `discard` removes {stays}."
                 ))
             }
             DiscardOutcome::Change { name: Some(change) } => Reply::text(format!(
-                "{change} is discarded; the workspace is as the base again."
+                "{change} is discarded; the workspace equals the base again."
             )),
             DiscardOutcome::Change { name: None } => {
-                Reply::text("What was edited is discarded; the workspace is as the base again.")
+                Reply::text("The edits are discarded; the workspace equals the base again.")
             }
         })
     }
@@ -337,8 +337,8 @@ fn parse_change_name(arguments: &str) -> Result<Option<ChangeNumber>, InvalidCha
 fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
     let word = verb.word();
     Reply::text(format!(
-        "That names no change, so nothing is {done}. Write `{word}` alone for what is prepared here, or with its \
-         name, such as `{word} CHG-42`."
+        "That names no change, so nothing is {done}. Write `{word}` alone for the change that is prepared here, or \
+         add a name, such as `{word} CHG-42`."
     ))
 }
 

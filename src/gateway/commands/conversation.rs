@@ -28,14 +28,14 @@ impl Gateway {
             (Some(turn), _) => format!("turn {turn}; `stop` ends it"),
             (None, true) => "a turn begins".to_owned(),
             (None, false) if self.inspections.is_any(conversation) => {
-                "a look at environments; `stop` ends it".to_owned()
+                "a query about environments; `stop` ends it".to_owned()
             }
             (None, false) => "nothing".to_owned(),
         };
         let waiting = store.waiting(conversation).await?;
         let prepared = match self.prepared_state(identity, conversation).await? {
             PreparedState::Prepared(change) => format!("{change}: {}", compose::totals(&change)),
-            PreparedState::Withheld(why) => format!("nothing; what is edited is withheld: {why}"),
+            PreparedState::Withheld(why) => format!("nothing; the edits are withheld: {why}"),
             PreparedState::Nothing => "nothing".to_owned(),
         };
         let workspace = match (row.repository, row.base) {
@@ -79,7 +79,7 @@ impl Gateway {
         Ok(match self.parts.store.clear(conversation, asked.inbox).await? {
             ClearOutcome::Busy => busy_reply(),
             ClearOutcome::Yes => {
-                Reply::text("I forgot our conversation. The prepared change stays; `discard` throws it away.")
+                Reply::text("I cleared our conversation. The prepared change stays; `discard` removes it.")
             }
         })
     }
@@ -156,7 +156,7 @@ impl Gateway {
             (Some(_), waiting) => stopping(waiting),
             (None, _) if inspections => "Stopping.".to_owned(),
             (None, 0) => "Nothing is running.".to_owned(),
-            (None, waiting) => format!("What you stop has ended; {waiting} more waiting."),
+            (None, waiting) => format!("That work has ended; {waiting} more waiting."),
         }))
     }
 
@@ -171,7 +171,7 @@ impl Gateway {
         Ok(Reply::text(match (stopped.message, stopped.waiting) {
             (Some(_), waiting) => stopping(waiting),
             (None, 0) => "That turn has ended.".to_owned(),
-            (None, _) => "That turn has ended. A later one goes on; `stop` ends it.".to_owned(),
+            (None, _) => "That turn has ended. A later turn is running; `stop` ends it.".to_owned(),
         }))
     }
 
@@ -193,11 +193,9 @@ impl Gateway {
 /// Returns the text for a stopped turn with this number of waiting messages.
 fn stopping(waiting: u32) -> String {
     match waiting {
-        0 => {
-            "Stopping. What was edited so far is kept; `diff` shows it, `discard` throws it away.".to_owned()
-        }
+        0 => "Stopping. The edits so far are kept; `diff` shows them, `discard` removes them.".to_owned(),
         waiting => {
-            format!("Stopping. What was edited so far is kept. {waiting} more waiting, which I take up next.")
+            format!("Stopping. The edits so far are kept. {waiting} more waiting; I continue with those.")
         }
     }
 }
@@ -237,7 +235,7 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
         .map(|until| format!(" until {}", until.strftime("%-d %B %Y")))
         .unwrap_or_default();
     Some(format!(
-        "not delivered here: {}; whoever runs this server can have it sent again{until}",
+        "not delivered here: {}; the operator of this server can send it again{until}",
         what.join(", ")
     ))
 }
@@ -281,12 +279,12 @@ mod tests {
         let all = [file.clone(), answer.clone(), answer, instead, receipt];
         assert_eq!(
             missing(&all, Some(30)).unwrap(),
-            "not delivered here: the file `CHG-1.patch`, 2 answers; whoever runs this server can have it sent again until \
-             21 December 2026"
+            "not delivered here: the file `CHG-1.patch`, 2 answers; the operator of this server can send it again \
+             until 21 December 2026"
         );
         assert_eq!(
             missing(std::slice::from_ref(&file), None).unwrap(),
-            "not delivered here: the file `CHG-1.patch`; whoever runs this server can have it sent again"
+            "not delivered here: the file `CHG-1.patch`; the operator of this server can send it again"
         );
         for (files, others) in [(4, "another file"), (5, "2 other files")] {
             let text = missing(&vec![file.clone(); files], None).unwrap();
@@ -294,7 +292,7 @@ mod tests {
             assert_eq!(
                 text,
                 format!(
-                    "not delivered here: {three}, {others}; whoever runs this server can have it sent again"
+                    "not delivered here: {three}, {others}; the operator of this server can send it again"
                 )
             );
         }

@@ -41,7 +41,7 @@ impl Gateway {
             None => return self.diff(address, identity, conversation).await,
         };
         let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
-            return said("Too many looks at environments are under way. Try again when one is done.");
+            return said("Too many queries about environments are running. Try again when one has ended.");
         };
         let edits = match row.repository.as_ref() == Some(&name) {
             true => self.parts.store.edits(conversation).await?,
@@ -134,14 +134,14 @@ impl Gateway {
         let Some(place) = place.filter(|_| document.text.len() <= FILE_BYTES_MAX) else {
             return note(match document.text.len() <= FILE_BYTES_MAX {
                 true => format!(
-                    "The whole of it has {bytes} bytes, which is a file, and a file cannot be shown to you alone: \
-                     ask in a thread, with `!` before the word."
+                    "The full result has {bytes} bytes and needs a file, and I cannot show a file to you alone. Ask \
+                     in a thread, with `!` before the command."
                 ),
-                false => format!("The whole of it has {bytes} bytes, too many for a file in a chat."),
+                false => format!("The full result has {bytes} bytes, too many for a file in a chat."),
             });
         };
         let mut ops = note(format!(
-            "The whole of it has {bytes} bytes; it follows as `{}`.",
+            "The full result has {bytes} bytes; it follows as `{}`.",
             document.file_name
         ));
         let address = Address {

@@ -78,9 +78,9 @@ impl Revision {
                 "Undone. {change} is now {}; `diff` shows it.",
                 compose::totals(change)
             ),
-            RemainderOutcome::Withheld(why) => format!("Undone. What is left: {}", compose::withheld(why)),
+            RemainderOutcome::Withheld(why) => format!("Undone. Remaining: {}", compose::withheld(why)),
             RemainderOutcome::AsBase => {
-                "Undone; the workspace is as the base again, and nothing is prepared.".to_owned()
+                "Undone; the workspace equals the base again, and nothing is prepared.".to_owned()
             }
             RemainderOutcome::Overtaken => {
                 "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
@@ -371,10 +371,10 @@ impl Gateway {
                 .is_none()
                 .then(|| address.full_reply_file(reply));
             messages.push(Reply::text(match &file {
-                Some(_) => format!("This is cut here; the whole of it follows as `{FULL_REPLY_FILE}`."),
+                Some(_) => format!("This is cut here; the full text follows as `{FULL_REPLY_FILE}`."),
                 None => format!(
-                    "This is cut here: {left} more messages would be too many, and a file cannot be shown to you alone. \
-                     Ask in a thread, with `!` before the word."
+                    "This is cut here: {left} more messages would be too many, and I cannot show a file to you \
+                     alone. Ask in a thread, with `!` before the command."
                 ),
             }));
         }
@@ -451,7 +451,7 @@ fn help(identity: &Identity) -> Reply {
         .map(|known| (known.usage(), known.what.to_owned()))
         .collect();
     let admin = if identity.is_admin() {
-        " You let people in: `user add`, or an invite that `drydock invite` makes on the server."
+        " You admit people with `user add`, or with an invite that `drydock invite` makes on the server."
     } else {
         ""
     };

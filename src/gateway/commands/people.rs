@@ -56,14 +56,14 @@ fn admission_text(user: &User) -> String {
     });
     let grants: Vec<String> = grants.collect();
     format!(
-        "{} is in: {}. They can write to me now.",
+        "{} is admitted: {}. They can write to me now.",
         quoted(&user.name),
         grants.join("; ")
     )
 }
 
 fn refusal_text(why: &AccessError) -> String {
-    format!("Nobody was admitted: {why}.")
+    format!("No person was admitted: {why}.")
 }
 
 /// Parses `add ID NAME --role ROLE [--env GLOB]... [--repo GLOB]`.
@@ -102,7 +102,7 @@ fn parse(arguments: &str) -> Result<NewPerson, String> {
             _ => return Err(format!("I don't know {}. {USAGE}", quoted(word))),
         };
         if !is_new {
-            return Err(format!("{} is there twice. {USAGE}", quoted(word)));
+            return Err(format!("{} is given twice. {USAGE}", quoted(word)));
         }
     }
     if environments.is_empty() {
@@ -200,7 +200,7 @@ mod tests {
         }
         let why = parse("add @eve eve --role editor").err().unwrap_or_default();
         assert!(
-            why.starts_with("Nobody was admitted: `@eve` is no id of an account; "),
+            why.starts_with("No person was admitted: `@eve` is not the ID of an account; "),
             "{why}"
         );
     }

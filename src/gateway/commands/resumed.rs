@@ -17,8 +17,8 @@ const CRASHES_WITH_EFFECT_MAX: u32 = 6;
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
 /// Total number of attempts at leftover stops before turns begin.
 const STOP_ATTEMPTS_MAX: u32 = 3;
-const TOO_OLD: &str = "I was restarted before I could do this, and that is some minutes ago, so I did nothing. \
-                       Say it again if you still want it.";
+const TOO_OLD: &str = "I was restarted before I could do this, and that was some minutes ago, so I did nothing. Send \
+                       it again if you still want it.";
 
 impl Gateway {
     /// Runs the stops that a restart left unanswered, and starts the other commands in the background. A stop may
@@ -73,7 +73,7 @@ impl Gateway {
     /// Answers a command that cannot be read. Its conversation waits until the answer is stored, so storing is retried.
     async fn answer_unreadable(&self, inbox: InboxId, conversation: ConversationId, error: StoreError) {
         let reference = self.log_internal_error(&error.into(), "reading a command");
-        let text = format!("This command cannot be read any more; say it again. (ref {reference})");
+        let text = format!("This command cannot be read any more; send it again. (ref {reference})");
         let mut wait = WAIT_MIN;
         while let Err(error) = self.answer_with_text(inbox, conversation, &text).await {
             tracing::warn!(%error, "the answer to a command that cannot be read is stored again");
@@ -147,8 +147,8 @@ fn preset_reply(command: &UnansweredCommand, too_late: Option<&str>) -> Option<R
     };
     if command.crashes >= crashes_max {
         return Some(Reply::text(format!(
-            "I was restarted {} times before I could answer this, so I gave it up. `status` shows how things are; \
-             say it again if you still want it.",
+            "I was restarted {} times before I could answer this, so I gave it up. `status` shows the current state; \
+             send it again if you still want it.",
             command.crashes
         )));
     }

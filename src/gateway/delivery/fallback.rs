@@ -72,7 +72,7 @@ fn with_reply(action: &Action, reply: Reply) -> Action {
 fn answer_notice(missing: NonDelivery) -> String {
     let what_happened = match missing {
         NonDelivery::Certain => "could not be delivered",
-        NonDelivery::Possible => "may be missing here: nobody can tell whether it was posted",
+        NonDelivery::Possible => "may be missing here: it is unknown whether it was posted",
     };
     format!(
         "An answer {what_happened}. `diff` shows the prepared change and `patch` sends it; for anything else, ask again."
@@ -92,7 +92,7 @@ fn file_fallback(file_name: &str, content: &Bytes, missing: NonDelivery, split: 
             true => "diff",
             false => "",
         };
-        let whole = Reply::text(format!("{first}. This is what it holds:")).with(ReplyPart::Code {
+        let whole = Reply::text(format!("{first}. Its content:")).with(ReplyPart::Code {
             language: language.to_owned(),
             text: text.to_owned(),
         });
@@ -176,14 +176,11 @@ mod tests {
             ids,
             ["inbox-1/CHG-1.patch/missing", "inbox-1/CHG-1.patch/missing-2"]
         );
-        assert!(
-            first.contains("could not be delivered. This is what it holds:"),
-            "{first}"
-        );
+        assert!(first.contains("could not be delivered. Its content:"), "{first}");
         assert!(first.contains("+replicas: 4"), "{first}");
         let (ids, first) = fallback(b"+one\n", NonDelivery::Possible);
         assert_eq!(
-            (ids.len(), first.contains("may be missing here. This is")),
+            (ids.len(), first.contains("may be missing here. Its content")),
             (1, true)
         );
         for unreadable in [b"\xff\xfe".to_vec(), vec![b'x'; 51]] {

@@ -170,12 +170,12 @@ impl Gateway {
             StoreError::Unreadable {
                 what: "snapshot" | "file",
                 ..
-            } => "The files that were edited here cannot be read any more; `discard` lets go of them.",
+            } => "The edits of this conversation cannot be read any more; `discard` removes them.",
             StoreError::Unreadable {
                 what: "history" | "step",
                 ..
-            } => "What was said here cannot be read any more; `clear` begins anew.",
-            _ => "This message cannot be read any more; say it again.",
+            } => "This conversation cannot be read any more; `clear` starts a new one.",
+            _ => "This message cannot be read any more; send it again.",
         };
         let reference = self.log_internal_error(&error.into(), "reading a message");
         let Some(inbox) = store.next_message(&claim).await? else {
@@ -247,7 +247,7 @@ impl Gateway {
     /// Ends a message without a model call. If it has a card, the card shows the reason.
     async fn refuse(&self, assigned: &ClaimedMessage, address: &Address, why: &str) -> anyhow::Result<()> {
         let why = match assigned.work.has_edited {
-            true => format!("{why}\nWhat it had edited before it was cut short is taken back."),
+            true => format!("{why}\nIts edits before the interruption are undone."),
             false => why.to_owned(),
         };
         let ops = self.refusal(address, &why);
@@ -410,7 +410,7 @@ impl Gateway {
     /// Returns the text about an internal error for people.
     pub(super) fn internal_error_text(&self, error: &anyhow::Error, what: &str) -> String {
         let reference = self.log_internal_error(error, what);
-        format!("Something of mine failed; what was prepared before is kept. (ref {reference})")
+        format!("I failed with an internal error; the change prepared before is kept. (ref {reference})")
     }
 
     /// Logs an internal error with a reference. People see only the reference.

@@ -251,7 +251,7 @@ impl Gateway {
     ) -> Result<String, TurnRefusal> {
         let hook = self
             .hook(inbound)
-            .ok_or_else(|| refuse_with("This hook is gone."))?;
+            .ok_or_else(|| refuse_with("This hook is not configured any more."))?;
         // The instructions come from the trusted branch, not from edits or the payload.
         let instructions = self
             .parts

@@ -82,10 +82,10 @@ impl ModelAnswer {
         let all = compose::thousands(bytes as u64);
         Some(match bytes > FILE_BYTES_MAX {
             false => format!(
-                "The answer is cut here: it has {all} bytes, and the whole of it follows as `{FILE_NAME}`."
+                "The answer is cut here: it has {all} bytes, and the full text follows as `{FILE_NAME}`."
             ),
             true => format!(
-                "The answer is cut here: it has {all} bytes, of which the first {} follow as `{FILE_NAME}`.",
+                "The answer is cut here: it has {all} bytes, and the first {} follow as `{FILE_NAME}`.",
                 compose::thousands(FILE_BYTES_MAX as u64)
             ),
         })
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(said("all").first(3), "all");
         assert_eq!(said("all").note("all"), None);
         let cut = said(&"x".repeat(2_000)).note("x");
-        let note = "The answer is cut here: it has 2,000 bytes, and the whole of it follows as `answer.md`.";
+        let note = "The answer is cut here: it has 2,000 bytes, and the full text follows as `answer.md`.";
         assert_eq!(cut.as_deref(), Some(note));
         assert_eq!(sizes(9).collect::<Vec<_>>(), [9, 4, 2, 1, 0]);
     }

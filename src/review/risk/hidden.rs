@@ -73,7 +73,7 @@ fn hidden(pair: &Pair<'_>) -> Vec<String> {
     let paths: Vec<String> = new.into_keys().collect();
     match paths.as_slice() {
         [] => Vec::new(),
-        paths => vec![format!("nobody sees {}", list_few(paths))],
+        paths => vec![format!("rules cannot see {}", list_few(paths))],
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn cases() -> Vec<super::tests::RuleCase> {
         runs("⟦secret:1⟧", "x"),
         runs("⟦secret:2⟧", "x"),
     );
-    let image = "nobody sees `spec.template.spec.containers[0].image`";
+    let image = "rules cannot see `spec.template.spec.containers[0].image`";
     vec![
         RuleCase::new("DD082", &plain, &one, &[image]),
         RuleCase::new("DD082", &[], &one, &[image]),
@@ -138,7 +138,7 @@ pub(super) fn cases() -> Vec<super::tests::RuleCase> {
             "DD082",
             &role("list"),
             &role("⟦secret:1⟧"),
-            &["nobody sees `rules[0].verbs[1]`"],
+            &["rules cannot see `rules[0].verbs[1]`"],
         ),
         RuleCase::new("DD082", &secret("a"), &secret("⟦secret:1⟧"), &[]),
     ]

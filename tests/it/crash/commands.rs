@@ -110,7 +110,7 @@ async fn a_discard_is_answered_as_done_when_the_program_is_killed_before_its_ans
     world.kill();
     world.start().await;
     world
-        .assert_one_message_with("CHG-1 is discarded; the workspace is as the base again.")
+        .assert_one_message_with("CHG-1 is discarded; the workspace equals the base again.")
         .await;
     world.assert_database_sound().await;
 }
@@ -218,7 +218,7 @@ async fn a_message_that_is_given_up_leaves_no_edits_behind() {
     assert!(
         gave_up
             .text
-            .contains("What it had edited before it was cut short is taken back."),
+            .contains("Its edits before the interruption are undone."),
         "{}",
         gave_up.text
     );

@@ -298,7 +298,7 @@ impl CrashFixture {
     /// Checks that the card of a held turn says that the turn was resumed, and that its result appears after another
     /// kill.
     pub(crate) async fn assert_restarted_and_answered(&mut self, said: &str) {
-        let resumed = "I was restarted and picked this up again.";
+        let resumed = "I was restarted and continue with this message.";
         self.wait_for_message(|message| message.visible().join("\n").contains(resumed))
             .await;
         self.hold_at(NO_STEP);

@@ -140,7 +140,7 @@ async fn a_message_interrupted_three_times_is_given_up_with_a_notice() {
         .wait_for_message(|message| message.text.contains("(ref "))
         .await;
     assert!(
-        gave_up.text.starts_with("Something of mine failed"),
+        gave_up.text.starts_with("I failed with an internal error"),
         "{}",
         gave_up.text
     );

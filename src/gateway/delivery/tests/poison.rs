@@ -211,7 +211,7 @@ async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
         .filter(|op| *op == "inbox-1/CHG-1.patch/missing")
         .count();
     assert_eq!(notices, 1, "{shown:?}");
-    assert!(fixture.fake.texts().contains("This is what it holds"));
+    assert!(fixture.fake.texts().contains("Its content"));
 }
 
 /// A large file or an unresponsive platform takes minutes.
