@@ -52,8 +52,8 @@ where
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let said = panic.payload_as_str().unwrap_or("something that is no text");
-        tracing::error!(place, "a part of this process broke down: {said}");
+        let said = panic.payload_as_str().unwrap_or("a value that is not text");
+        tracing::error!(place, "a part of this process panicked: {said}");
     }));
 }
 

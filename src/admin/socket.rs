@@ -57,7 +57,7 @@ pub async fn serve(listener: UnixListener, admin: Arc<Admin>, cancel: Cancellati
         exchanges.spawn(async move {
             let exchanged = tokio::time::timeout(EXCHANGE_MAX, exchange(stream, &admin)).await;
             if exchanged.is_err() {
-                tracing::warn!("an operator's question took too long");
+                tracing::warn!("an operator's request took too long");
             }
             drop(slot);
         });
@@ -74,7 +74,7 @@ async fn exchange(stream: UnixStream, admin: &Admin) -> std::io::Result<()> {
     let answer = match serde_json::from_str(&line) {
         Ok(request) => admin.answer(request).await,
         Err(error) => AdminReply::Failed {
-            why: format!("the question could not be read: {error}"),
+            why: format!("the request could not be read: {error}"),
         },
     };
     writer.write_all(written(&answer)?.as_bytes()).await
@@ -85,7 +85,7 @@ fn written(answer: &AdminReply) -> std::io::Result<String> {
     let mut text = serde_json::to_string(answer)?;
     if text.len() as u64 >= ANSWER_BYTES_MAX {
         let why = format!(
-            "the answer has {} bytes, and {ANSWER_BYTES_MAX} is the most; read the file below the data directory",
+            "the answer has {} bytes and the maximum is {ANSWER_BYTES_MAX}; read the file below the data directory",
             text.len()
         );
         text = serde_json::to_string(&AdminReply::Failed { why })?;

@@ -186,7 +186,8 @@ impl<'a> Calls<'a> {
     fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<PreparedCall, ToolError> {
         let limits = self.cx.limits;
         if cut {
-            let why = "your answer was cut at its token limit, so no call of it was run; make fewer or smaller calls";
+            let why = "your answer was cut at its token limit, so none of its calls was run; make fewer or smaller \
+                       calls";
             return Err(ToolError::Malformed(why.to_owned()));
         }
         if index >= limits.calls_per_step_max {
@@ -196,7 +197,7 @@ impl<'a> Calls<'a> {
             )));
         }
         if is_given_live_secret(call, self.cx.redactor) {
-            let why = "not run: the arguments hold a secret that this server itself uses; no tool takes it";
+            let why = "not run: the arguments contain a secret of this server; no tool accepts it";
             return Err(ToolError::refused(why));
         }
         self.offered.prepare(call, limits.call_arguments_bytes_max)

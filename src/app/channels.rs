@@ -108,7 +108,7 @@ impl ChannelConnector {
                 PolledOutcome::Panicked => {
                     error!(
                         channel = self.name,
-                        "a polled message made its handler panic, and is dropped"
+                        "the handler of a polled message panicked; the message is dropped"
                     );
                     self.gateway.rejected(&self.name, "update.panicked", at);
                     let _gone = accepted.send(());

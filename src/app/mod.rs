@@ -84,10 +84,10 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerFailure {
     /// The store is broken and accepts no more writes.
-    #[error("the store is broken: {0}; the process ends, and the next start looks at what the disk holds")]
+    #[error("the store is broken: {0}; the process ends, and the next start checks the data on the disk")]
     Store(String),
     /// A task that the server needs has ended.
-    #[error("{task} {how}; the process ends, because it does not work without")]
+    #[error("{task} {how}; the process ends, because it cannot work without this task")]
     Task {
         /// The name of the task.
         task: String,
@@ -236,7 +236,7 @@ impl App {
                 if served.connections_cut > 0 {
                     warn!(
                         served.connections_cut,
-                        "some requests were cut at shutdown; their senders will repeat them"
+                        "some requests were aborted at shutdown; their senders will send them again"
                     );
                 }
             });
@@ -288,7 +288,7 @@ impl App {
             .is_err()
         {
             warn!(
-                "some tasks did not end in {} s; what they did is in the journal",
+                "some tasks did not end in {} s; their effects are in the journal",
                 SHUTDOWN_MAX.as_secs()
             );
             // A task that blocks cannot be stopped; it ends with the process.
@@ -298,7 +298,7 @@ impl App {
             .await
             .is_err()
         {
-            warn!("the store did not answer; the next start takes this stop for a crash");
+            warn!("the store did not answer; the next start treats this stop as a crash");
         }
         crash_point::after("B28");
     }
@@ -309,7 +309,7 @@ impl App {
 async fn clear_scratch(scratch: PathBuf) {
     let cleared = tokio::task::spawn_blocking(move || Scratch::clear(&scratch)).await;
     if let Ok(Err(why)) = cleared {
-        warn!("something is left in the data directory of runs before this start: {why}");
+        warn!("files of earlier runs remain in the data directory: {why}");
     }
 }
 

@@ -76,12 +76,13 @@ impl Refusals {
                 name,
                 count,
                 reason,
-                "requests to /in/{name} were refused: {reason}; is `{secret}` the secret that its sender has?"
+                "requests to /in/{name} were refused: {reason}; check that `{secret}` is the secret of its sender"
             );
         }
         if in_a_row > IN_A_ROW_MAX {
             let why = format!(
-                "every request since the last good one was refused ({reason}); is `{secret}` the secret that its sender has?"
+                "every request since the last accepted one was refused ({reason}); check that `{secret}` is the \
+                 secret of its sender"
             );
             self.health.set(&health_key(name), HealthSeverity::Degraded, why);
         }
@@ -130,8 +131,8 @@ pub(crate) fn secret_mismatches(config: &Config, activity: &IngressActivity) -> 
         let count = 1 + in_a_row.count();
         let (reason, at) = (words(&newest.reason), newest.at);
         let why = format!(
-            "{count} requests or more were refused since the last good one on record, the last at {at:.0}: {reason}; is `{secret}` \
-             the secret that its sender has? The next good one ends this"
+            "at least {count} requests were refused since the last recorded accepted one, the last at {at:.0}: \
+             {reason}; check that `{secret}` is the secret of its sender. The next accepted request clears this"
         );
         (u32::try_from(count).unwrap_or(u32::MAX) > IN_A_ROW_MAX).then(|| (health_key(name), why))
     });
@@ -209,7 +210,8 @@ api_key = { env = "SIGNING" }
         for _ in 0..3 {
             refusals.record_refused("team", "hook.forged", at(0));
         }
-        let why = "secret of team: every request since the last good one was refused (the signature is wrong); is `channels.team.signing_secret` the secret that its sender has?";
+        let why = "secret of team: every request since the last accepted one was refused (the signature is wrong); \
+                   check that `channels.team.signing_secret` is the secret of its sender";
         assert_eq!(reasons(), [why]);
         refusals.record_authentic("team");
         assert_eq!(reasons(), [""; 0]);
@@ -248,7 +250,9 @@ api_key = { env = "SIGNING" }
             };
             secret_mismatches(&config(), &activity)
         };
-        let why = "3 requests or more were refused since the last good one on record, the last at 2027-01-15T08:00:09Z: the signature is wrong; is `channels.team.signing_secret` the secret that its sender has? The next good one ends this";
+        let why = "at least 3 requests were refused since the last recorded accepted one, the last at \
+                   2027-01-15T08:00:09Z: the signature is wrong; check that `channels.team.signing_secret` is the \
+                   secret of its sender. The next accepted request clears this";
         let expected = [("secret of team".to_owned(), why.to_owned())];
         assert_eq!(mismatches(forged(&[9, 8, 7]), None), expected);
         assert_eq!(mismatches(forged(&[9, 8, 7, 3]), Some(5)), expected);

@@ -73,13 +73,17 @@ pub(super) async fn check_store(store: Store, health: Health, cancel: Cancellati
     if store.is_checked() {
         return;
     }
-    health.set(CHECK, HealthSeverity::Degraded, "it is being read to its end");
+    health.set(
+        CHECK,
+        HealthSeverity::Degraded,
+        "the check of all pages is still running",
+    );
     loop {
         match store.check(&cancel).await {
             Ok(()) => return health.clear(CHECK),
             // The process ends because of this error.
             Err(StoreError::Broken(_)) => return,
-            Err(error) => warn!(%error, "the database could not be checked; it is tried again"),
+            Err(error) => warn!(%error, "the database could not be checked; the check is tried again"),
         }
         let pause = tokio::time::sleep(INTEGRITY_RETRY_INTERVAL);
         if cancel.run_until_cancelled(pause).await.is_none() {

@@ -73,10 +73,10 @@ pub enum BundlerError {
         got: String,
     },
     /// The project has too many packages.
-    #[error("more than {0} packages; a dependency of a dependency asks for too much")]
+    #[error("more than {0} packages; check the dependencies of its dependencies")]
     TooMany(usize),
     /// The files are too large to compare.
-    #[error("`vendor/` has more than {0} bytes; delete what no package needs")]
+    #[error("`vendor/` has more than {0} bytes; delete files that no package needs")]
     TooLarge(u64),
     /// Two packages need the same path.
     #[error("`vendor/{0}` would be a file and a directory at once; rename one of the two packages")]

@@ -26,14 +26,14 @@ pub enum FetchError {
     Refused(#[from] RemoteRefused),
     /// The network is off.
     #[error(
-        "the network is off for packages; an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]"
+        "downloads of packages are disabled; an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]"
     )]
     FetchDisabled,
     /// No branch, tag or commit has this name.
     #[error("`{0}` has no tag, branch or commit of that name")]
     NoVersion(String),
     /// The package cannot be fetched in another way.
-    #[error("there is no other form of this package")]
+    #[error("there is no other way to fetch this package")]
     NoAlternative,
     /// The archive is not a valid package.
     #[error(transparent)]

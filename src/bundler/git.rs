@@ -124,8 +124,9 @@ struct TempRepository {
 
 impl TempRepository {
     fn new(scratch: &Path) -> Result<Self, FetchError> {
-        let disk =
-            |err: std::io::Error| FetchError::Remote(format!("no room for the download: {}", err.kind()));
+        let disk = |err: std::io::Error| {
+            FetchError::Remote(format!("not enough disk space for the download: {}", err.kind()))
+        };
         std::fs::create_dir_all(scratch).map_err(disk)?;
         let directory = tempfile::tempdir_in(scratch).map_err(disk)?;
         let repository = gix::ThreadSafeRepository::init_opts(
@@ -134,7 +135,7 @@ impl TempRepository {
             gix::create::Options::default(),
             gix::open::Options::isolated().config_overrides(objects_bounded(OBJECT_BYTES_MAX)),
         )
-        .map_err(|_| FetchError::Remote("no room for the download".to_owned()))?;
+        .map_err(|_| FetchError::Remote("not enough disk space for the download".to_owned()))?;
         Ok(Self {
             repository: repository.into(),
             _directory: directory,
@@ -146,7 +147,7 @@ impl TempRepository {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             return Err(FetchError::Remote("no TLS provider is installed".to_owned()));
         }
-        let refused = |_| FetchError::Remote("the remote's address is not one".to_owned());
+        let refused = |_| FetchError::Remote("the address of the remote is not valid".to_owned());
         let remote = self
             .repository
             .remote_at_without_url_rewrite(url)
@@ -327,7 +328,7 @@ fn failure(err: &gix::Error, watch: &DownloadObserver) -> FetchError {
         "permissiondenied",
         "identity",
     ]) {
-        "the remote asks for a password, or there is no such repository"
+        "the remote requires a password, or there is no such repository"
     } else if says(&["404", "not found", "not our ref", "couldn't find"]) {
         "there is no such repository or commit"
     } else if says(&["redirect"]) {

@@ -79,13 +79,13 @@ pub enum PackageError {
     #[error("entry escapes: {0}")]
     Escapes(String),
     /// An entry is a device, a pipe, a hard link or similar.
-    #[error("entry is no file, directory or symlink: {0}")]
+    #[error("entry is not a file, directory or symlink: {0}")]
     Special(String),
     /// A file is below an entry that is not a directory.
-    #[error("entry lies behind a link or a file: {0}")]
+    #[error("entry is below a link or a file: {0}")]
     BelowFile(String),
     /// Two entries have the same name.
-    #[error("entry is there twice: {0}")]
+    #[error("duplicate entry: {0}")]
     Duplicate(String),
     /// A name is not UTF-8, or git would treat it as its own on some system.
     #[error("entry has a name that cannot be stored: {0}")]

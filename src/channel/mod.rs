@@ -38,7 +38,7 @@ pub enum SendError {
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     /// Definitely not sent: the platform rejects the token. The operation itself may be valid.
-    #[error("the token is not taken: {0}")]
+    #[error("the token is refused: {0}")]
     Unauthorised(String),
     /// Definitely not sent: the platform requires fewer calls.
     #[error("limited: {why}")]

@@ -16,7 +16,8 @@ pub(super) fn harden_process() -> std::io::Result<()> {
     // A panic message may contain anything. A server logs it, redacted, once its secrets are loaded.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let line = format!("drydock broke down at {place}; what was said is not shown, it may hold a secret");
+        let line =
+            format!("drydock panicked at {place}; the message is not shown, because it may contain a secret");
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     }));
     Ok(())

@@ -183,7 +183,7 @@ pub enum CompareError {
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// An internal error.
-    #[error("comparing broke down: {0}")]
+    #[error("the comparison ended with an internal error: {0}")]
     Internal(String),
 }
 

@@ -118,7 +118,7 @@ impl Downloader {
                 let location = response.headers().get(reqwest::header::LOCATION);
                 let location = location.and_then(|location| location.to_str().ok());
                 let next = location.and_then(|location| url.join(location).ok());
-                url = next.ok_or_else(|| remote("the remote redirects to nowhere"))?;
+                url = next.ok_or_else(|| remote("the remote redirects without a valid address"))?;
                 what = "redirect";
                 continue;
             }
@@ -161,8 +161,8 @@ async fn with_silence_limit<T>(wait: impl Future<Output = reqwest::Result<T>>) -
     match tokio::time::timeout(SILENCE_MAX, wait).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(err)) if err.is_connect() => Err(remote("the remote could not be reached")),
-        Ok(Err(_)) => Err(remote("the download broke off")),
-        Err(_) => Err(remote("the remote said nothing for too long")),
+        Ok(Err(_)) => Err(remote("the download was interrupted")),
+        Err(_) => Err(remote("the remote sent nothing for too long")),
     }
 }
 

@@ -229,7 +229,8 @@ impl ChannelDelivery {
         self.channel.send_replace(None);
         while running.join_next().await.is_some() {}
         if let Err(error) = self.store.reset_ready(&self.name).await {
-            warn!(channel = self.name, %error, "what was not sent counts as sent with unknown outcome");
+            warn!(channel = self.name, %error, "operations that were not sent are recorded as sent with unknown \
+                                                outcome");
         }
     }
 

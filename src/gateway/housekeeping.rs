@@ -58,7 +58,8 @@ impl Gateway {
     pub async fn drop_addresses(self: Arc<Self>, cancel: CancellationToken) {
         loop {
             if let Err(error) = self.parts.store.drop_response_urls((self.parts.now)()).await {
-                tracing::warn!(%error, "addresses for answers to commands are dropped later");
+                tracing::warn!(%error, "expired addresses for answers to commands could not be removed; it is tried \
+                                        again");
             }
             tokio::select! {
                 () = tokio::time::sleep(RESPONSE_URL_PURGE_INTERVAL) => {}

@@ -138,7 +138,7 @@ impl Gateway {
         for (name, settings) in &parts.config.hooks {
             match parts.access.hook_identity(name, settings, (parts.now)()).await {
                 Ok(_) => {}
-                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are turned away"),
+                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are refused"),
                 Err(error) => return Err(error),
             }
         }
@@ -211,10 +211,7 @@ impl Gateway {
             }
             AcceptOutcome::NotAddressed => Ok(ReceiveOutcome::Refused),
             AcceptOutcome::Full => {
-                warn!(
-                    inbound.channel,
-                    "a message was not taken: too many wait before it"
-                );
+                warn!(inbound.channel, "a message was refused: too many messages wait");
                 self.note("ingress.full", &inbound.channel, "queue.full", at);
                 if is_hook && !planted::is("D1") {
                     return Ok(ReceiveOutcome::Full);

@@ -116,9 +116,7 @@ impl RoundClock {
         let most = passed.unwrap_or(SignedDuration::ZERO).saturating_add(LEAP_MAX);
         let most = self.last.saturating_add(most).unwrap_or(Timestamp::MAX);
         if now > most {
-            warn!(
-                "the clock is far ahead of what was stored last; what is too old is removed a little later"
-            );
+            warn!("the clock is far ahead of the last stored time; old data is removed later");
         }
         *self = Self {
             last: now.min(most),
@@ -175,7 +173,7 @@ impl Retention {
         let bases = self.data.join("bases");
         let cleared = tokio::task::spawn_blocking(move || workspace::clear_unfinished(&bases)).await;
         if let Ok(Err(error)) = cleared {
-            warn!(%error, "something is left of packing before this start");
+            warn!(%error, "files of an interrupted packing remain");
         }
     }
 
@@ -479,7 +477,7 @@ fn log_round(round: &Round) {
     for PrunedAmount { kind, rows } in &round.pruned {
         info!(
             kind,
-            rows, "removed what is older than it is kept: {rows} of {kind}"
+            rows, "removed data older than its retention: {rows} of {kind}"
         );
     }
 }

@@ -139,7 +139,7 @@ impl Gateway {
             match begun {
                 Ok(()) => break,
                 Err(error) => {
-                    error!(%error, "no work can be begun; it is tried again");
+                    error!(%error, "no work can be started; it is tried again");
                     scheduler.wait_for_work(&cancel).await;
                 }
             }
@@ -185,7 +185,7 @@ impl Gateway {
     /// count against them.
     pub async fn end_work(&self) {
         if let Err(error) = self.parts.store.end_work().await {
-            warn!(%error, "the next start takes this stop for a crash");
+            warn!(%error, "the next start treats this stop as a crash");
         }
     }
 
@@ -235,7 +235,7 @@ impl Gateway {
         let served = match answering.await {
             Ok(Ok(())) => WorkOutcome::Done,
             Ok(Err(error)) => {
-                error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn broke off");
+                error!(conversation.id = %claim.conversation, error = format!("{error:#}"), "a turn failed");
                 match error.downcast_ref() {
                     // A failure during shutdown does not count against the message.
                     _ if shutdown.is_cancelled() => WorkOutcome::Retry,
@@ -273,7 +273,7 @@ impl Gateway {
         loop {
             match self.parts.store.release(&claim).await {
                 Ok(()) | Err(StoreError::Fenced) => return,
-                Err(error) => warn!(%error, "a claim could not be given back; it is tried again"),
+                Err(error) => warn!(%error, "a claim could not be released; it is tried again"),
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY_WAIT) => {}

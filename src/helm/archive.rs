@@ -38,7 +38,7 @@ pub enum ChartArchiveError {
     #[error("archive entry escapes: {0}")]
     Escapes(String),
     /// An entry is a link, a device or similar.
-    #[error("archive entry is no file or directory: {0}")]
+    #[error("archive entry is neither a file nor a directory: {0}")]
     Special(String),
     /// The archive has too many entries for a chart.
     #[error("archive has more than {0} entries")]
@@ -47,7 +47,7 @@ pub enum ChartArchiveError {
     #[error("archive {0}")]
     Unpacks(#[from] ExceededBound),
     /// The archive does not contain exactly one valid `Chart.yaml`.
-    #[error("archive is no chart: {0}")]
+    #[error("archive is not a chart: {0}")]
     NoChart(String),
 }
 

@@ -66,7 +66,7 @@ impl Declaration {
             let written = document.get("dependencies").filter(|list| !list.is_null());
             let Some(written) = written else { continue };
             let listed = written.as_array();
-            let listed = listed.ok_or_else(|| wrong(name, "`dependencies` is no list"))?;
+            let listed = listed.ok_or_else(|| wrong(name, "`dependencies` is not a list"))?;
             let listed = parse_list(listed).map_err(|why| wrong(name, &why))?;
             dependencies = Some(listed);
         }
@@ -107,17 +107,17 @@ impl ChartDependency {
     fn parse(written: &Value) -> Result<Self, String> {
         let field = |name: &str| match written.get(name) {
             None => Ok(String::new()),
-            Some(value) => text(value).ok_or_else(|| format!("`{name}` of a dependency is no text")),
+            Some(value) => text(value).ok_or_else(|| format!("`{name}` of a dependency is not text")),
         };
         let elements = |name: &str| match written.get(name) {
             None | Some(Value::Null) => Ok([].as_slice()),
             Some(value) => value
                 .as_array()
                 .map(Vec::as_slice)
-                .ok_or_else(|| format!("`{name}` of a dependency is no list")),
+                .ok_or_else(|| format!("`{name}` of a dependency is not a list")),
         };
         if !written.is_object() {
-            return Err("a dependency is no mapping".to_owned());
+            return Err("a dependency is not a mapping".to_owned());
         }
         let tags = elements("tags")?.iter().map(text);
         Ok(Self {
@@ -128,7 +128,7 @@ impl ChartDependency {
             tags: tags
                 .map(|tag| tag.map(|tag| printable(&tag)))
                 .collect::<Option<_>>()
-                .ok_or("a tag of a dependency is no text")?,
+                .ok_or("a tag of a dependency is not text")?,
             enabled: written
                 .get("enabled")
                 .and_then(Value::as_bool)
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(from("https://charts.example.com"), Ok(Vec::new()));
         for alias in ["@stable", "alias:stable"] {
             let why = format!(
-                "`{alias}` names a repository of somebody's own settings; write the https address instead"
+                "`{alias}` is an alias from a local helm configuration; write the https address instead"
             );
             assert_eq!(from(alias), Err(why));
         }

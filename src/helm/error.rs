@@ -53,13 +53,13 @@ pub enum DependencyError {
     #[error("`{0}` is outside the repository")]
     OutsideRepository(String),
     /// The name of the dependency cannot be a file name.
-    #[error("this is no name of a chart")]
+    #[error("this is not a valid name of a chart")]
     Name,
     /// The requested version is not a valid version or range.
-    #[error("`{0}` is no version and no range of versions")]
+    #[error("`{0}` is neither a version nor a range of versions")]
     Constraint(String),
     /// The dependency refers to a repository alias in a person's own helm settings.
-    #[error("`{0}` names a repository of somebody's own settings; write the https address instead")]
+    #[error("`{0}` is an alias from a local helm configuration; write the https address instead")]
     Alias(String),
     /// The dependency is in an OCI registry.
     #[error(
@@ -69,15 +69,15 @@ pub enum DependencyError {
     Registry,
     /// The network is off, because no host is allowed.
     #[error(
-        "the network is off for charts; an operator allows hosts with `[helm] hosts_allowed`, such as \
+        "downloads of charts are disabled; an operator allows hosts with `[helm] hosts_allowed`, such as \
          [\"charts.example.com\"]"
     )]
     FetchDisabled,
     /// The repository address of the dependency is invalid.
-    #[error("its repository is no address")]
+    #[error("its repository is not a valid address")]
     Address,
     /// The address has no chart index.
-    #[error("`{0}` is no repository of charts: it has no `index.yaml`")]
+    #[error("`{0}` is not a repository of charts: it has no `index.yaml`")]
     NoIndex(String),
     /// The chart index is invalid.
     #[error("`{repository}`: {why}")]
@@ -114,10 +114,10 @@ pub enum DependencyError {
         wanted: String,
     },
     /// The archive that the index names does not exist.
-    #[error("the repository names an archive that is not there")]
+    #[error("the repository names an archive that does not exist")]
     NoArchive,
     /// The digest of the downloaded archive differs from the one in the index.
-    #[error("checksum mismatch: the index says {expected}, and what came has {found}")]
+    #[error("checksum mismatch: the index states {expected}, and the download has {found}")]
     Digest {
         /// The digest in the index.
         expected: String,
@@ -128,7 +128,7 @@ pub enum DependencyError {
     #[error(transparent)]
     Archive(#[from] ChartArchiveError),
     /// The download is a different chart.
-    #[error("what came is chart `{name}` {version}")]
+    #[error("the downloaded archive is chart `{name}` {version}")]
     OtherChart {
         /// The name of the downloaded chart.
         name: String,

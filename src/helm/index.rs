@@ -39,7 +39,7 @@ pub enum IndexError {
     #[error("its `index.yaml` cannot be read: {0}")]
     Malformed(String),
     /// The index has no `apiVersion`, which is required.
-    #[error("its `index.yaml` has no `apiVersion`, so this is no repository of charts")]
+    #[error("its `index.yaml` has no `apiVersion`, so this is not a repository of charts")]
     NoIndex,
     /// The index has too many versions.
     #[error("its `index.yaml` has more than {0} versions of charts")]
@@ -112,7 +112,7 @@ impl IndexReader<'_, '_, '_> {
             match self.event()? {
                 EventData::MappingStart { .. } => break,
                 EventData::StreamStart { .. } | EventData::DocumentStart { .. } => {}
-                _ => return Err(malformed("it is no mapping")),
+                _ => return Err(malformed("it is not a mapping")),
             }
         }
         while let Some(key) = self.key()? {
@@ -200,7 +200,7 @@ impl IndexReader<'_, '_, '_> {
         match self.event()? {
             EventData::MappingEnd => Ok(None),
             EventData::Scalar { value, .. } => Ok(Some(value)),
-            _ => Err(malformed("a key is no text")),
+            _ => Err(malformed("a key is not text")),
         }
     }
 
@@ -223,7 +223,7 @@ impl IndexReader<'_, '_, '_> {
     fn event(&mut self) -> Result<EventData, IndexError> {
         let event = yaml_event(&mut self.parser).map_err(|why| malformed(&why))?;
         match event.data {
-            EventData::StreamEnd | EventData::DocumentEnd { .. } => Err(malformed("it is no mapping")),
+            EventData::StreamEnd | EventData::DocumentEnd { .. } => Err(malformed("it is not a mapping")),
             data => Ok(data),
         }
     }

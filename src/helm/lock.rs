@@ -32,7 +32,7 @@ impl Lock {
             let listed = match document.get("dependencies") {
                 None | Some(Value::Null) => [].as_slice(),
                 Some(Value::Array(listed)) => listed,
-                Some(_) => return Err(wrong("`dependencies` is no list")),
+                Some(_) => return Err(wrong("`dependencies` is not a list")),
             };
             let digest = document.get("digest").and_then(Value::as_str);
             lock = Some(Self {

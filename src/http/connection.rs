@@ -64,7 +64,7 @@ async fn handle_connection(
     cancel: CancellationToken,
 ) {
     if let Err(err) = stream.set_nodelay(true) {
-        debug!(error = %err, "a connection was gone at once");
+        debug!(error = %err, "a connection was closed at once");
         return;
     }
     let phase = Phase::new();
@@ -108,7 +108,7 @@ async fn drain(mut connections: JoinSet<()>, drain_time_max: Duration) -> ServeS
     }
     let connections_cut = connections.len();
     connections.shutdown().await;
-    warn!(connections_cut, "requests in flight were cut at shutdown");
+    warn!(connections_cut, "requests in flight were aborted at shutdown");
     ServeSummary { connections_cut }
 }
 
@@ -118,7 +118,7 @@ fn refuse_connection(stream: TcpStream, full: LimitReached) {
     let said = stream
         .into_std()
         .and_then(|mut stream| stream.write(answer::connection_refused(full)));
-    debug!(told = said.is_ok(), "a connection was turned away: {full:?}");
+    debug!(told = said.is_ok(), "a connection was refused: {full:?}");
 }
 
 async fn pause(cancel: &CancellationToken) {

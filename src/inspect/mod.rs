@@ -208,7 +208,7 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(InspectError::NoAnswer(format!(
-            "looking at the files broke down: {error}"
+            "an internal error occurred while the files were read: {error}"
         ))),
     }
 }

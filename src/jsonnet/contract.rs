@@ -238,7 +238,7 @@ pub enum EvalError {
     },
     /// The sandbox time of the turn is used up.
     #[error(
-        "all evaluations of this turn together took {seconds} s, and no further one is begun (`sandbox.turn_seconds_max`)"
+        "all evaluations of this turn together took {seconds} s, and no further one is started (`sandbox.turn_seconds_max`)"
     )]
     BudgetExhausted {
         /// The limit.

@@ -190,7 +190,9 @@ impl Evaluator {
     async fn run_background_batch(&self, batch: &EvalBatch) {
         let places = self.options.limits.workers_max.saturating_sub(1);
         if places == 0 {
-            return batch.fail(&sandbox_error(&"there is no place beside the one for people"));
+            return batch.fail(&sandbox_error(
+                &"no slot is left for background evaluations; raise `sandbox.jails_max`",
+            ));
         }
         self.foreground.wait_until_idle().await;
         let budget = Budget::background();

@@ -340,7 +340,7 @@ impl<'a> ImportTracker<'a> {
             Err(TreeError::Refused { .. }) => Err(denied(ask)),
             Err(TreeError::OtherSpelling { .. }) => Err(failed(
                 ask,
-                "is there under a name that is spelled otherwise; import it by that name",
+                "exists under a name with another spelling; import it by that name",
             )),
             Err(TreeError::Denied { .. }) => Err(EvalError::ImportForbidden {
                 path: cut(ask.path.clone()),

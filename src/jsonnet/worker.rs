@@ -131,7 +131,10 @@ fn panicked(panic: &(dyn Any + Send)) -> EngineFailure {
     let words = ["capacity overflow", "failed to allocate stack"];
     match text == "out of memory" || words.iter().any(|words| text.contains(words)) {
         true => EngineFailure::Memory,
-        false => EngineFailure::runtime(format!("the evaluator gave up: {}", cut(text.to_owned()))),
+        false => EngineFailure::runtime(format!(
+            "the evaluator ended with an error: {}",
+            cut(text.to_owned())
+        )),
     }
 }
 

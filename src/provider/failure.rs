@@ -81,7 +81,7 @@ pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> 
         DecodeError::Malformed => ProviderFailure::new(
             ProviderFailureKind::Malformed,
             format!(
-                "ask again; if it stays so, something else answers at `providers.{}.base_url`",
+                "ask again; if the failure remains, check that `providers.{}.base_url` is the address of the API",
                 subject.provider
             ),
         ),
@@ -175,16 +175,18 @@ fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) ->
     }
     let refused = match status {
         401 => format!("the key was not accepted (401); check `providers.{provider}.api_key`"),
-        402 => format!("the account of `providers.{provider}.api_key` has to be paid (402)"),
+        402 => format!("the account of `providers.{provider}.api_key` requires a payment (402)"),
         403 => format!("`providers.{provider}.api_key` may not use `{model}` (403)"),
         404 => format!(
             "there is no model `{model}` (404); check `model.default` and `providers.{provider}.base_url`"
         ),
         300..=399 => {
-            format!("the address redirects ({status}); set `providers.{provider}.base_url` to where it leads")
+            format!(
+                "the address redirects ({status}); set `providers.{provider}.base_url` to the address that it redirects to"
+            )
         }
         _ => {
-            let text = format!("`{model}` does not take it ({status}{})", reported.shown_kind());
+            let text = format!("`{model}` does not accept it ({status}{})", reported.shown_kind());
             return ProviderFailure::new(ProviderFailureKind::Rejected, text);
         }
     };
@@ -273,13 +275,13 @@ mod tests {
         Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
         Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (400)
         Rejected: the model provider rejected the request: the conversation is too long for `claude`; `/clear` starts a new one
-        Rejected: the model provider rejected the request: `claude` does not take it (400)
-        Rejected: the model provider rejected the request: `claude` does not take it (422 invalid_request_error)
+        Rejected: the model provider rejected the request: `claude` does not accept it (400)
+        Rejected: the model provider rejected the request: `claude` does not accept it (422 invalid_request_error)
         Refused: the model provider refused the request: the key was not accepted (401); check `providers.anthropic.api_key`
-        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` has to be paid (402)
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` requires a payment (402)
         Refused: the model provider refused the request: `providers.anthropic.api_key` may not use `claude` (403)
         Refused: the model provider refused the request: there is no model `claude` (404); check `model.default` and `providers.anthropic.base_url`
-        Refused: the model provider refused the request: the address redirects (301); set `providers.anthropic.base_url` to where it leads
+        Refused: the model provider refused the request: the address redirects (301); set `providers.anthropic.base_url` to the address that it redirects to
         RateLimiting: the model provider is rate-limiting (429)
         Overloaded: the model provider is overloaded (529)
         Overloaded: the model provider is overloaded (503)

@@ -56,7 +56,7 @@ impl fmt::Display for ProviderFailureKind {
             Self::Faulty => "the model provider has a fault",
             Self::Unreached => "the model provider could not be reached",
             Self::Silent => "the model provider did not answer",
-            Self::Broken => "the answer of the model provider broke off",
+            Self::Broken => "the answer of the model provider was interrupted",
             Self::Malformed => "the answer is not in the provider's format",
             Self::Refused => "the model provider refused the request",
             Self::Rejected => "the model provider rejected the request",

@@ -183,7 +183,7 @@ impl Attempt<'_> {
             Err(_) => Err(ProviderFailure::new(
                 ProviderFailureKind::Silent,
                 format!(
-                    "nothing came within {} s (`providers.{id}.request_seconds_max`)",
+                    "no answer arrived within {} s (`providers.{id}.request_seconds_max`)",
                     self.provider.attempt_time_max.as_secs()
                 ),
             )),
@@ -222,7 +222,7 @@ impl Attempt<'_> {
             ReadError::Idle => ProviderFailure::new(
                 ProviderFailureKind::Broken,
                 format!(
-                    "nothing more came for {} s (`providers.{id}.idle_seconds_max`)",
+                    "no more data arrived for {} s (`providers.{id}.idle_seconds_max`)",
                     provider.idle_time_max.as_secs()
                 ),
             ),
@@ -271,7 +271,7 @@ trait Chunks: Send {
 impl Chunks for reqwest::Response {
     async fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
         self.chunk().await.map_err(|error| {
-            debug!("body broke off: {}", causes_without_url(error));
+            debug!("the body was interrupted: {}", causes_without_url(error));
             ReadError::Broken
         })
     }

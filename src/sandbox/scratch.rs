@@ -21,10 +21,10 @@ pub enum ScratchError {
     #[error("the directory to work in: {0}")]
     Disk(std::io::ErrorKind),
     /// The program left more data than allowed.
-    #[error("it left more files, or larger ones, than are taken")]
+    #[error("it left more files, or larger ones, than are accepted")]
     TooMuch,
     /// The program left an entry of the wrong kind, such as a symbolic link.
-    #[error("it left `{0}`, which is no plain file")]
+    #[error("it left `{0}`, which is not a regular file")]
     NotRegularFile(String),
 }
 

@@ -60,8 +60,8 @@ impl ProgramPath {
     }
 }
 
-const NESTED_START: &str = "this process was itself started for the sandbox, and its program does something else: it has to begin with \
-                      what `sandbox::task_of` and `sandbox::launch_of` find";
+const NESTED_START: &str = "this process was itself started for the sandbox, and its program does not handle this: \
+                            it must first call `sandbox::task_of` and `sandbox::launch_of`";
 
 /// Returns true if this process was started as a sandbox worker or as an external program. If such a process starts
 /// workers itself, the program does not handle the hidden argument and would start copies of itself without end.
@@ -172,7 +172,7 @@ impl SandboxWorker {
             .map_err(|error| SandboxError::NotStarted(error.to_string()))?;
         if frame.tag != frame::CONFINED || self.confined {
             return Err(SandboxError::NotStarted(
-                "it does not speak our protocol".to_owned(),
+                "it does not use the protocol of a worker".to_owned(),
             ));
         }
         self.confined = true;

@@ -40,7 +40,7 @@ pub(super) fn text(what: &'static str, row: &Row<'_>, index: usize) -> Result<St
     match row.get_ref(index)? {
         ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| unreadable("it is not UTF-8")),
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => {
-            Err(unreadable("it is no text"))
+            Err(unreadable("it is not text"))
         }
     }
 }

@@ -82,7 +82,7 @@ pub enum OpenError {
     },
     /// The newest commits are missing from the log.
     #[error(
-        "`{}` was cut or changed: {} of {} pages that were committed can be read; restore the directory from a backup, or remove `{}` to go on without the rest", .log.display(), .found, .committed, .index.display()
+        "`{}` was cut or changed: {} of {} pages that were committed can be read; restore the directory from a backup, or remove `{}` to continue without the rest", .log.display(), .found, .committed, .index.display()
     )]
     Torn {
         /// The log.
@@ -96,7 +96,7 @@ pub enum OpenError {
     },
     /// An older database has replaced the one that was used here.
     #[error(
-        "`{}` is older than what was used here: it knows of {found} starts, and {last} were made; put the newer one back, or remove `{}` to go on with this one, as after restoring a backup", .file.display(), .word.display()
+        "`{}` is older than the database that was last used here: it records {found} of {last} starts; restore the newer one, or remove `{}` to continue with this one, as after restoring a backup", .file.display(), .word.display()
     )]
     Older {
         /// The database.
@@ -110,12 +110,12 @@ pub enum OpenError {
     },
     /// The key for invites and recordings is missing.
     #[error(
-        "`{}` is missing, and without it no invite is good and no recording is found; restore it from a backup, or move the directory away to start afresh", .0.display()
+        "`{}` is missing, and without it no invite is valid and no recording can be found; restore it from a backup, or move the directory away to start afresh", .0.display()
     )]
     Pepper(PathBuf),
     /// A newer build has migrated the database.
     #[error(
-        "database is schema {found}, this build knows up to {known}; use a newer drydock, or restore a backup from before the upgrade"
+        "database is schema {found}, this build supports up to {known}; use a newer drydock, or restore a backup from before the upgrade"
     )]
     Newer {
         /// The schema version of the file.
@@ -127,7 +127,9 @@ pub enum OpenError {
     #[error("the database could not be migrated: {0}; it was left as it was, see the release notes")]
     Migration(String),
     /// A resource is missing: space, memory, threads, random bytes or file handles. Another start may succeed.
-    #[error("the store could not start: {0}; see the room on its disk and the limits of this process")]
+    #[error(
+        "the store could not start: {0}; check the free space of its disk and the limits of this process"
+    )]
     Resources(String),
 }
 
@@ -189,7 +191,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     };
     if let Err(error) = LastStart::now(number).write(directory) {
         // A lower number, or none, is safe here: it only detects less.
-        tracing::warn!(%error, "this start could not be noted; an older database would not be told from this one");
+        tracing::warn!(%error, "this start could not be recorded; an older database would not be detected");
     }
     Ok(OpenedStore {
         writer,
@@ -539,7 +541,7 @@ mod tests {
         let before = std::fs::read(&file).unwrap();
         let text = Store::open(directory.path()).unwrap_err().to_string();
         assert!(
-            text.starts_with("database is schema 9, this build knows up to 1;"),
+            text.starts_with("database is schema 9, this build supports up to 1;"),
             "{text}"
         );
         assert_eq!(std::fs::read(&file).unwrap(), before);

@@ -90,7 +90,7 @@ fn advice(directory: &Path, mode: u32) -> String {
             "{close}, or set `data.group_access` to true where an orchestrator prepared it for the group of this process"
         ),
         _ => format!(
-            "{close}, or set `data.directory` to a directory below it, which is made for this user alone"
+            "{close}, or set `data.directory` to a directory below it, which is created for this user only"
         ),
     }
 }

@@ -61,7 +61,7 @@ impl ReadPool {
         queue.send(work).await.map_err(|_| closed())?;
         answered
             .await
-            .map_err(|_| StoreError::Unavailable("the read broke".to_owned()))?
+            .map_err(|_| StoreError::Unavailable("the read failed".to_owned()))?
     }
 }
 

@@ -63,7 +63,7 @@ impl Store {
             .await
             .map_err(|err| StoreError::Failed(err.to_string()))?;
         match checked {
-            Ok(IntegrityCheck::Intact) => info!("the database was read to its end, and is whole"),
+            Ok(IntegrityCheck::Intact) => info!("all pages of the database were checked; it is intact"),
             Ok(IntegrityCheck::Incomplete) => {}
             Ok(IntegrityCheck::Damaged(why)) => {
                 let error = StoreError::Broken(format!("the database is damaged: {why}"));

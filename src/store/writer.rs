@@ -250,7 +250,7 @@ impl Committer {
             // The index of the log may count pages that the disk dropped, so the next start must rely on the disk
             // alone.
             if let Err(error) = LastStart::distrust(&self.directory) {
-                error!("the next start may take the log for cut: {error}");
+                error!("the next start may treat the log as truncated: {error}");
             }
         }
         if let Err((_, err)) = self.connection.close() {

@@ -156,7 +156,7 @@ pub enum TankaError {
     #[error("`{0}` is not the name of a top-level argument")]
     ArgumentName(String),
     /// An internal failure of Drydock.
-    #[error("rendering broke down: {0}")]
+    #[error("rendering ended with an internal error: {0}")]
     Internal(String),
 }
 
@@ -210,7 +210,8 @@ impl TankaError {
 /// Returns the message that nothing exists at a path or under a name.
 pub(crate) fn not_found_message(path: &str) -> String {
     format!(
-        "{} is not in the repository, neither as a path nor as the name of an environment. Chats see what is committed and the changes to it, without what git ignores",
+        "{} is not in the repository, neither as a path nor as the name of an environment. A chat sees only \
+         committed files and changes to them, without files that git ignores",
         quoted(path)
     )
 }

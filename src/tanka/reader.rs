@@ -38,7 +38,7 @@ pub async fn read<T: Send + 'static>(
         .map_err(|error| format!("no thread for large values: {error}"))?;
     answered
         .await
-        .map_err(|_| "reading a large value broke down".to_owned())
+        .map_err(|_| "reading a large value ended with an internal error".to_owned())
 }
 
 impl ReaderThread {
@@ -126,7 +126,10 @@ mod tests {
         let go = async { go_on.send(()).unwrap() };
         let (first, broken, behind, ()) = tokio::join!(first, broken, behind, go);
         assert_eq!(first, Ok(true));
-        assert_eq!(broken, Err("reading a large value broke down".to_owned()));
+        assert_eq!(
+            broken,
+            Err("reading a large value ended with an internal error".to_owned())
+        );
         assert_eq!(behind, (0..20).map(Ok).collect::<Vec<_>>());
     }
 

@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for Unambiguous {
                 return Err(A::Error::custom(format!("`{name}` may be read as `{plain}`")));
             }
             if !seen.insert(plain.clone()) {
-                return Err(A::Error::custom(format!("`{name}` is there twice")));
+                return Err(A::Error::custom(format!("`{name}` is given twice")));
             }
             match (self.0, plain.as_str()) {
                 (0, "data") | (_, "labels" | "annotations") => {
@@ -227,10 +227,10 @@ mod tests {
     #[test]
     fn settings_that_may_be_read_in_two_ways_are_refused() {
         for (text, why) in [
-            (r#"{"spec":{"namespace":"a"},"spec":{}}"#, "`spec` is there twice"),
+            (r#"{"spec":{"namespace":"a"},"spec":{}}"#, "`spec` is given twice"),
             (
                 r#"{"spec":{"namespace":"a","NameSpace":"b"}}"#,
-                "`NameSpace` is there twice",
+                "`NameSpace` is given twice",
             ),
             (r#"{"ſpec":{"namespace":"a"}}"#, "`ſpec` may be read as `spec`"),
             (

@@ -25,7 +25,7 @@ impl ParsedEnvironment {
         match self.has_deprecated_destination {
             true => Err(TankaError::Spec {
                 path: at.to_owned(),
-                why: "`server` and `namespace` stand in `spec`: above it, `tk` may not read them".to_owned(),
+                why: "`server` and `namespace` belong in `spec`: above it, `tk` may not read them".to_owned(),
             }),
             false => Ok(self.environment),
         }

@@ -144,7 +144,7 @@ pub(super) async fn unless_stopped(
         () = cancel.cancelled() => Err(stopped()),
         done = tokio::task::spawn_blocking(move || budget.charge_blocking(work)) => match done {
             Ok(answer) => answer,
-            Err(err) => Err(ToolError::Fatal(anyhow::Error::new(err).context("a tool broke down"))),
+            Err(err) => Err(ToolError::Fatal(anyhow::Error::new(err).context("a tool ended with an internal error"))),
         },
     }
 }

@@ -94,7 +94,7 @@ async fn sides(workspace: &Workspace) -> Result<Sides, ToolError> {
     match tokio::task::spawn_blocking(move || Sides::from_workspace(&workspace)).await {
         Ok(sides) => Ok(sides?),
         Err(err) => Err(ToolError::Fatal(
-            anyhow::Error::new(err).context("a tool broke down"),
+            anyhow::Error::new(err).context("a tool ended with an internal error"),
         )),
     }
 }

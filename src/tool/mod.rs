@@ -219,7 +219,7 @@ mod tests {
         let mut names = BTreeSet::new();
         for tool in all_tools() {
             let spec = tool.spec();
-            assert!(names.insert(spec.name), "{} is there twice", spec.name);
+            assert!(names.insert(spec.name), "{} is given twice", spec.name);
             assert_eq!(spec, tool.spec(), "{}: a spec never changes", spec.name);
             let sentences = spec.description.matches(". ").count() + 1;
             assert!(

@@ -398,8 +398,8 @@ mod tests {
         // Another namespace of the same cluster counts as the same destination.
         for place in [("prod", "prod"), ("prod", "free"), ("PROD", "prod")] {
             let refused = "`environments/dev/spec.json` was not changed: `environments/dev` would move to the \
-                           destination of `environments/prod`, which requires a grant for `environments/prod`; your grant \
-                           covers only dev, qa";
+                           destination of `environments/prod`, which requires a grant for `environments/prod`; your \
+                           grant covers only dev, qa";
             assert_eq!(
                 write(&["dev", "qa"], place.0, place.1),
                 Err(refused.to_owned()),

@@ -37,7 +37,7 @@ pub enum Rejected {
     #[error("{0}")]
     Unauthenticated(&'static str),
     /// The signature is right, but its time differs too much from ours. The answer is the same 401.
-    #[error("the signature is of a time that is {seconds} s from now")]
+    #[error("the time of the signature differs from now by {seconds} s")]
     Stale {
         /// The difference in seconds: positive if the time is after ours, negative if before.
         seconds: i64,

@@ -67,7 +67,7 @@ pub enum TreeError {
     },
     /// The name exists in another spelling, which some file systems treat as the same name.
     #[error(
-        "`{path}`: it is there already under a name that is spelled otherwise; list the directory, and use the name it has"
+        "`{path}`: it exists already under a name with another spelling; list the directory, and use the existing name"
     )]
     OtherSpelling {
         /// The requested path.
@@ -75,8 +75,7 @@ pub enum TreeError {
     },
     /// The file is on the list of files that hold secrets.
     #[error(
-        "`{path}` holds secrets by its name (`sandbox.secrets_denied`), so it is not looked into; work with the \
-         files that name it, or ask the operator to allow it"
+        "`{path}` holds secrets by its name (`sandbox.secrets_denied`), so no tool opens it; work with the files that refer to it, or ask the operator to allow it"
     )]
     Denied {
         /// The requested path.

@@ -152,7 +152,7 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
             }
             let options = (&class.settings, class.clusters);
             let what = format!("{options:?} {:?} {:?} {:?}", case.row, case.on, case.wire);
-            assert!(all.insert(what), "{name}: {} is there twice", case.title);
+            assert!(all.insert(what), "{name}: {} is given twice", case.title);
         }
     }
     assert!(

@@ -65,7 +65,7 @@ async fn a_dependency_comes_from_a_host_that_is_allowed_and_is_part_of_the_chang
 #[tokio::test]
 async fn no_chart_host_is_contacted_while_none_is_allowed() {
     let (read, asked, result) = updated("[]").await;
-    assert!(read.contains("the network is off for charts"), "{read}");
+    assert!(read.contains("downloads of charts are disabled"), "{read}");
     assert_eq!(asked, [""; 0]);
     assert!(result.contains("1 file,"), "{result}");
 }

@@ -269,15 +269,23 @@ fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
         (&json!("vera"), &json!("viewer"))
     );
     for (code, id, why) in [
-        (2, "bob", "`bob` is no id of an account"),
-        (2, "telegram:42", "`telegram:42` is no id of an account"),
-        (2, "telegram:42:-100", "`telegram:42:-100` is no id of an account"),
-        (2, "mail:42:7", "`mail:42:7` is no id of an account"),
-        (1, "telegram:43:7", "`telegram:43:7` is of no workspace or bot"),
+        (2, "bob", "`bob` is not the ID of an account"),
+        (2, "telegram:42", "`telegram:42` is not the ID of an account"),
+        (
+            2,
+            "telegram:42:-100",
+            "`telegram:42:-100` is not the ID of an account",
+        ),
+        (2, "mail:42:7", "`mail:42:7` is not the ID of an account"),
+        (
+            1,
+            "telegram:43:7",
+            "`telegram:43:7` belongs to no workspace or bot",
+        ),
         (
             1,
             "slack:T0EVIL:U7",
-            "`slack:T0EVIL:U7` is of no workspace or bot",
+            "`slack:T0EVIL:U7` belongs to no workspace or bot",
         ),
     ] {
         let refused = add(id);

@@ -262,7 +262,7 @@ fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
             let answer = answered(&address, &format!("POST /in/{name}"), headers);
             assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
         }
-        running.wait_for_stderr_line(&format!("is `{secret}` the secret that its sender has?"));
+        running.wait_for_stderr_line(&format!("check that `{secret}` is the secret of its sender"));
     }
     let ready = answered(&address, "GET /readyz", &[]);
     let listed = || -> Vec<Value> {
@@ -278,7 +278,7 @@ fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
     let ended = running.end();
     let after = shell.run(&["check"]);
     for (name, secret, _) in &senders {
-        let asks = format!("is `{secret}` the secret that its sender has?");
+        let asks = format!("check that `{secret}` is the secret of its sender");
         assert!(
             ready.contains(&format!("secret of {name}: every request")) && ready.contains(&asks),
             "{ready}"

@@ -63,7 +63,7 @@ fn a_data_directory_that_others_can_read_is_refused_with_code_78() {
     // The check applies to an empty directory, too. Otherwise the error would first appear at the second start, in
     // production.
     for (mode, advice) in [
-        (0o755, "which is made for this user alone"),
+        (0o755, "which is created for this user only"),
         (0o750, "set `data.group_access` to true"),
     ] {
         open_to(mode);

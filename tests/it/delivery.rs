@@ -160,7 +160,7 @@ async fn messages_are_held_while_slack_rejects_the_token_and_sent_once_it_accept
         health
             .state
             .to_string()
-            .ends_with("the token is not taken: token_revoked"),
+            .ends_with("the token is refused: token_revoked"),
         "{health:?}"
     );
     let (status, body) = app.readyz().await;

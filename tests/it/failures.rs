@@ -209,11 +209,12 @@ async fn trouble_with_a_provider_is_named_by_what_it_is() {
         ),
         (
             AnswerFault::Malformed,
-            "No answer: the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.anthropic.base_url`.",
+            "No answer: the answer is not in the provider's format: ask again; if the failure remains, check that \
+             `providers.anthropic.base_url` is the address of the API.",
         ),
         (
             AnswerFault::EndAfter(100),
-            "No answer: the answer of the model provider broke off.",
+            "No answer: the answer of the model provider was interrupted.",
         ),
     ];
     let lines = troubles

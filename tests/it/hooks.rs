@@ -262,9 +262,11 @@ async fn a_wrong_secret_is_seen_by_the_operator() {
     }
     let (status, told) = app.readyz().await;
     assert_eq!(status, 200);
-    let secret = "secret of release: every request since the last good one was refused (the signature is wrong); is `hooks.release.secret` the secret that its sender has?";
+    let secret = "secret of release: every request since the last accepted one was refused (the signature is wrong); \
+                  check that `hooks.release.secret` is the secret of its sender";
     assert!(told.contains(secret), "{told}");
-    let line = "requests to /in/release were refused: the signature is wrong; is `hooks.release.secret`";
+    let line =
+        "requests to /in/release were refused: the signature is wrong; check that `hooks.release.secret`";
     assert_eq!(log.text().matches(line).count(), 1, "{}", log.text());
     assert!(!log.text().contains(HOOK_SECRET) && !told.contains(HOOK_SECRET));
     assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);

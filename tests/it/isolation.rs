@@ -275,7 +275,7 @@ async fn a_secret_in_a_file_or_in_a_message_reaches_no_model_chat_or_recording()
             .contains("A secret in it is masked, so it does not apply")
     );
     let refused = app.model_requests()[4].last_results()[0].clone();
-    assert!(refused.is_error && refused.content.contains("a secret that this server itself uses"));
+    assert!(refused.is_error && refused.content.contains("a secret of this server"));
     for secret in [planted.as_str(), SLACK_BOT_TOKEN, MODEL_KEY] {
         // The model wrote the secrets itself. Its own words are not repeated to it either.
         for asked in app.model_requests() {

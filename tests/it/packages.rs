@@ -539,7 +539,7 @@ fn the_program_begins_installs_plans_updates_and_lists() {
     assert_eq!(off.code, Some(1));
     assert_eq!(
         off.err,
-        "failed to install packages: downloading: `github.com/org/c`: the network is off for packages; an \
+        "failed to install packages: downloading: `github.com/org/c`: downloads of packages are disabled; an \
          operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]\n"
     );
     let host = ["--set", "bundler.hosts_allowed=[\"git.example.com\"]"];

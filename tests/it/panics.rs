@@ -38,7 +38,7 @@ fn a_panic_is_one_redacted_log_line() {
     assert_eq!(lines.len(), 1, "{said}");
     let message = lines[0]["message"].as_str().unwrap();
     assert!(
-        message.starts_with("a part of this process broke down: the key is "),
+        message.starts_with("a part of this process panicked: the key is "),
         "{message}"
     );
     assert!(

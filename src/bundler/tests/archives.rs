@@ -94,27 +94,27 @@ fn an_archive_that_is_a_trick_is_refused_with_its_entry() {
         ),
         (
             archive(&[Raw(Symlink, "c-1/a", "b"), Raw(Regular, "c-1/a/x", "through")]),
-            "archive entry lies behind a link or a file: a/x",
+            "archive entry is below a link or a file: a/x",
         ),
         (
             entry(Link, "c-1/a", "/etc/passwd"),
-            "archive entry is no file, directory or symlink: a",
+            "archive entry is not a file, directory or symlink: a",
         ),
         (
             entry(Char, "c-1/null", ""),
-            "archive entry is no file, directory or symlink: null",
+            "archive entry is not a file, directory or symlink: null",
         ),
         (
             entry(Block, "c-1/sda", ""),
-            "archive entry is no file, directory or symlink: sda",
+            "archive entry is not a file, directory or symlink: sda",
         ),
         (
             entry(Fifo, "c-1/wait", ""),
-            "archive entry is no file, directory or symlink: wait",
+            "archive entry is not a file, directory or symlink: wait",
         ),
         (
             archive(&[Raw(Regular, "c-1/a", "1"), Raw(Regular, "c-1/a", "2")]),
-            "archive entry is there twice: a",
+            "archive duplicate entry: a",
         ),
         (
             file("c-1/.git/hooks/pre-commit"),

@@ -192,7 +192,7 @@ fn a_chain_of_packages_without_end_is_given_up() {
     );
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "more than 500 packages; a dependency of a dependency asks for too much"
+        "more than 500 packages; check the dependencies of its dependencies"
     );
 }
 

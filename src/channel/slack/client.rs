@@ -93,7 +93,7 @@ impl SlackClient {
     pub(super) async fn put_file(&self, address: &str, content: Bytes) -> Result<(), SendError> {
         if !self.is_slack(address) {
             return Err(SendError::Refused(
-                "the upload address is not one of slack's".to_owned(),
+                "the upload address does not belong to slack".to_owned(),
             ));
         }
         let response = self
@@ -112,7 +112,7 @@ impl SlackClient {
     pub(super) async fn respond(&self, url: &ResponseUrl, body: &Value) -> Result<(), SendError> {
         if !self.takes_responses(url.expose()) {
             return Err(SendError::Refused(
-                "the address for the answer is not one of slack's".to_owned(),
+                "the address for the answer does not belong to slack".to_owned(),
             ));
         }
         let request = self.http.post(url.expose()).timeout(REQUEST_TIME_MAX).json(body);
@@ -262,7 +262,7 @@ fn transport_error(error: &reqwest::Error, effect: RepeatEffect) -> SendError {
     let why = if error.is_timeout() {
         "slack did not answer in time"
     } else {
-        "the connection to slack broke"
+        "the connection to slack was lost"
     };
     lost_answer_error(why.to_owned(), effect)
 }
@@ -272,7 +272,7 @@ fn transport_error(error: &reqwest::Error, effect: RepeatEffect) -> SendError {
 fn other_host_error(error: SendError) -> SendError {
     match error {
         SendError::Unreachable(_) => SendError::OtherHost {
-            why: "slack's host for it cannot be reached".to_owned(),
+            why: "the host that slack named for this cannot be reached".to_owned(),
             retry_after: None,
         },
         SendError::NotSent { why, retry_after }

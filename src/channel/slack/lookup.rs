@@ -28,7 +28,7 @@ pub(super) fn metadata(op: &Op) -> Value {
 /// Returns the reason why the bot may be unable to read where it writes: some scopes are missing, or Slack sent none.
 pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     let Some(scopes) = scopes else {
-        return Some("slack did not tell which scopes the token has".to_owned());
+        return Some("slack did not report the scopes of the token".to_owned());
     };
     let is_granted = |scope: &&str| scopes.iter().any(|granted| granted == scope);
     let missing: Vec<&str> = SCOPES.into_iter().filter(|scope| !is_granted(scope)).collect();
@@ -74,7 +74,7 @@ pub(super) async fn find(
                 tracing::warn!(
                     op.id = op.id,
                     why,
-                    "slack did not say whether a message was posted"
+                    "slack did not report whether a message was posted"
                 );
                 return Ok(DeliveryLookup::CannotTell);
             }
@@ -148,7 +148,7 @@ mod tests {
         );
         let missing = "slack grants no groups:history, im:history";
         assert_eq!(reason(&["channels:history"]).as_deref(), Some(missing));
-        let unknown = "slack did not tell which scopes the token has";
+        let unknown = "slack did not report the scopes of the token";
         assert_eq!(unreadable(None).as_deref(), Some(unknown));
     }
 }

@@ -38,14 +38,14 @@ pub(super) async fn connect(
     if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
         tracing::warn!(
             channel = name,
-            "{unreadable}: results are posted in two steps, so that none shows twice"
+            "{unreadable}: results are posted in two steps, so that no result is shown twice"
         );
     }
     let text_of = |field: &str| {
         who.get(field)
             .and_then(Value::as_str)
             .map(str::to_owned)
-            .ok_or_else(|| SendError::Refused(format!("auth.test did not tell our `{field}`")))
+            .ok_or_else(|| SendError::Refused(format!("auth.test did not return `{field}`")))
     };
     Ok(Arc::new(SlackChannel {
         installation: Installation {
@@ -240,7 +240,7 @@ impl SlackChannel {
             .await?;
         let text_of = |field: &str| ticket.get(field).and_then(Value::as_str);
         let (Some(address), Some(id)) = (text_of("upload_url"), text_of("file_id")) else {
-            return Err(SendError::Refused("slack did not say where to upload".to_owned()));
+            return Err(SendError::Refused("slack returned no upload address".to_owned()));
         };
         self.client.put_file(address, content.clone()).await?;
         let mut body = json!({

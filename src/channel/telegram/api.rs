@@ -47,7 +47,7 @@ impl ApiError {
             Self::Unreachable(why) => SendError::Unreachable(why),
             Self::Unauthorised(why) => SendError::Unauthorised(why),
             Self::Limited(retry_after) => SendError::Limited {
-                why: "telegram asks us to wait".to_owned(),
+                why: "telegram limits the rate of calls".to_owned(),
                 retry_after,
             },
             Self::Refused { code, description } => SendError::Refused(format!("{code} {description}")),

@@ -94,7 +94,7 @@ pub(super) async fn connect(
 
 fn installation(me: &Value) -> Result<Installation, SendError> {
     let (Some(id), Some(name)) = (me["id"].as_i64(), me["username"].as_str()) else {
-        return Err(SendError::Refused("getMe names no bot".to_owned()));
+        return Err(SendError::Refused("getMe returned no bot".to_owned()));
     };
     Ok(Installation {
         account: Account {
@@ -208,7 +208,7 @@ impl TelegramChannel {
             let why = err.into_repeatable_error();
             tracing::warn!(
                 channel = self.name,
-                "telegram does not suggest our commands: {why}"
+                "the commands could not be registered with telegram: {why}"
             );
         }
     }
@@ -291,7 +291,7 @@ impl TelegramChannel {
             }
             tracing::warn!(
                 channel = self.name,
-                "telegram refused how a message looks; sent plainer"
+                "telegram refused the format of a message; it is sent with less formatting"
             );
         }
     }

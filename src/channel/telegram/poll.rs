@@ -116,8 +116,8 @@ impl Poller<'_> {
         if !std::mem::replace(&mut self.is_hasty, true) {
             tracing::warn!(
                 channel = self.name,
-                "polls are answered at once although nothing is new; asking once a second. \
-                 Look at what stands before `api_base_url`: it should wait for {} s",
+                "polls are answered at once without updates; polling once a second. Check the proxy at \
+                 `api_base_url`: it should wait for {} s",
                 WAIT.as_secs()
             );
         }
@@ -153,7 +153,7 @@ impl Poller<'_> {
             Err(Interruption::Unaccepted) => {
                 tracing::warn!(
                     channel = self.name,
-                    "an update was not stored; asking telegram for it again"
+                    "an update was not stored; requesting it from telegram again"
                 );
                 Err(Pause::Retry { wait: None })
             }

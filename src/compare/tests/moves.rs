@@ -140,7 +140,7 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
     assert_eq!(taken(&comparison.needs), [None, DEV]);
     let (id, detail) = &found(&comparison)[0];
     assert!(
-        *id == "DD102" && detail.contains("`spec` is there twice"),
+        *id == "DD102" && detail.contains("`spec` is given twice"),
         "{detail}"
     );
 }

@@ -109,7 +109,7 @@ pub(super) fn check(system: &str, tools: &[RequestTool], messages: &[RequestMess
             return Err(format!("tools: `{}` is not a name", tool.name));
         }
         if !names.insert(&tool.name) {
-            return Err(format!("tools: `{}` is there twice", tool.name));
+            return Err(format!("tools: `{}` is given twice", tool.name));
         }
         if tool.schema["type"] != "object" {
             return Err(format!("tools: the schema of `{}` is no object", tool.name));

@@ -171,7 +171,7 @@ impl Gateway {
 
     /// Returns the answer to an undo whose remaining change cannot be prepared.
     pub(super) fn unprepared_answer(&self, address: &Address, error: &anyhow::Error) -> CommandAnswer {
-        let reference = self.log_internal_error(error, "preparing what an undo left");
+        let reference = self.log_internal_error(error, "preparing the edits that remain after an undo");
         let text = format!(
             "Undone. The remaining edits could not be prepared again, so `diff` and `patch` show the last prepared \
              change until the next one. (ref {reference})"

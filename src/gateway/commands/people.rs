@@ -185,7 +185,7 @@ mod tests {
             ),
             (
                 format!("add {id} eve --role editor --role admin"),
-                format!("`--role` is there twice. {USAGE}"),
+                format!("`--role` is given twice. {USAGE}"),
             ),
             (
                 format!("add {id} eve --rolle editor"),

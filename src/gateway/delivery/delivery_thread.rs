@@ -104,7 +104,7 @@ impl DeliveryThread {
                 .await
             {
                 Ok(next) => return next,
-                Err(error) => debug!(%error, "what became of a delivery is stored alone"),
+                Err(error) => debug!(%error, "the outcome of a delivery is stored separately"),
             }
         }
         self.store_delivered(&sent).await;
@@ -153,7 +153,7 @@ impl DeliveryThread {
                     return OperationOutcome::Replaced;
                 }
                 Ok(DeliveryLookup::CannotTell) if !due.is_forced => {
-                    return OperationOutcome::Ambiguous("nobody can tell whether it was sent".to_owned());
+                    return OperationOutcome::Ambiguous("it is unknown whether it was sent".to_owned());
                 }
                 Ok(DeliveryLookup::CannotTell) => RetryMode::Forced,
                 Ok(DeliveryLookup::Nothing) => RetryMode::Send,
@@ -167,7 +167,7 @@ impl DeliveryThread {
                 .gate
                 .admit_or_wait(&self.channel.limits(op, CallPurpose::Deliver))
             {
-                let why = "it was looked for, and waits for a limit of the platform".to_owned();
+                let why = "it was not found on the platform and waits for a rate limit".to_owned();
                 return self.postponed(due, again, wait, why, AttemptWeight::NotCounted);
             }
         }
@@ -212,12 +212,12 @@ impl DeliveryThread {
 
     /// Returns the outcome of an operation that made the channel code panic. The panic counts against the operation.
     fn broken(&self, due: &DueOperation) -> OperationOutcome {
-        error!(op.id = due.op.id, "an operation broke its delivery");
+        error!(op.id = due.op.id, "the delivery of an operation panicked");
         let again = match due.op.action.may_show_twice() {
             true => RetryMode::LookUp,
             false => RetryMode::Send,
         };
-        let why = "it cannot be delivered: something of ours broke".to_owned();
+        let why = "it cannot be delivered because of an internal error".to_owned();
         self.postponed(
             due,
             again,
@@ -255,7 +255,7 @@ impl DeliveryThread {
     /// Stores the outcome of an undelivered operation.
     async fn record_outcome(&self, due: &DueOperation, result: OperationOutcome) {
         let (op, store) = (&due.op, &self.store);
-        let outcome = format!("what became of `{}`", op.id);
+        let outcome = format!("the outcome of `{}`", op.id);
         let cancel = &self.cancel;
         match result {
             OperationOutcome::Delivered(message) => self.store_delivered(&[(op.clone(), message)]).await,
@@ -277,7 +277,7 @@ impl DeliveryThread {
                     channel = self.name,
                     op.id = op.id,
                     why,
-                    "given up: nobody knows whether it was delivered"
+                    "given up: it is unknown whether it was delivered"
                 );
                 let instead = fallback_ops(op, NonDelivery::Possible, &self.split);
                 store_outcome(&outcome, cancel, || {
@@ -286,7 +286,7 @@ impl DeliveryThread {
                 .await;
             }
             OperationOutcome::Replaced => {
-                let why = "it may show already; what it stands for is posted whole";
+                let why = "it may be visible already; its full text is posted instead";
                 store_outcome(&outcome, cancel, || {
                     store.record_replaced(&op.id, why, (self.now)())
                 })

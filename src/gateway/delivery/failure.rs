@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_failure_of_another_host_always_counts_as_an_attempt() {
         let other = SendError::OtherHost {
-            why: "slack's host for it cannot be reached".to_owned(),
+            why: "the host that slack named for this cannot be reached".to_owned(),
             retry_after: None,
         };
         let hour = SignedDuration::from_hours(1);

@@ -105,7 +105,7 @@ impl DeliveryGate {
             .limiter
             .take_spare(limits, now)
             .map_err(|free_at| SendError::Limited {
-                why: "others go first".to_owned(),
+                why: "other operations have priority".to_owned(),
                 retry_after: Some(free_at - now),
             })
     }
@@ -195,7 +195,7 @@ impl DeliveryGate {
         self.state().limiter.close(limit, now + wait, now);
         info!(
             channel = self.name,
-            "{:?} waits {} s, as {} asks",
+            "{:?} waits {} s, as {} requested",
             limit.scope,
             wait.as_secs(),
             self.name
@@ -215,12 +215,13 @@ impl DeliveryGate {
             _ if !is_news => {}
             Cause::Unreachable => error!(
                 channel = name,
-                why, "channel {name} is closed: nobody answers; everything is held until somebody does"
+                why,
+                "channel {name} is closed: the platform does not answer; all deliveries wait until it does"
             ),
             Cause::Unauthorised => error!(
                 channel = name,
                 why,
-                "channel {name} is closed: its token is not taken; everything is held until it is. Give the bot a \
+                "channel {name} is closed: its token is refused; all deliveries wait until it is accepted. Set a \
                  valid `bot_token`"
             ),
         }

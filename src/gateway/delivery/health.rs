@@ -32,9 +32,13 @@ impl std::fmt::Display for ChannelState {
         match self {
             Self::Open => f.write_str("open"),
             Self::NotConnected => f.write_str("not connected"),
-            Self::Unreachable { since, why } => write!(f, "closed since {since:.0}, nobody answers: {why}"),
+            Self::Unreachable { since, why } => write!(
+                f,
+                "closed since {since:.0}, the platform does not answer: \
+                                                           {why}"
+            ),
             Self::Unauthorised { since, why } => {
-                write!(f, "closed since {since:.0}, the token is not taken: {why}")
+                write!(f, "closed since {since:.0}, the token is refused: {why}")
             }
         }
     }

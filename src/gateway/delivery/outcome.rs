@@ -35,7 +35,7 @@ where
             Err(error) => error,
         };
         if !is_logged {
-            error!(%error, "{outcome} could not be stored; it is kept and stored later");
+            error!(%error, "{outcome} could not be stored; it is held in memory and stored later");
             is_logged = true;
         }
         if planted::is("C1") {

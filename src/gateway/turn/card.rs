@@ -40,7 +40,7 @@ impl OpenCard {
         };
         drop(done);
         if let Err(error) = editor.await {
-            tracing::warn!(%error, "a progress card broke");
+            tracing::warn!(%error, "a progress card panicked");
         }
     }
 }
@@ -188,7 +188,7 @@ impl CardEditor {
             match self.delivery.deliver_best_effort(&edit).await {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
                 Err(error) => {
-                    tracing::debug!(%error, "a progress edit was not taken");
+                    tracing::debug!(%error, "a progress edit was refused");
                     // The next change may take long, so the edit is retried without one.
                     card.mark_changed();
                     if let SendError::Limited {

@@ -77,9 +77,7 @@ impl TurnJournal {
         if let Some(beginning) = self.start.take() {
             self.recorded = Some(beginning.await?);
         }
-        self.recorded
-            .as_mut()
-            .context("the turn could not be put on record")
+        self.recorded.as_mut().context("the turn could not be recorded")
     }
 }
 

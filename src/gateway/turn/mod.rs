@@ -240,7 +240,7 @@ impl Gateway {
             let (store, now) = (&self.parts.store, (self.parts.now)());
             store.record_cost(&assigned.claim, turn, &last.cost, now).await?;
         }
-        tracing::info!(user.id = %opened.identity.user(), "a turn ended because its person was shut out");
+        tracing::info!(user.id = %opened.identity.user(), "a turn ended because the access of its person was revoked");
         self.refuse(assigned, address, &opened.locked_out_text()).await
     }
 

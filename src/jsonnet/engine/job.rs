@@ -383,7 +383,7 @@ impl EvalJob {
             serde_json::to_vec(ask).map_err(|_| EngineFailure::runtime("an import has no name"))?;
         self.send(message::IMPORT, &question).map_err(lost)?;
         let mut answer = self.channel.receive().map_err(lost)?;
-        let unclear = || EngineFailure::runtime("the parent answers something else");
+        let unclear = || EngineFailure::runtime("the parent sent an unexpected answer");
         if answer.tag == TASK_DEPENDENT {
             self.channel
                 .add_task_dependent(&answer.content)

@@ -60,7 +60,8 @@ fn too_long() -> SyntaxError {
             end: place,
         },
         message: format!(
-            "formatted, the text would be longer than {WRITTEN_BYTES_MAX} bytes, or {DEPTH_MAX} levels found no stack"
+            "the formatted text would be longer than {WRITTEN_BYTES_MAX} bytes, or there is not enough stack for \
+             {DEPTH_MAX} levels"
         ),
     }
 }

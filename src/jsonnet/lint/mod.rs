@@ -150,7 +150,7 @@ pub fn lint_with_imports(
         return vec![unreadable(
             file,
             range,
-            "there is no stack for a file nested this deep".to_owned(),
+            "there is not enough stack for a file nested this deep".to_owned(),
         )];
     };
     notes.sort_by_key(|note| (note.span.start, note.span.end, note.code));

@@ -157,7 +157,7 @@ impl ActionParser<'_> {
                 '-' | '0'..='9' => {
                     let digits = self.take_while(|character| character == '-' || character.is_ascii_digit());
                     let number = digits.parse();
-                    Argument::Number(number.map_err(|_| format!("nameFormat: `{digits}` is no number"))?)
+                    Argument::Number(number.map_err(|_| format!("nameFormat: `{digits}` is not a number"))?)
                 }
                 other => return Err(format!("nameFormat: unexpected `{other}`")),
             };
@@ -175,7 +175,7 @@ impl ActionParser<'_> {
         let names = path.split('.').skip(1);
         match path.as_str() {
             "." => Ok(Argument::Field(Vec::new())),
-            _ if names.clone().any(str::is_empty) => Err(format!("nameFormat: `{path}` is no field")),
+            _ if names.clone().any(str::is_empty) => Err(format!("nameFormat: `{path}` is not a field")),
             _ => Ok(Argument::Field(names.map(str::to_owned).collect())),
         }
     }
@@ -185,13 +185,13 @@ impl ActionParser<'_> {
         let mut text = String::new();
         loop {
             match self.next() {
-                None => return Err("nameFormat: a text does not end".to_owned()),
+                None => return Err("nameFormat: a text is not terminated".to_owned()),
                 end if end == open => return Ok(Argument::Text(text)),
                 Some('\\') if open == Some('"') => match self.next() {
                     Some('n') => text.push('\n'),
                     Some('t') => text.push('\t'),
                     Some(plain @ ('"' | '\\')) => text.push(plain),
-                    _ => return Err("nameFormat: an escape is not known".to_owned()),
+                    _ => return Err("nameFormat: an escape is not supported".to_owned()),
                 },
                 Some(character) => text.push(character),
             }
@@ -286,7 +286,7 @@ fn call(function: &str, given: &[TemplateValue]) -> TemplateResult<String> {
         ("trunc" | "trimPrefix" | "trimSuffix" | "default", _) => takes(2)?,
         _ => {
             return Err(format!(
-                "nameFormat: `{function}` is not known here; known are {FUNCTIONS}"
+                "nameFormat: `{function}` is not supported; supported are {FUNCTIONS}"
             ));
         }
     }
@@ -358,7 +358,7 @@ fn printf(format: &str, given: &[TemplateValue]) -> TemplateResult<String> {
                 other => {
                     let verb = other.map(String::from).unwrap_or_default();
                     return Err(format!(
-                        "nameFormat: `%{verb}` is not known here; known are %s, %v and %d"
+                        "nameFormat: `%{verb}` is not supported; supported are %s, %v and %d"
                     ));
                 }
             },
@@ -443,8 +443,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused_by_name() {
         for (format, expected) in [
-            ("{{ env \"HOME\" }}", "`env` is not known here"),
-            ("{{ if .kind }}x{{ end }}", "`if` is not known here"),
+            ("{{ env \"HOME\" }}", "`env` is not supported"),
+            ("{{ if .kind }}x{{ end }}", "`if` is not supported"),
             ("{{ .metadata.labels.app }}", "nothing to look up `app` in"),
             ("{{ .metadata }}", "an object has no text"),
             ("{{ print .list }}", "a list has no text"),
@@ -453,13 +453,13 @@ mod tests {
             ("{{ .kind .kind }}", "is not a function"),
             ("{{ .kind | .kind }}", "is not a function"),
             ("{{ snakecase }}", "takes 1 arguments, not 0"),
-            ("{{ printf \"%x\" 1 }}", "`%x` is not known here"),
+            ("{{ printf \"%x\" 1 }}", "`%x` is not supported"),
             ("{{ printf \"%s\" }}", "needs more arguments"),
             ("{{ printf \"a\" 1 }}", "more arguments than verbs"),
             ("{{ \"a }}", "`{{` without `}}`"),
-            ("{{ \"\\x\" }}", "an escape is not known"),
+            ("{{ \"\\x\" }}", "an escape is not supported"),
             ("{{ (.kind }}", "`(` without `)`"),
-            ("{{ .a..b }}", "is no field"),
+            ("{{ .a..b }}", "is not a field"),
             ("{{ $x }}", "unexpected `$`"),
         ] {
             let error = name(format).unwrap_err();

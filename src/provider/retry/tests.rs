@@ -235,7 +235,7 @@ async fn a_broken_answer_is_asked_for_once_more() {
     let (outcome, events) = run(&scripted, &ProviderGate::default(), 1).await;
     assert_eq!(
         outcome,
-        Err("the answer of the model provider broke off: why".to_owned())
+        Err("the answer of the model provider was interrupted: why".to_owned())
     );
     assert_eq!((scripted.asked().len(), events.len()), (2, 1));
 }

@@ -177,7 +177,7 @@ async fn an_older_database_in_the_place_of_the_newer_one_is_refused() {
     drop(store);
     std::fs::write(&file, &older).unwrap();
     let text = refused(directory.path()).to_string();
-    assert!(text.contains("it knows of 1 starts, and 2 were made"), "{text}");
+    assert!(text.contains("it records 1 of 2 starts"), "{text}");
     // The operator restored a backup on purpose.
     std::fs::remove_file(directory.path().join(WORD)).unwrap();
     assert_eq!(messages(&Store::open(directory.path()).unwrap()).await, 1);
@@ -198,7 +198,7 @@ async fn a_database_without_its_pepper_gets_no_new_one() {
     std::fs::remove_file(&pepper).unwrap();
     let text = refused(directory.path()).to_string();
     assert!(
-        text.contains("pepper` is missing, and without it no invite is good"),
+        text.contains("pepper` is missing, and without it no invite is valid"),
         "{text}"
     );
     assert!(!pepper.exists());

@@ -35,10 +35,11 @@ impl LayerName {
                 "If this program is killed, an evaluation it has started goes on until its bound of processor time."
             }
             Self::ResourceLimits => {
-                "A program that is evaluated may take all memory and processor time of this machine until its time is over."
+                "A program that is evaluated may use all memory and processor time of this machine until its time \
+                 limit."
             }
             Self::Landlock => {
-                "One layer less keeps a program that is evaluated from files and the network: seccomp alone does."
+                "Without this layer only seccomp keeps a program that is evaluated from files and the network."
             }
             Self::SystemCalls => {
                 "A program that breaks out of the evaluator may use every system call of its user; Landlock alone keeps it \
@@ -54,7 +55,7 @@ impl LayerName {
     pub fn origin(self) -> &'static str {
         match self {
             Self::ParentDeath | Self::ResourceLimits => {
-                "every Linux has it; a container runtime or a supervisor that filters system calls takes it away"
+                "every Linux has it; a container runtime or a supervisor that filters system calls can remove it"
             }
             Self::Landlock => {
                 "Linux 5.13 or newer, built with it and started with `landlock` in its list `lsm=` (see \

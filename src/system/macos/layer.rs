@@ -25,7 +25,8 @@ impl LayerName {
                 "If this program is killed, an evaluation it has started goes on until its bound of processor time."
             }
             Self::ResourceLimits => {
-                "A program that is evaluated may take all memory and processor time of this machine until its time is over."
+                "A program that is evaluated may use all memory and processor time of this machine until its time \
+                 limit."
             }
             Self::Seatbelt => {
                 "A program that breaks out of the evaluator may do whatever this user may: read files, connect, start programs."

@@ -95,7 +95,7 @@ fn nothing_is_fetched_for_who_may_not_write_or_where_no_host_is_allowed() {
     let off = failure(call::<HelmDependencyBuild>(&editor, arguments()));
     assert_eq!(
         off,
-        "chart `charts/web`: dependency `redis`: the network is off for charts; an operator allows hosts with \
+        "chart `charts/web`: dependency `redis`: downloads of charts are disabled; an operator allows hosts with \
          `[helm] hosts_allowed`, such as [\"charts.example.com\"]"
     );
 }

@@ -86,8 +86,8 @@ fn a_project_is_begun_installed_and_listed() {
 fn without_a_network_the_key_to_set_is_named() {
     let lock = ("jsonnetfile.lock.json", REMOTE);
     let context = package_context(write_policy(&[("jsonnetfile.json", REMOTE), lock]));
-    let off = "failed to install packages: downloading: `github.com/org/c`: the network is off for packages; \
-               an operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]";
+    let off = "failed to install packages: downloading: `github.com/org/c`: downloads of packages are disabled; an \
+               operator allows hosts with `[bundler] hosts_allowed`, such as [\"github.com\"]";
     for failed in [
         call::<JbInstall>(&context, json!({ "path": "." })),
         call::<JbUpdate>(&context, json!({ "path": "." })),

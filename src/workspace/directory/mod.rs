@@ -318,7 +318,7 @@ impl Directory {
 fn behind_symlink(path: &RepoPath) -> TreeError {
     TreeError::Refused {
         path: path.clone(),
-        why: "it lies behind a symlink; use the path the symlink points to",
+        why: "it is below a symlink; use the path the symlink points to",
     }
 }
 

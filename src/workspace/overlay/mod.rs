@@ -192,7 +192,7 @@ impl Overlay {
                 Some(FileMode::Symlink) => {
                     return Err(TreeError::Refused {
                         path: path.clone(),
-                        why: "it lies behind a symlink; use the path the symlink points to",
+                        why: "it is below a symlink; use the path the symlink points to",
                     });
                 }
                 Some(FileMode::Regular | FileMode::Executable) => {

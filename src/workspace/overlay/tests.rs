@@ -190,7 +190,7 @@ fn links_are_followed_inside_and_nowhere_else() {
         );
     }
     for name in ["dir/new", "git/config", "parent/x", "absolute/x", "dir/file"] {
-        let error = format!("`{name}`: it lies behind a symlink; use the path the symlink points to");
+        let error = format!("`{name}`: it is below a symlink; use the path the symlink points to");
         assert_eq!(error_text(tree.write(&path(name), bytes("x"))), error);
         assert_eq!(error_text(tree.delete(&path(name))), error);
     }
@@ -663,7 +663,7 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
             error_text(tree.put(&path(name), Some(version("x\n")))),
         ] {
             assert!(
-                refused.contains("under a name that is spelled otherwise"),
+                refused.contains("under a name with another spelling"),
                 "{name}: {refused}"
             );
         }
@@ -672,7 +672,7 @@ fn no_new_file_is_another_spelling_of_one_that_is_there() {
     tree.put(&path("vendor/k/README"), Some(version("x\n"))).unwrap();
     tree.put(&path("vendor/k/readme"), Some(version("x\n"))).unwrap();
     let refused = error_text(tree.put(&path("Vendor/k/x"), Some(version("x\n"))));
-    assert!(refused.contains("spelled otherwise"), "{refused}");
+    assert!(refused.contains("with another spelling"), "{refused}");
     tree.delete(&path("docs/Plan.md")).unwrap();
     for name in [
         "docs/plan.md",

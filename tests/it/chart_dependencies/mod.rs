@@ -257,7 +257,7 @@ fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
     assert_eq!(
         world.refused(),
         format!(
-            "checksum mismatch: the index says {}, and what came has {}",
+            "checksum mismatch: the index states {}, and the download has {}",
             "0".repeat(64),
             sha256(&good)
         )
@@ -268,11 +268,11 @@ fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
     );
     assert_eq!(
         of(&packed_chart("other", "1.0.0", &[]), "redis.tgz"),
-        "what came is chart `other` 1.0.0"
+        "the downloaded archive is chart `other` 1.0.0"
     );
     assert_eq!(
         of(&packed_chart("redis", "1.0.1", &[]), "redis.tgz"),
-        "what came is chart `redis` 1.0.1"
+        "the downloaded archive is chart `redis` 1.0.1"
     );
     let bomb = packed_chart("redis", "1.0.0", &[("bomb", &"x".repeat(5_000_000))]);
     assert_eq!(
@@ -281,7 +281,7 @@ fn what_is_not_what_it_should_be_is_refused_and_changes_nothing() {
     );
     assert_eq!(
         of(&good, "gone.tgz"),
-        "the repository names an archive that is not there"
+        "the repository names an archive that does not exist"
     );
     for (url, why) in [
         ("http://charts.example.com/redis.tgz", "address with scheme http"),
@@ -361,7 +361,7 @@ fn a_chart_missing_from_its_repository_is_reported() {
     let elsewhere = ChartFixture::new(&[("charts/web/Chart.yaml", &REDIS.replace("/stable", "/no"))]);
     assert_eq!(
         elsewhere.refused(),
-        "`https://charts.example.com/no` is no repository of charts: it has no `index.yaml`"
+        "`https://charts.example.com/no` is not a repository of charts: it has no `index.yaml`"
     );
 }
 
@@ -394,14 +394,14 @@ fn a_chart_repository_that_is_not_allowed_is_not_contacted() {
     ] {
         assert_eq!(refused(repository), format!("remote not allowed: {why}"));
     }
-    assert_eq!(refused("stable"), "its repository is no address");
-    assert!(refused("'@stable'").starts_with("`@stable` names a repository of somebody's own"));
+    assert_eq!(refused("stable"), "its repository is not a valid address");
+    assert!(refused("'@stable'").starts_with("`@stable` is an alias from a local helm configuration"));
     assert!(refused("oci://charts.example.com/x").starts_with("charts of registries (`oci://`)"));
     let world = ChartFixture::new(&[("charts/web/Chart.yaml", REDIS)]);
     let off = world.pack_watched(&world.helm_of(&[]), PackMode::Update, &DownloadObserver::silent());
     assert_eq!(
         off.unwrap_err(),
-        "chart `charts/web`: dependency `redis`: the network is off for charts; an operator allows hosts with \
+        "chart `charts/web`: dependency `redis`: downloads of charts are disabled; an operator allows hosts with \
          `[helm] hosts_allowed`, such as [\"charts.example.com\"]"
     );
 }

@@ -211,7 +211,7 @@ async fn a_damaged_database_is_refused_with_78() {
     let (code, told) = world.start_and_fail().await;
     assert_eq!(code, 78, "{told}");
     assert!(
-        told.contains("drydock.db` is older than what was used here"),
+        told.contains("drydock.db` is older than the database that was last used here"),
         "{told}"
     );
     std::fs::remove_file(world.data_directory().join("last-start")).expect("it goes");

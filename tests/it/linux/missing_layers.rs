@@ -54,7 +54,7 @@ fn without_landlock_every_command_that_evaluates_says_so_before_anything_else() 
             ended.err
         );
         for said in [
-            "\n  Landlock: One layer less keeps",
+            "\n  Landlock: Without this layer only seccomp keeps",
             "Linux 5.13 or newer",
             "`sandbox.layers_missing = [\"landlock\"]`",
             "DRYDOCK_SANDBOX__LAYERS_MISSING=landlock",

@@ -42,7 +42,7 @@ async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
     let begun = Instant::now();
     let outcome = fixture.ask(&asking("hello")).await;
     let error = outcome.expect_err("stalled").to_string();
-    let expected = "the answer of the model provider broke off: nothing more came for ";
+    let expected = "the answer of the model provider was interrupted: no more data arrived for ";
     assert!(error.starts_with(expected), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(3));
 }
@@ -75,7 +75,8 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
         let outcome = fixture.ask(&asking("hello")).await;
         let error = outcome.expect_err("malformed").to_string();
         let expected = format!(
-            "the answer is not in the provider's format: ask again; if it stays so, something else answers at `providers.{}.base_url`",
+            "the answer is not in the provider's format: ask again; if the failure remains, check that \
+             `providers.{}.base_url` is the address of the API",
             way.0.split('/').next().unwrap_or_default()
         );
         assert_eq!(error, expected);

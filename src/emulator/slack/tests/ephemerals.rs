@@ -180,7 +180,7 @@ async fn an_answer_goes_to_no_address_but_slacks() {
             )),
             ..typed(&inbound, "Here.")
         };
-        let why = "the address for the answer is not one of slack's";
+        let why = "the address for the answer does not belong to slack";
         assert_eq!(
             channel.deliver(&op).await,
             Err(SendError::Refused(why.to_owned())),

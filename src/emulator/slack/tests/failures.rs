@@ -39,7 +39,7 @@ async fn each_failure_says_whether_it_may_be_repeated() {
         retry_after_seconds,
     };
     let refuse = |code: &str| SlackFault::Refuse(code.to_owned());
-    let broke = "the connection to slack broke";
+    let broke = "the connection to slack was lost";
     let unknown = |why: &str| SendError::Ambiguous(why.to_owned());
     let table = [
         (
@@ -299,11 +299,11 @@ async fn a_failure_of_another_host_is_not_treated_as_one_of_slack() {
     for (fault, expected) in [
         (
             SlackFault::ResetBefore,
-            other("the connection to slack broke", None),
+            other("the connection to slack was lost", None),
         ),
         (
             SlackFault::ResetAfter,
-            other("the connection to slack broke", None),
+            other("the connection to slack was lost", None),
         ),
         (status(503, Some(3)), other("slack answered 503", Some(3))),
         (status(429, Some(9)), other("slack answered 429", Some(9))),

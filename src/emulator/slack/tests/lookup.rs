@@ -181,7 +181,7 @@ async fn lookup_is_inconclusive_without_the_scope_and_retried_after_a_failure() 
     let busy = Err(limited("slack answered 429", Some(7)));
     assert_eq!(channel.find(&named("lost"), now()).await, busy);
     fail(SlackFault::ResetAfter);
-    let broke = Err(not_sent("the connection to slack broke", None));
+    let broke = Err(not_sent("the connection to slack was lost", None));
     assert_eq!(channel.find(&named("lost"), now()).await, broke);
     // An ephemeral message disappears on reload, so it is sent again.
     let notice = Action::Notice {

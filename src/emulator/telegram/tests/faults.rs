@@ -14,7 +14,7 @@ fn not_sent(why: &str, seconds: Option<u64>) -> Result<(), SendError> {
 
 fn limited(seconds: u64) -> Result<(), SendError> {
     Err(SendError::Limited {
-        why: "telegram asks us to wait".to_owned(),
+        why: "telegram limits the rate of calls".to_owned(),
         retry_after: Some(Duration::from_secs(seconds)),
     })
 }

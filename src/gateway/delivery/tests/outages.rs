@@ -95,7 +95,7 @@ async fn an_outage_of_another_host_delays_no_other_operation() {
     let is_beside = |op: &Op| op.id.ends_with("/aside");
     let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_beside(op) {
         true => ChannelAction::Fails(SendError::OtherHost {
-            why: "slack's host for it cannot be reached".to_owned(),
+            why: "the host that slack named for this cannot be reached".to_owned(),
             retry_after: None,
         }),
         false => ChannelAction::Shows,
@@ -177,7 +177,7 @@ async fn a_revoked_token_pauses_delivery_is_reported_once_and_recovers_by_itself
         1,
         "{logged}"
     );
-    assert_eq!(logged.matches("its token is not taken").count(), 1, "{logged}");
+    assert_eq!(logged.matches("its token is refused").count(), 1, "{logged}");
 }
 
 /// R17

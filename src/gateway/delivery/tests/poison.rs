@@ -6,7 +6,7 @@ use crate::model::{Action, Reply};
 use std::time::Duration;
 
 fn lost() -> SendError {
-    SendError::Ambiguous("the connection to slack broke".to_owned())
+    SendError::Ambiguous("the connection to slack was lost".to_owned())
 }
 
 /// R18

@@ -260,7 +260,7 @@ fn links_lead_nowhere_but_inside() {
         "dir/new",
         "proc/x",
     ] {
-        let error = format!("`{name}`: it lies behind a symlink; use the path the symlink points to");
+        let error = format!("`{name}`: it is below a symlink; use the path the symlink points to");
         assert_eq!(error_text(tree.write(&path(name), bytes("x"))), error);
         assert_eq!(error_text(tree.delete(&path(name))), error);
     }

@@ -66,7 +66,7 @@ fn another_spelling_is_neither_read_nor_written_nor_deleted() {
             tree.put_back(&name, None, None).map(|_| ()),
         ] {
             let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains("spelled otherwise"), "{name}: {refused}");
+            assert!(refused.contains("with another spelling"), "{name}: {refused}");
         }
         // A comparison with a commit does not treat it as a file.
         assert_eq!(tree.read_stored(&name).unwrap(), None, "{name}");
@@ -100,7 +100,7 @@ fn nothing_new_goes_where_another_spelling_is() {
         let name = RepoPath::parse(name).unwrap();
         for refused in [tree.write(&name, content), tree.put(&name, Some(version))] {
             let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains("spelled otherwise"), "{name}: {refused}");
+            assert!(refused.contains("with another spelling"), "{name}: {refused}");
         }
     }
     assert!(tree.changes().unwrap().is_empty());

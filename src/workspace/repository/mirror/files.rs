@@ -132,7 +132,7 @@ pub(super) fn check_ends(mirror: &Path, format: Kind) -> Result<(), RepositoryEr
     each_pack(mirror, format, |index, pack| {
         (index.pack_checksum() == pack.checksum())
             .then_some(())
-            .ok_or("its end is not there")
+            .ok_or("its end is missing")
     })
 }
 
@@ -143,7 +143,7 @@ pub(super) fn check_checksums(mirror: &Path, format: Kind, stop: &AtomicBool) ->
         let whole = index
             .verify_checksum(no_progress, stop)
             .and_then(|_| pack.verify_checksum(no_progress, stop));
-        whole.map(|_| ()).map_err(|_| "its checksum is another")
+        whole.map(|_| ()).map_err(|_| "its checksum differs")
     })
 }
 

@@ -103,7 +103,7 @@ impl Repository {
     ) -> Result<Arc<Self>, RepositoryError> {
         check_url(&mirror.url)?;
         if let Err(error) = files::clear_leftovers(&mirror.directory) {
-            tracing::warn!(repository = mirror.name, %error, "something is left in a mirror of a fetch that was killed");
+            tracing::warn!(repository = mirror.name, %error, "files of an interrupted fetch remain in a mirror");
         }
         if mirror.directory.exists() {
             match Self::open_mirror(&mirror)
@@ -286,5 +286,5 @@ fn put_in_place(mirror: &Mirror) -> Result<(), RepositoryError> {
 }
 
 fn no_room(err: &std::io::Error) -> RepositoryError {
-    RepositoryError::Unreadable(format!("no room for the copy: {err}"))
+    RepositoryError::Unreadable(format!("not enough disk space for the copy: {err}"))
 }
