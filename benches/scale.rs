@@ -52,7 +52,7 @@ fn main() {
         assert_eq!(
             last,
             format!(
-                "{linted} files looked at; environments with any of it: {ENVIRONMENTS} of {ENVIRONMENTS} rendered"
+                "{linted} files checked; environments that use them: {ENVIRONMENTS} of {ENVIRONMENTS} rendered"
             )
         );
         row(

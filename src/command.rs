@@ -74,7 +74,7 @@ pub const ALL: [CommandSpec; 15] = [
         Verb::Diff,
         "diff",
         "[ENV]",
-        "show the prepared change, or what it does to one environment",
+        "show the prepared change, or its effect on one environment",
     ),
     spec(Verb::Risk, "risk", "", "show the risks of the prepared change"),
     spec(

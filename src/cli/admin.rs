@@ -79,7 +79,7 @@ impl From<RoleName> for Role {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
-    /// Lists everybody who was admitted
+    /// Lists all admitted people
     List,
     /// Shows one person
     Show {
@@ -100,12 +100,12 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         scope: GrantScope,
     },
-    /// Takes a person's access away, at once
+    /// Revokes a person's access, at once
     Revoke {
         /// Id, name or `slack:T0ACME:U0ALICE`
         which: String,
     },
-    /// Gives a person this grant and no other, at once
+    /// Replaces the grants of a person by this one, at once
     Grant {
         /// Id, name or `slack:T0ACME:U0ALICE`
         which: String,

@@ -12,7 +12,7 @@ Examples:
   drydock ask --model ollama/qwen3 \"what changed last week?\"
 
 The repository's files are edited in place; nothing is committed. The model is the one of --model,
-DRYDOCK_MODEL__DEFAULT or the configuration file, else the usual one of the provider whose key is set:
+DRYDOCK_MODEL__DEFAULT or the configuration file, or else the default model of the provider whose key is set:
 ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.";
 
 #[derive(Debug, Args)]

@@ -14,12 +14,12 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   drydock audit list                                    the newest lines
   drydock audit list --kind ingress.rejected            requests that were not signed with the right secret
-  drydock audit list --person alice --since 2d          what was done by Alice and to her
+  drydock audit list --person alice --since 2d          the actions of Alice, and those that changed her access
   drydock audit list --since 2026-11-24 --limit 500 --json
-  drydock audit verify                                  was any line changed?
+  drydock audit verify                                  check that no line was changed
 
 Kinds begin with audit, auth, change, ingress, invite, outbox, turn or user; --kind ingress means all of ingress. An
-`ingress` line has the name of the channel or hook, the reason, and how often there was that reason since the start:
+`ingress` line has the name of the channel or hook, the reason, and the count of that reason since the start:
 `hook.forged` and `wrong secret token` mean that the secrets of the two sides differ. At most ten lines a minute are
 written for one name and reason.";
 
@@ -33,16 +33,16 @@ pub(super) enum AuditCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct AuditListArguments {
-    /// Only this kind, such as `ingress.rejected`, or all whose names begin so, such as `ingress`
+    /// Only this kind, such as `ingress.rejected`, or all kinds with this prefix, such as `ingress`
     #[arg(long, value_parser = kind)]
     kind: Option<String>,
     /// Only about this person: id, name or `slack:T0ACME:U0ALICE`
     #[arg(long, value_name = "WHO")]
     person: Option<String>,
-    /// Only from then on: `2h`, `3d`, `2026-11-24` or `2026-11-24T10:00:00Z`
+    /// Only from this time on: `2h`, `3d`, `2026-11-24` or `2026-11-24T10:00:00Z`
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
-    /// Lines at most
+    /// The maximum number of lines
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(AUDIT_LINES_MAX)))]
     limit: u32,
 }
@@ -67,10 +67,10 @@ pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output)
             cut,
             since: Some(since),
         } => output.line(&format!(
-            "the audit log is whole: rows {} to {rows}, since {since:.0}; {cut} older rows were cut, as the log itself says",
+            "the audit log is intact: rows {} to {rows}, since {since:.0}; {cut} older rows were cut, as recorded",
             cut + 1
         )),
-        AdminReply::Audit { rows, .. } => output.line(&format!("the audit log is whole: {rows} rows")),
+        AdminReply::Audit { rows, .. } => output.line(&format!("the audit log is intact: {rows} rows")),
         AdminReply::AuditLines { lines, has_more } => list(&lines, has_more, output),
         _ => {}
     }
@@ -79,7 +79,7 @@ pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output)
 
 fn list(lines: &[AuditLine], has_more: bool, output: &Output) {
     if lines.is_empty() {
-        output.message("No line fits.");
+        output.message("No line matches.");
         return;
     }
     let rows: Vec<Vec<String>> = lines.iter().map(row).collect();

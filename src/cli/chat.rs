@@ -46,19 +46,19 @@ const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
         ChatVerb::Status,
         "status",
         "",
-        "the model, and what changed so far",
+        "show the model and the changes so far",
     ),
     (
         ChatVerb::Diff,
         "diff",
         "[ENV]",
-        "what this session changed, or what that does to one environment",
+        "show the changes of this session, or their effect on one environment",
     ),
     (
         ChatVerb::Inspect(command::Verb::Risk),
         "risk",
         "",
-        "what may go wrong with what this session changed",
+        "show the risks of the changes of this session",
     ),
     (
         ChatVerb::Inspect(command::Verb::Envs),
@@ -78,21 +78,16 @@ const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
         "PATH",
         "list the entry points that a file affects",
     ),
-    (
-        ChatVerb::Undo,
-        "undo",
-        "",
-        "put files back to before the last turn that edited any",
-    ),
+    (ChatVerb::Undo, "undo", "", "undo the last turn that edited files"),
     (
         ChatVerb::Clear,
         "clear",
         "",
-        "forget the conversation; the files stay",
+        "clear the conversation; the files stay",
     ),
-    (ChatVerb::Context, "context", "", "what the model sees"),
+    (ChatVerb::Context, "context", "", "show what the model sees"),
     (ChatVerb::Usage, "usage", "", "show the tokens you used"),
-    (ChatVerb::Exit, "exit", "", "leave (or Ctrl-D)"),
+    (ChatVerb::Exit, "exit", "", "exit (or Ctrl-D)"),
 ];
 
 /// The meaning of a line.
@@ -280,7 +275,7 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
         ChatVerb::Undo => undo(terminal, output)?,
         ChatVerb::Clear => {
             terminal.clear();
-            output.line("forgotten; the files stay");
+            output.line("cleared; the files stay");
         }
         ChatVerb::Context => context(terminal, output),
         ChatVerb::Usage => {
@@ -312,7 +307,10 @@ fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
         output.line(&format!("restored: {}", names(&undone.restored)));
     }
     if !undone.left.is_empty() {
-        output.line(&format!("edited since, left as it is: {}", names(&undone.left)));
+        output.line(&format!(
+            "not undone, because it was edited since then: {}",
+            names(&undone.left)
+        ));
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ fn secret_mismatch_findings(config: &Config) -> Vec<Finding> {
             .collect(),
         Err(error) => vec![skipped(
             "requests that were refused",
-            &format!("not looked at: {error}"),
+            &format!("not checked: {error}"),
         )],
     }
 }
@@ -110,7 +110,7 @@ fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
     let found = store::check_directory(&settings.directory, group)?;
     Ok(match found {
         Some(mode) => format!("mode {mode:04o}"),
-        None => "made at the first start, for this user alone".to_owned(),
+        None => "created at the first start, for this user only".to_owned(),
     })
 }
 

@@ -10,31 +10,31 @@ use clap::{Args, Subcommand};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  drydock data show                 how much there is of each kind, how old, and for how long it is kept
+  drydock data show                 the amount, the age and the retention of each kind of data
   drydock data show --json
-  drydock data prune --dry-run      what is older than it is kept
+  drydock data prune --dry-run      count the data older than its retention
   drydock data prune --yes          remove it now
 
-A running server removes it by itself, once an hour. The section [retention] says how long each kind is kept;
-with a running server, its configuration counts.";
+A running server removes this data once an hour. The section [retention] sets the retention of each kind;
+if a server is running, its configuration applies.";
 
 /// The maximum number of rounds of removal; each takes some seconds.
 const ROUNDS_MAX: usize = 10_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DataCommand {
-    /// Shows what is stored of each kind, and for how long it is kept
+    /// Shows the amount and the retention of each kind of data
     Show,
-    /// Removes what is older than it is kept
+    /// Removes data older than its retention
     Prune(PruneArguments),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct PruneArguments {
-    /// Counts what would go, and removes nothing. What only goes once other things are gone is not counted
+    /// Counts what would be removed, and removes nothing. Data that can be removed only after other data is not counted
     #[arg(long, conflicts_with = "yes", required_unless_present = "yes")]
     dry_run: bool,
-    /// Removes it; nobody can bring it back
+    /// Removes the data for good
     #[arg(long)]
     yes: bool,
 }
@@ -103,7 +103,7 @@ async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), Cli
             is_done,
         } = answer
         else {
-            return Err(CliError::failed("the server answered something else"));
+            return Err(CliError::failed("the server sent an unexpected answer"));
         };
         for more in pruned {
             match all.iter_mut().find(|known| known.kind == more.kind) {
@@ -119,7 +119,7 @@ async fn prune(prune: Prune, global: &Global, output: &Output) -> Result<(), Cli
         }
     }
     if !is_over {
-        why.push("there is more; ask again".to_owned());
+        why.push("more data remains; run the command again".to_owned());
     }
     report_pruned(prune, &all, &why, output)
 }
@@ -137,7 +137,7 @@ fn report_pruned(
     if output.json() {
         output.value(&serde_json::json!({ "prune": prune, "pruned": all, "failed": failed }));
     } else if all.is_empty() {
-        output.message("Nothing is older than it is kept.");
+        output.message("No data is older than its retention.");
     } else {
         let rows: Vec<Vec<String>> = all
             .iter()
@@ -149,7 +149,7 @@ fn report_pruned(
         return Ok(());
     }
     Err(CliError::failed(format!(
-        "not all could be done: {}",
+        "some data could not be removed: {}",
         failed.join("; ")
     )))
 }

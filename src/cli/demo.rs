@@ -17,10 +17,10 @@ const REQUEST_BYTES_MAX: usize = 16_000;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoArguments {
-    /// Plays the story and ends: exit code 0 if every line of it held, 1 if not
+    /// Runs the script and ends: exit code 0 if every line passed, 1 if not
     #[arg(long)]
     headless: bool,
-    /// Time the model pretends to think, in milliseconds; 0 with --headless, 300 without
+    /// Delay of each model answer in milliseconds; 0 with --headless, 300 without
     #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(0..=5_000))]
     pace: Option<u64>,
     /// Layers of the sandbox that this system may lack, such as `landlock`
@@ -82,7 +82,7 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
     if !output.json() {
         let directory = environment.directory().display();
         output.message(&format!(
-            "Everything lies in {directory} and goes when the demo ends. The gateway is at {}.",
+            "All files are in {directory} and are removed when the demo ends. The gateway is at {}.",
             environment.url()
         ));
     }
@@ -121,21 +121,23 @@ async fn play(environment: &DemoEnvironment, output: &Output, started: Instant) 
     let mut transcript = Transcript::new(&mut show);
     let played = demo_script::play(environment, &mut transcript).await;
     if let Err(error) = &played {
-        transcript.expect("demo", &format!("the story broke off: {error:#}"), false);
+        transcript.expect("demo", &format!("the script stopped: {error:#}"), false);
     }
     let (passed, lines) = (transcript.passed(), transcript.len());
     let seconds = started.elapsed().as_secs_f64();
     if output.json() {
         output.value(&serde_json::json!({ "passed": passed, "lines": lines, "seconds": seconds }));
     } else {
-        let word = if passed { "all held" } else { "NOT all held" };
+        let word = if passed { "all passed" } else { "NOT all passed" };
         output.line(&format!("\n{lines} lines, {word}, {seconds:.1} s."));
         output.line("Next: `drydock check --config drydock.toml`, with config/drydock.toml as the reference of every key.");
     }
     if passed {
         Ok(())
     } else {
-        Err(CliError::failed("the demo did not play as it should"))
+        Err(CliError::failed(
+            "a line of the demo failed; see the lines with ✗",
+        ))
     }
 }
 
@@ -168,7 +170,7 @@ async fn run_visitor(environment: &DemoEnvironment, output: &Output) -> Result<(
                 continue;
             }
             Typed::NotText => {
-                output.line("That was not UTF-8; set the terminal to it.");
+                output.line("That was not UTF-8; set the terminal to UTF-8.");
                 continue;
             }
             Typed::Text(_) => return Ok(()),

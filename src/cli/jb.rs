@@ -23,18 +23,18 @@ Examples:
   drydock jb rewrite
 
 Packages come from the hosts of `[bundler] hosts_allowed`: --set 'bundler.hosts_allowed=[\"github.com\"]'.
-Nothing outside jsonnetfile.json, jsonnetfile.lock.json and vendor/ is touched, but by a rewrite, which touches
-nothing else than imports in .jsonnet and .libsonnet files.";
+Only jsonnetfile.json, jsonnetfile.lock.json and vendor/ are written; a rewrite writes only imports in .jsonnet and
+.libsonnet files.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JbCommand {
-    /// Begins a project: an empty jsonnetfile.json
+    /// Creates an empty jsonnetfile.json
     Init(ProjectOptions),
-    /// Installs what is listed, at locked versions, and more packages beside it
+    /// Installs the listed packages at locked versions, and additional packages
     Install(InstallOptions),
     /// Moves packages to the newest commit of their version
     Update(UpdateOptions),
-    /// Lists what is asked for and what is locked
+    /// Lists the declared and the locked version of each package
     List(ProjectOptions),
     /// Shows what an install or an update would change
     Plan(PlanOptions),
@@ -53,7 +53,7 @@ pub(super) struct ProjectOptions {
 pub(super) struct InstallOptions {
     /// Packages, such as github.com/org/repo/dir@version or a directory
     packages: Vec<String>,
-    /// Leaves out what the packages depend on themselves
+    /// Leaves out the dependencies of the packages
     #[arg(long)]
     single: bool,
     /// The short name of the one package
@@ -156,7 +156,7 @@ fn inside(directory: &Directory, place: &Path) -> Result<String, CliError> {
     let place = place.canonicalize().map_err(CliError::failed)?;
     let inside = place.strip_prefix(directory.root()).map_err(CliError::failed)?;
     let text = inside.to_str();
-    let text = text.ok_or_else(|| CliError::failed("the project's directory has a name that is no text"))?;
+    let text = text.ok_or_else(|| CliError::failed("the name of the project's directory is not UTF-8"))?;
     Ok(text.to_owned())
 }
 

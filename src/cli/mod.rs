@@ -42,22 +42,22 @@ use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
-  drydock demo                                   see all of it, with no account and no key
-  drydock check --config drydock.toml            is this configuration good?
+  drydock demo                                   run the whole workflow, without account and key
+  drydock check --config drydock.toml            check the configuration
   drydock serve --config drydock.toml            run the gateway
-  drydock invite alice --role editor             let Alice in
-  drydock ask \"set web to 4 replicas in dev\"     one request, on the files around you
+  drydock invite alice --role editor             invite Alice
+  drydock ask \"set web to 4 replicas in dev\"     one request about the files of the working directory
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 16 something differs where a command was asked for that,
-70 a part of the server ended, 74 nothing can be stored safely any more, 78 wrong configuration.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 16 differences found (for commands that report them),
+70 a part of the server ended, 74 the store is broken, 78 wrong configuration.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
-  drydock demo                      watch the story, then type requests yourself
-  drydock demo --headless           play the story and check every line of it
+  drydock demo                      run the script, then type requests yourself
+  drydock demo --headless           run the script and check every line of it
   drydock demo --headless --json    the same, one JSON object a line
 
-With 78 this system lacks a layer of the sandbox: it says which, and what can be done.";
+Exit code 78: this system lacks a layer of the sandbox. The message names the layer and the solutions.";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -65,17 +65,17 @@ Examples:
   drydock serve --config drydock.toml --set server.listen=127.0.0.1:8080
   DRYDOCK_MODEL__DEFAULT=openai/gpt-4o drydock serve --config drydock.toml
 
-SIGTERM or Ctrl-C stops it; what was accepted is answered after the next start. A second one stops at once.
+SIGTERM or Ctrl-C stops it; accepted messages are answered after the next start. A second signal stops at once.
 
-It ends by itself with 74 when nothing can be stored safely any more, and with 70 when a part of it ended: start it
-again. With 78 somebody has to look at the configuration, the data directory or a missing layer of the sandbox first.";
+Exit codes: 70 a part of the server ended, and 74 nothing can be stored safely any more: start the server again.
+78: correct the configuration or the data directory, or provide the missing layer of the sandbox first.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   drydock check --config drydock.toml
   drydock check --config drydock.toml --json
 
-Nothing is connected and nothing is written: tokens are not tried and remotes are not fetched.";
+It opens no connection and writes nothing: tokens are not tried and remotes are not fetched.";
 
 const INVITE_EXAMPLES: &str = "\
 Examples:
@@ -123,22 +123,22 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Plays the whole story on loopback, with no account, no key and no network
+    /// Runs the whole demo script on loopback, without account, key and network
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(demo::DemoArguments),
     /// Runs the gateway
     #[command(after_help = SERVE_EXAMPLES)]
     Serve,
-    /// Answers one request on the repository around you, then exits
+    /// Answers one request about the repository of the working directory, then exits
     #[command(after_help = ask::EXAMPLES)]
     Ask(ask::AskArguments),
-    /// Talks about the repository around you, line by line
+    /// Starts a conversation about the repository of the working directory, line by line
     #[command(after_help = chat::EXAMPLES)]
     Chat(chat::ChatArguments),
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]
     Check,
-    /// Shows the environments around you and what they render to
+    /// Lists, renders, compares, formats and lints environments of the working directory
     #[command(subcommand, after_help = tanka::EXAMPLES)]
     Tanka(tanka::TankaCommand),
     /// Makes a single-use invite and prints how to use it
@@ -147,19 +147,19 @@ enum CliCommand {
     /// Lists, shows or revokes the people who were admitted, and changes what they may do
     #[command(subcommand, after_help = USER_EXAMPLES)]
     User(admin::UserCommand),
-    /// Shows what was recorded of a conversation
+    /// Shows the recording of a conversation
     #[command(subcommand, after_help = SESSION_EXAMPLES)]
     Session(admin::SessionCommand),
     /// Manages packages of Jsonnet, as jsonnet-bundler does
     #[command(subcommand, after_help = jb::EXAMPLES)]
     Jb(jb::JbCommand),
-    /// Lists what the audit log says, and checks that it is whole
+    /// Lists the lines of the audit log, and checks that the log is intact
     #[command(subcommand, after_help = audit::EXAMPLES)]
     Audit(audit::AuditCommand),
-    /// Lists what could not be delivered, and sends it again or never
+    /// Lists undelivered operations, and sends them again or drops them
     #[command(subcommand, after_help = outbox::EXAMPLES)]
     Outbox(outbox::OutboxCommand),
-    /// Shows what is stored, and removes what is older than it is kept
+    /// Shows the stored data, and removes data older than its retention
     #[command(subcommand, after_help = data::EXAMPLES)]
     Data(data::DataCommand),
 }
@@ -239,7 +239,9 @@ pub fn main() -> ExitCode {
     };
     let output = Output::new(arguments.global.json);
     if let Err(error) = hardening::harden_process() {
-        output.message(&format!("this process could not be closed to others: {error}"));
+        output.message(&format!(
+            "this process could not be protected from other processes: {error}"
+        ));
         return ExitCode::FAILURE;
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

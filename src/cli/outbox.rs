@@ -9,27 +9,27 @@ use clap::{Args, Subcommand};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  drydock outbox list                           what was given up, and whether each channel delivers
+  drydock outbox list                           the operations that were given up, and the state of each channel
   drydock outbox list --channel team --json
   drydock outbox retry inbox-7/result           send one again
   drydock outbox retry --all --channel team     send all of a channel again
-  drydock outbox drop inbox-7/result            never send it
+  drydock outbox drop inbox-7/result            drop one: it is never sent
 
-What is `failed` was not sent. What is `ambiguous` may have been: `retry` looks for it first where the platform
-allows that, and sends it where it does not, so look into the chat before. Each retry and drop is a line of the audit
-log. With a running server the delivery starts at once, without one at the next start.";
+A `failed` operation was not sent. An `ambiguous` one may have been sent: `retry` searches the chat for it first, if the
+platform allows that. If not, it sends the operation again, so check the chat before. Each retry and drop is a line of
+the audit log. The delivery starts at once if a server is running, otherwise at the next start.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {
-    /// Lists what was given up, the oldest first
+    /// Lists the operations that were given up, the oldest first
     List {
         /// Only of this channel
         #[arg(long, value_name = "NAME")]
         channel: Option<String>,
     },
-    /// Sends again what was given up
+    /// Sends operations that were given up again
     Retry(DeadLetterArguments),
-    /// Drops what was given up: it is never sent
+    /// Drops operations that were given up: they are never sent
     Drop(DeadLetterArguments),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct DeadLetterArguments {
     /// The operation, as `list` shows it
     #[arg(value_name = "OP", conflicts_with_all = ["all", "channel"])]
     op: Option<String>,
-    /// All that was given up of a channel
+    /// All operations of a channel that were given up
     #[arg(long, requires = "channel")]
     all: bool,
     /// The channel

@@ -21,7 +21,7 @@ pub(super) fn absent_layers_note(status: &LayerStatus) -> Option<String> {
     (!absent.is_empty()).then(|| {
         let losses: Vec<&str> = absent.iter().map(|layer| layer.loss()).collect();
         format!(
-            "this system lacks {}, and does without, as configured. {}",
+            "this system lacks {}; the configuration allows this. {}",
             format_layers(absent),
             losses.join(" ")
         )
@@ -51,9 +51,10 @@ fn missing_layers_message(missing: &[LayerName], may_lack: &[String]) -> String 
     let names: Vec<&str> = names.collect();
     format!(
         "This system lacks {} of the sandbox that programs of a repository are evaluated in.\n{}\n\
-         Nothing was started. There are two ways out:\n  \
-         a newer kernel, or a runtime that lets it through: {}.\n  \
-         doing without, if you trust what is evaluated: `sandbox.layers_missing = [\"{}\"]` in the configuration,\n    \
+         Nothing was started. There are two solutions:\n  \
+         a newer kernel, or a runtime that allows it: {}.\n  \
+         run without it, if you trust the evaluated programs: `sandbox.layers_missing = [\"{}\"]` in the \
+         configuration,\n    \
          DRYDOCK_SANDBOX__LAYERS_MISSING={} in the environment, or `--layers-missing {}` of the demo.\n\
          SECURITY.md says which systems have which layers.",
         format_layers(missing),
@@ -80,7 +81,7 @@ mod tests {
                 "This system lacks {missing} of the sandbox that programs of a repository are evaluated in.\n"
             ),
             format!("\n  {missing}: {}\n", missing.loss()),
-            format!("through: {missing} needs {}.\n", missing.origin()),
+            format!("allows it: {missing} needs {}.\n", missing.origin()),
             format!("`sandbox.layers_missing = [\"{listed}\", \"{name}\"]` in the configuration"),
             format!("DRYDOCK_SANDBOX__LAYERS_MISSING={listed},{name} in the environment"),
             format!("`--layers-missing {listed},{name}` of the demo"),
@@ -98,7 +99,7 @@ mod tests {
         assert_eq!(absent_layers_note(&with(Vec::new())), None);
         let [missing, ..] = LayerName::ALL;
         let expected = format!(
-            "this system lacks {missing}, and does without, as configured. {}",
+            "this system lacks {missing}; the configuration allows this. {}",
             missing.loss()
         );
         assert_eq!(absent_layers_note(&with(vec![missing])), Some(expected));

@@ -41,10 +41,10 @@ pub(super) enum TankaCommand {
     /// Formats Jsonnet files, byte for byte as `tk fmt`
     #[command(after_help = tanka_fmt::EXAMPLES)]
     Fmt(tanka_fmt::FmtArguments),
-    /// Says what is wrong with Jsonnet files, and whether what uses them renders
+    /// Reports problems of Jsonnet files, and whether the environments that use them render
     #[command(after_help = tanka_lint::EXAMPLES)]
     Lint(tanka_lint::JsonnetLintArguments),
-    /// Shows what chartfile.yaml asks for, and what helm says of charts
+    /// Lists and checks charts, and packs their dependencies
     #[command(subcommand, after_help = tanka_charts::EXAMPLES)]
     Charts(tanka_charts::ChartsCommand),
 }
@@ -63,13 +63,13 @@ pub(super) enum EnvironmentCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct ImportersArguments {
-    /// Files or directories; `deleted:` before one that is gone helps `--mode tk`
+    /// Files or directories; `deleted:` before a deleted one helps `--mode tk`
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     /// The way importers are found
     #[arg(long, value_enum, default_value = "exact")]
     mode: Mode,
-    /// Shows by which files each entry point comes to the path
+    /// Shows through which files each entry point imports the path
     #[arg(long, conflicts_with = "mode")]
     why: bool,
 }
@@ -119,7 +119,7 @@ pub(super) struct EnvironmentShowArguments {
     /// A top-level argument, as Jsonnet
     #[arg(long, value_name = "NAME=CODE")]
     tla_code: Vec<String>,
-    /// Renders by one engine only: faster, and nothing says whether a second one has the same value
+    /// Renders with one engine only: faster, but not cross-checked
     #[arg(long)]
     no_cross_check: bool,
 }

@@ -32,9 +32,9 @@ Exit codes: 0 done, 1 failed, 16 charts differ (diff).";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ChartsCommand {
-    /// Lists the charts that chartfile.yaml asks for, with what is there
+    /// Lists the charts that chartfile.yaml declares, and those that are present
     List(ChartfileArguments),
-    /// Lists only charts that are missing, of another version, or not asked for
+    /// Lists only charts that are missing, of another version, or not declared
     Diff(ChartfileArguments),
     /// Examines a chart
     Lint(Chart),
@@ -42,7 +42,7 @@ pub(super) enum ChartsCommand {
     Dependencies(Chart),
     /// Packs the dependencies of a chart into it, at the versions of its lock
     Build(Chart),
-    /// Packs the dependencies of a chart into it, at the versions it asks for
+    /// Packs the dependencies of a chart into it, at the versions that it declares
     Update(Chart),
 }
 
@@ -146,10 +146,10 @@ fn show(charts: &[VendoredChart], output: Output) {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let row = |chart: &VendoredChart| {
         let drift = match chart.drift {
-            Drift::None => "as asked for",
+            Drift::None => "as declared",
             Drift::Missing => "missing",
             Drift::OtherVersion => "another version",
-            Drift::NotListed => "not asked for",
+            Drift::NotListed => "not declared",
         };
         vec![
             chart.directory.clone(),

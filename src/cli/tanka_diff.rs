@@ -27,7 +27,7 @@ pub(super) struct EnvironmentDiffArguments {
     /// The name of the environment, where a file holds several
     #[arg(long, requires = "environment")]
     name: Option<String>,
-    /// Renders by one engine only: faster, and nothing says whether a second one has the same value
+    /// Renders with one engine only: faster, but not cross-checked
     #[arg(long)]
     no_cross_check: bool,
 }

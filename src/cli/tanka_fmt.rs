@@ -19,10 +19,10 @@ const DIFFERS: u8 = 16;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   drydock tanka fmt .                          format every Jsonnet file below this directory
-  drydock tanka fmt environments lib --test    only say which ones would change
+  drydock tanka fmt environments lib --test    only list the files that would change
   drydock tanka fmt main.jsonnet --json
 
-A file that is named is formatted whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores, unless the directory is ignored itself. A file that cannot be formatted is told, and all others are.
+A file argument may have any name. In a directory, `*.jsonnet` and `*.libsonnet` are formatted, without `vendor`, names that begin with a dot, and what git ignores, unless the directory is ignored itself. A file that cannot be formatted is reported, and all others are formatted.
 
 Exit codes: 0 done, 1 a file could not be formatted, 16 files differ (with --test).";
 

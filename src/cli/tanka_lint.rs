@@ -28,9 +28,9 @@ Examples:
   drydock tanka lint lib/app.libsonnet
   drydock tanka lint environments --json
 
-Syntax, names, imports and types are looked at, then every environment that uses a file is rendered. A file that is named is read whatever it is called. In a directory, `*.jsonnet` and `*.libsonnet` are, without `vendor`, names that begin with a dot, and what git ignores, unless the directory is ignored itself.
+Syntax, names, imports and types are checked, then every environment that uses a file is rendered. A file argument may have any name. In a directory, `*.jsonnet` and `*.libsonnet` are checked, without `vendor`, names that begin with a dot, and what git ignores, unless the directory is ignored itself.
 
-Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.";
+Exit codes: 0 no errors (there may be warnings), 1 errors.";
 
 #[derive(Debug, Args)]
 pub(super) struct JsonnetLintArguments {
@@ -135,11 +135,11 @@ fn show(seen: &[FileValidation], sources: FailureFormatter<'_>, output: &Output)
     if left_out > 0 {
         let entry_points = pluralize(left_out, "entry point", "entry points");
         output.message(&format!(
-            "{entry_points} more use these files and were not looked at"
+            "{entry_points} more use these files and were not rendered"
         ));
     }
     output.message(&format!(
-        "{} looked at; environments with any of it: {} of {} rendered",
+        "{} checked; environments that use them: {} of {} rendered",
         pluralize(seen.len(), "file", "files"),
         environments.len() - failed,
         environments.len(),

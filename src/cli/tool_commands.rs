@@ -48,7 +48,7 @@ pub(super) fn command_list() -> String {
     let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or_default();
     let command_width = widest(&mut commands.iter().map(|command| command.path.len()));
     let tool_width = widest(&mut TOOL_COMMANDS.iter().map(|(tool, _)| tool.len()));
-    let mut lines = vec!["Tools in the terminal, each with --json, and what a model calls them:".to_owned()];
+    let mut lines = vec!["Tools in the terminal, each with --json, and their names for a model:".to_owned()];
     for ListedCommand { path, about } in &commands {
         let tool = TOOL_COMMANDS
             .iter()

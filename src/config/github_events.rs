@@ -98,11 +98,11 @@ pub(super) fn refusal(entry: &str) -> Option<String> {
     match (event, action) {
         (ANY_ACTION, None) => return None,
         (ANY_ACTION, Some(action)) if !action.is_empty() => return None,
-        (PING, _) => return Some("starts no turn: a ping is answered, and no more".to_owned()),
+        (PING, _) => return Some("starts no turn; a ping is only answered".to_owned()),
         _ => {}
     }
     let Some((event, actions)) = EVENTS.iter().find(|(known, _)| *known == event) else {
-        return Some(format!("is no event of GitHub{}", suggestion(entry)));
+        return Some(format!("is not an event of GitHub{}", suggestion(entry)));
     };
     match action {
         None => None,
@@ -110,7 +110,7 @@ pub(super) fn refusal(entry: &str) -> Option<String> {
         Some(_) if actions.is_empty() => {
             Some(format!("names an action, and `{event}` has none; write {event}"))
         }
-        Some(_) => Some(format!("is no action of `{event}`{}", suggestion(entry))),
+        Some(_) => Some(format!("is not an action of `{event}`{}", suggestion(entry))),
     }
 }
 
@@ -148,21 +148,21 @@ mod tests {
             assert_eq!(refusal(good), None, "{good}");
         }
         for (entry, why) in [
-            ("relase", "is no event of GitHub; did you mean release?"),
+            ("relase", "is not an event of GitHub; did you mean release?"),
             (
                 "Release.published",
-                "is no event of GitHub; did you mean release.published?",
+                "is not an event of GitHub; did you mean release.published?",
             ),
             (
                 "release.publish",
-                "is no action of `release`; did you mean release.published?",
+                "is not an action of `release`; did you mean release.published?",
             ),
-            ("release.", "is no action of `release`; did you mean release?"),
+            ("release.", "is not an action of `release`; did you mean release?"),
             ("push.created", "names an action, and `push` has none; write push"),
-            ("ping", "starts no turn: a ping is answered, and no more"),
+            ("ping", "starts no turn; a ping is only answered"),
             (
                 "a-secret-that-was-pasted",
-                "is no event of GitHub; docs.github.com/en/webhooks/webhook-events-and-payloads lists them",
+                "is not an event of GitHub; docs.github.com/en/webhooks/webhook-events-and-payloads lists them",
             ),
         ] {
             assert_eq!(refusal(entry).as_deref(), Some(why), "{entry}");

@@ -18,7 +18,8 @@ pub(super) fn hooks(reader: &mut SettingsReader<'_>) -> BTreeMap<String, HookSet
     for name in reader.names("hooks") {
         let section = format!("hooks.{name}");
         if channels.contains(&name) {
-            let why = "a channel has this name; both would answer at the same address, /in/<name>";
+            let why =
+                "a channel has this name, and both would use the address /in/<name>; rename one of them";
             reader.problem(&section, why);
         }
         hooks.extend(hook(reader, &section).map(|hook| (name, hook)));

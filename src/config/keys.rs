@@ -103,37 +103,44 @@ const SIGNING: ValueKind = ValueKind::Secret {
 #[rustfmt::skip]
 pub const KEYS: &[ConfigKey] = &[
     key("server.listen", ValueKind::Address, UnsetRule::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
-    key("server.behind_proxy", ValueKind::Boolean, UnsetRule::Default("false"), "a TLS proxy is in front, so the listener may leave loopback"),
+    key("server.behind_proxy", ValueKind::Boolean, UnsetRule::Default("false"), "a TLS proxy is in front; allows an \
+                                                                                 address other than loopback"),
     key("server.public_url", ValueKind::Url, UnsetRule::Default("\"\""), "where people and platforms reach this server"),
     int("server.body_bytes_max", "1_048_576", 1_024, 26_214_400, "bytes of a request body"),
     int("server.header_seconds_max", "5", 1, 60, "seconds from accept to the end of the headers"),
     int("server.body_seconds_max", "10", 1, 120, "seconds to receive a body"),
     int("server.idle_seconds_max", "30", 1, 600, "seconds between requests of one connection"),
-    int("server.connections_max", "4_096", 1, 65_536, "connections at once"),
-    int("server.connections_per_ip_max", "64", 1, 65_536, "connections at once from one address"),
+    int("server.connections_max", "4_096", 1, 65_536, "simultaneous connections"),
+    int("server.connections_per_ip_max", "64", 1, 65_536, "simultaneous connections from one address"),
     key("server.link_hosts", ValueKind::List, UnsetRule::Default("[]"), "hosts whose links stay clickable in replies"),
 
-    key("data.directory", ValueKind::Path, UnsetRule::Default("\"./drydock-data\""), "where everything is kept"),
-    key("data.group_access", ValueKind::Boolean, UnsetRule::Default("false"), "the group of the directory may have access to it as well"),
-    int("data.delivery_hours_kept", "72", 24, 8_760, "hours a delivery is remembered, to recognise repeats"),
+    key("data.directory", ValueKind::Path, UnsetRule::Default("\"./drydock-data\""), "the directory of all data"),
+    key("data.group_access", ValueKind::Boolean, UnsetRule::Default("false"), "allows the group of the directory to \
+                                                                               access it"),
+    int("data.delivery_hours_kept", "72", 24, 8_760, "hours the name of a delivery is kept, to recognise repeats"),
 
     int("retention.message_days_kept", "90", 0, 36_500, "days an answered message is kept with its turns; 0: for ever"),
     int("retention.usage_days_kept", "730", 0, 36_500, "days the cost of a model call is kept; 0: for ever"),
-    int("retention.change_days_kept", "180", 0, 36_500, "days a change is kept, and edits nobody goes on with; 0: for ever"),
+    int("retention.change_days_kept", "180", 0, 36_500, "days a change is kept, and edits of an idle conversation; \
+                                                         0: for ever"),
     int("retention.recording_days_kept", "90", 0, 36_500, "days a line of a recording is kept; 0: for ever"),
-    int("retention.dead_letter_days_kept", "30", 0, 36_500, "days what could not be delivered is kept; 0: for ever"),
+    int("retention.dead_letter_days_kept", "30", 0, 36_500, "days an undelivered operation is kept; 0: for ever"),
     int("retention.invite_days_kept", "90", 0, 36_500, "days an expired invite is kept; 0: for ever"),
     int("retention.audit_days_kept", "3_650", 0, 36_500, "days a line of the audit log is kept; 0: for ever"),
-    int("retention.base_days_kept", "7", 0, 36_500, "days a packed commit is kept that no conversation is on; 0: for ever"),
+    int("retention.base_days_kept", "7", 0, 36_500, "days a packed commit is kept that no conversation uses; 0: for \
+                                                     ever"),
     int("retention.mirror_days_kept", "30", 0, 36_500, "days a mirror is kept whose repository is not configured; 0: for ever"),
 
-    key("model.default", ValueKind::Text, UnsetRule::Default("\"anthropic/claude-sonnet-4-5\""), "the model that answers, as provider/model"),
-    key("model.provider", ValueKind::Text, UnsetRule::Absent, "the provider; without model.default, its usual model answers"),
-    key("model.stream", ValueKind::Boolean, UnsetRule::Default("true"), "ask for answers as streams: one that stalls is noticed early; people are shown the same either way"),
+    key("model.default", ValueKind::Text, UnsetRule::Default("\"anthropic/claude-sonnet-4-5\""), "the default model, \
+                                                                                                  as provider/model"),
+    key("model.provider", ValueKind::Text, UnsetRule::Absent, "the provider; without model.default, its default \
+                                                               model is used"),
+    key("model.stream", ValueKind::Boolean, UnsetRule::Default("true"), "requests streamed answers, to detect a \
+                                                                         stalled answer early"),
 
     key("providers.*.api_key", TOKEN, UnsetRule::Absent, "the key of this account"),
-    key("providers.*.keyless", ValueKind::Boolean, UnsetRule::Default("false"), "the service takes no key"),
-    key("providers.*.base_url", ValueKind::Url, UnsetRule::Absent, "where the API is"),
+    key("providers.*.keyless", ValueKind::Boolean, UnsetRule::Default("false"), "the service needs no key"),
+    key("providers.*.base_url", ValueKind::Url, UnsetRule::Absent, "address of the API"),
     int("providers.*.request_seconds_max", "120", 1, 3_600, "seconds of one attempt, headers to last byte"),
     int("providers.*.idle_seconds_max", "30", 1, 600, "seconds between two chunks of an answer"),
     int("providers.*.attempts_max", "5", 1, 20, "attempts of one call"),
@@ -148,33 +155,44 @@ pub const KEYS: &[ConfigKey] = &[
     key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
     key("channels.*.mode", ValueKind::Choice(&["polling", "webhook"]), UnsetRule::Absent, "Telegram: how updates arrive"),
     key("channels.*.secret_token", SIGNING, UnsetRule::Absent, "Telegram: verifies what Telegram sends"),
-    key("channels.*.api_base_url", ValueKind::Url, UnsetRule::Absent, "where the platform's API is"),
-    key("channels.*.paced", ValueKind::Boolean, UnsetRule::Default("true"), "sends no faster than the platform allows"),
-    key("channels.*.repository", ValueKind::Text, UnsetRule::Absent, "what people here work on unless they name another"),
+    key("channels.*.api_base_url", ValueKind::Url, UnsetRule::Absent, "address of the platform's API"),
+    key("channels.*.paced", ValueKind::Boolean, UnsetRule::Default("true"), "keeps within the rate limits of the \
+                                                                             platform"),
+    key("channels.*.repository", ValueKind::Text, UnsetRule::Absent, "the repository of this channel, unless a \
+                                                                      person names another"),
 
     key("hooks.*.scheme", ValueKind::Choice(&["github", "generic", "generic-body"]), UnsetRule::Required, "how deliveries are signed"),
     key("hooks.*.secret", SIGNING, UnsetRule::Required, "the secret deliveries are signed with"),
-    key("hooks.*.allow_replayable", ValueKind::Boolean, UnsetRule::Default("false"), "accept generic-body, whose deliveries carry no time"),
-    key("hooks.*.events", ValueKind::List, UnsetRule::Default("[]"), "GitHub events that count, with their action or with all of them; empty means all"),
-    key("hooks.*.sources", ValueKind::List, UnsetRule::Default("[]"), "values of repository.full_name that count; empty means all"),
+    key("hooks.*.allow_replayable", ValueKind::Boolean, UnsetRule::Default("false"), "allows generic-body, whose \
+                                                                                      deliveries carry no time"),
+    key("hooks.*.events", ValueKind::List, UnsetRule::Default("[]"), "accepted GitHub events, each with one action \
+                                                                      or with all; empty means all"),
+    key("hooks.*.sources", ValueKind::List, UnsetRule::Default("[]"), "accepted values of repository.full_name; \
+                                                                       empty means all"),
     key("hooks.*.repository", ValueKind::Text, UnsetRule::Required, "the repository the change is prepared in"),
     key("hooks.*.prompt", ValueKind::Text, UnsetRule::Required, "file of instructions on the trusted branch"),
     key("hooks.*.fields.*", ValueKind::Text, UnsetRule::Absent, "JSON pointer to a value of the payload"),
-    key("hooks.*.change", ValueKind::Choice(&["new", "continue"]), UnsetRule::Default("\"new\""), "whether an event prepares a change of its own"),
+    key("hooks.*.change", ValueKind::Choice(&["new", "continue"]), UnsetRule::Default("\"new\""), "a new change for \
+                                                                                                   each event, or \
+                                                                                                   the next revision \
+                                                                                                   of one change"),
     key("hooks.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
     key("hooks.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat there"),
-    key("hooks.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "what the hook may do"),
+    key("hooks.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of \
+                                                                                                            the hook"),
     key("hooks.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 
     key("bundler.hosts_allowed", ValueKind::List, UnsetRule::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
-    int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages that stay in the data directory; 0 means none"),
+    int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages cached in the data \
+                                                                          directory; 0 means none"),
 
-    key("helm.program", ValueKind::Path, UnsetRule::Absent, "the helm that renders charts; without one none is rendered"),
+    key("helm.program", ValueKind::Path, UnsetRule::Absent, "absolute path of helm; without it no chart is rendered"),
     key("helm.hosts_allowed", ValueKind::List, UnsetRule::Default("[]"), "hosts that charts may be fetched from"),
     int("helm.seconds_max", "30", 1, 600, "seconds helm and kustomize may take for one program, all calls together"),
     int("helm.memory_bytes_max", "1_073_741_824", 67_108_864, 17_179_869_184, "bytes of memory of one run"),
     int("helm.output_bytes_max", "16_777_216", 65_536, 134_217_728, "bytes of the output of one run"),
-    key("kustomize.program", ValueKind::Path, UnsetRule::Absent, "the kustomize that builds; without one nothing is built"),
+    key("kustomize.program", ValueKind::Path, UnsetRule::Absent, "absolute path of kustomize; without it nothing is \
+                                                                  built"),
 
     int("limits.steps_max", "20", 1, 200, "model calls of one turn"),
     int("limits.turn_seconds_max", "600", 1, 86_400, "seconds of one turn"),
@@ -193,8 +211,8 @@ pub const KEYS: &[ConfigKey] = &[
     int("limits.turns_at_once_max", "64", 1, 4_096, "turns that run at the same time"),
     int("limits.waiting_events_max", "200", 1, 10_000, "events of one hook that wait for a turn"),
     int("limits.waiting_messages_max", "20", 1, 1_000, "messages of one conversation that wait behind a turn"),
-    int("limits.mirror_age_seconds_max", "60", 1, 86_400, "seconds a mirror may be old when a turn starts from it"),
-    int("limits.fetch_wait_seconds_max", "10", 1, 600, "seconds a turn waits for a fetch of a mirror that is there"),
+    int("limits.mirror_age_seconds_max", "60", 1, 86_400, "maximum age of a mirror in seconds when a turn starts"),
+    int("limits.fetch_wait_seconds_max", "10", 1, 600, "seconds a turn waits for the fetch of an existing mirror"),
     int("limits.inbound_text_chars_max", "16_000", 100, 1_000_000, "characters of one message"),
     int("limits.inline_diff_bytes_max", "2_500", 0, 30_000, "bytes of a diff shown inside a reply"),
     int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "unknown senders remembered, to notify each once a day"),
@@ -212,11 +230,15 @@ pub const KEYS: &[ConfigKey] = &[
     int("sandbox.file_bytes_max", "16_777_216", 65_536, 268_435_456, "bytes of one file that is read or imported"),
     int("sandbox.nesting_max", "200", 10, 2_000, "nesting of brackets in one file"),
     int("sandbox.jails_max", "2", 1, 64, "evaluations at the same time"),
-    int("sandbox.idle_max", "2", 0, 64, "processes started ahead of time"),
-    key("sandbox.renders_ahead", ValueKind::Boolean, UnsetRule::Default("true"), "the base of a turn is rendered while its model thinks"),
-    int("sandbox.recycle_bytes", "234_881_024", 16_777_216, 17_179_869_184, "bytes in use after which a process takes no further program"),
-    key("sandbox.imports_denied", ValueKind::List, UnsetRule::Default("[]"), "globs of files no program may import"),
-    key("sandbox.secrets_denied", ValueKind::List, UnsetRule::Default(SECRETS_DENIED), "globs of files that hold secrets by their names"),
+    int("sandbox.idle_max", "2", 0, 64, "workers started in advance"),
+    key("sandbox.renders_ahead", ValueKind::Boolean, UnsetRule::Default("true"), "renders the environments of the \
+                                                                                  newest commit in the background"),
+    int("sandbox.recycle_bytes", "234_881_024", 16_777_216, 17_179_869_184, "bytes of memory above which a worker \
+                                                                             accepts no further program"),
+    key("sandbox.imports_denied", ValueKind::List, UnsetRule::Default("[]"), "globs of files that no program may \
+                                                                              import"),
+    key("sandbox.secrets_denied", ValueKind::List, UnsetRule::Default(SECRETS_DENIED), "globs of files whose names \
+                                                                                        show that they hold secrets"),
     key("sandbox.layers_missing", ValueKind::List, UnsetRule::Default("[]"), "layers of the sandbox this system may lack"),
 ];
 

@@ -115,7 +115,7 @@ impl Layers {
                 )) => {
                     let variable = variable_of_path(&path);
                     let why =
-                        format!("everybody on this machine can read a command line; set {variable} instead");
+                        format!("every user of this machine can read a command line; set {variable} instead");
                     problems.add(&SettingLocation::Flag, name, why);
                 }
                 Some((key, path, KeyPart::Whole)) => {

@@ -187,7 +187,7 @@ fn provider_default(provider: &str) -> Result<String, (&'static str, String)> {
         Some(model) => Ok(format!("{provider}/{model}")),
         None => Err((
             PROVIDER,
-            "no usual model is known of this provider; set model.default as well".to_owned(),
+            "this provider has no known default model; set model.default as well".to_owned(),
         )),
     }
 }

@@ -128,7 +128,7 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key
         if keyless {
             reader.problem(
                 &path,
-                "a provider with keyless = true takes no key; remove one of the two",
+                "a provider with keyless = true needs no key; remove one of the two",
             );
         }
         return reader.secret(&path);
@@ -146,7 +146,7 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key
                 variables.join(" or ")
             );
             if known_provider(name).is_none_or(|known| known.base_url.is_none()) {
-                why.push_str(", or keyless = true for a service that takes none");
+                why.push_str(", or keyless = true for a service that needs none");
             }
             // The key is needed because of the model setting from the layer of the highest priority.
             let cause = ["model.provider", "model.default"]

@@ -145,10 +145,7 @@ impl<'a> SettingsReader<'a> {
         let word = self.text(path)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word);
         if meaning.is_none() {
-            self.problem(
-                path,
-                format!("`{word}` has no meaning here yet; use another word"),
-            );
+            self.problem(path, format!("`{word}` is not supported yet; use another value"));
         }
         meaning.map(|(_, meaning)| *meaning)
     }
@@ -334,7 +331,7 @@ mod tests {
         assert_eq!(reader.choice("hooks.ci.scheme", &known[..1]), None);
         let error = reader.finish().map(drop).unwrap_err().to_string();
         assert!(
-            error.contains("2: hooks.ci.scheme: `generic-body` has no meaning here yet"),
+            error.contains("2: hooks.ci.scheme: `generic-body` is not supported yet"),
             "{error}"
         );
     }

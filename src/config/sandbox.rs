@@ -39,7 +39,7 @@ pub(super) fn sandbox(reader: &mut SettingsReader<'_>) -> SandboxSettings {
     ] {
         for (place, glob) in globs.iter().enumerate() {
             if globset::Glob::new(glob).is_err() {
-                let why = format!("entry {} is no glob", place + 1);
+                let why = format!("entry {} is not a glob", place + 1);
                 reader.problem(key, why);
             }
         }
@@ -48,7 +48,7 @@ pub(super) fn sandbox(reader: &mut SettingsReader<'_>) -> SandboxSettings {
         let known = LayerName::ALL.map(LayerName::name);
         if !known.contains(&layer.as_str()) {
             let why = format!(
-                "entry {} is no layer of this system; its layers are {}",
+                "entry {} is not a layer of this system; its layers are {}",
                 place + 1,
                 known.join(", ")
             );

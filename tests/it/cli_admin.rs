@@ -32,7 +32,7 @@ fn questions(shell: &Shell) {
 
     let audit = shell.run(&["audit", "verify"]);
     assert_eq!(audit.code, Some(0), "{audit:?}");
-    assert!(audit.out.starts_with("the audit log is whole: "), "{audit:?}");
+    assert!(audit.out.starts_with("the audit log is intact: "), "{audit:?}");
     assert!(
         shell.run(&["audit", "verify", "--json"]).json()["rows"]
             .as_i64()
@@ -59,7 +59,7 @@ fn questions(shell: &Shell) {
     for flag in ["--dry-run", "--yes"] {
         let pruned = shell.run(&["data", "prune", flag]);
         assert_eq!((pruned.code, pruned.out.as_str()), (Some(0), ""), "{pruned:?}");
-        assert_eq!(pruned.err, "Nothing is older than it is kept.\n");
+        assert_eq!(pruned.err, "No data is older than its retention.\n");
         let pruned = shell.run(&["data", "prune", flag, "--json"]).json();
         assert_eq!((&pruned["pruned"], &pruned["failed"]), (&json!([]), &json!([])));
     }

@@ -41,7 +41,7 @@ fn turns_keep_their_history_until_it_is_cleared() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(
         ended.out,
-        "I am well.\nYou asked how I am.\nforgotten; the files stay\nNothing.\n"
+        "I am well.\nYou asked how I am.\ncleared; the files stay\nNothing.\n"
     );
     let asked = model.asked();
     let texts = |index: usize| -> Vec<String> {
@@ -68,17 +68,17 @@ fn commands_are_answered_without_the_model() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let expected = "\
 /help              this list
-/status            the model, and what changed so far
-/diff [ENV]        what this session changed, or what that does to one environment
-/risk              what may go wrong with what this session changed
+/status            show the model and the changes so far
+/diff [ENV]        show the changes of this session, or their effect on one environment
+/risk              show the risks of the changes of this session
 /envs              list the environments, and which of them change
 /render ENV        show the objects of an environment as YAML
 /who-imports PATH  list the entry points that a file affects
-/undo              put files back to before the last turn that edited any
-/clear             forget the conversation; the files stay
-/context           what the model sees
+/undo              undo the last turn that edited files
+/clear             clear the conversation; the files stay
+/context           show what the model sees
 /usage             show the tokens you used
-/exit              leave (or Ctrl-D)
+/exit              exit (or Ctrl-D)
 Ctrl-C             stop what is running
 anthropic/claude-opus-4-6; 0 turns; nothing changed
 nothing changed
@@ -202,7 +202,7 @@ fn what_somebody_edited_since_is_left_as_it_is() {
     running.wait_for_stdout_line("Changed.");
     shell.put("a", "mine\n");
     running.type_line("/undo");
-    running.wait_for_stdout_line("edited since, left as it is: a");
+    running.wait_for_stdout_line("not undone, because it was edited since then: a");
     running.close_input();
     assert_eq!(running.end().code, Some(0));
     assert_eq!(shell.get("a"), "mine\n");

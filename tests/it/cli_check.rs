@@ -318,9 +318,12 @@ fn an_event_that_github_never_sends_is_refused_with_the_one_that_was_meant() {
     for (entry, why) in [
         (
             "release.publish",
-            "entry 1 is no action of `release`; did you mean release.published?",
+            "entry 1 is not an action of `release`; did you mean release.published?",
         ),
-        ("relase", "entry 1 is no event of GitHub; did you mean release?"),
+        (
+            "relase",
+            "entry 1 is not an event of GitHub; did you mean release?",
+        ),
     ] {
         shell.put("drydock.toml", &good.replace("release.published", entry));
         let ended = shell.run(&["check"]);

@@ -11,7 +11,7 @@ fn the_story_plays_as_text_and_leaves_nothing_behind() {
     let shell = Shell::new();
     let ended = shell.run(&["demo", "--headless"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains(" lines, all held, "), "{}", ended.out);
+    assert!(ended.out.contains(" lines, all passed, "), "{}", ended.out);
     assert!(
         !ended.out.contains('✗') && !ended.out.contains('\x1b'),
         "{}",
@@ -87,7 +87,7 @@ fn a_visitor_at_a_terminal_who_types_help_is_shown_the_tools() {
     let mut running = at_a_terminal(&shell, script.command());
     running.wait_for_stdout_line("`help` lists the tools you have in the terminal.");
     running.type_line("help");
-    running.wait_for_stdout_line("Tools in the terminal, each with --json, and what a model calls them:");
+    running.wait_for_stdout_line("Tools in the terminal, each with --json, and their names for a model:");
     let charts = running.wait_for_stdout_line("tanka charts build");
     assert!(charts.contains("helm_dependency_build"), "{charts}");
     running.type_line("");

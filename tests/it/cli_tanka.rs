@@ -144,7 +144,7 @@ fn an_environment_below_a_folder_that_git_ignores_is_there_as_well() {
     assert!(
         linted
             .err
-            .contains("2 files looked at; environments with any of it: 1 of 1 rendered"),
+            .contains("2 files checked; environments that use them: 1 of 1 rendered"),
         "{linted:?}"
     );
     let changed = shell.run(&["tanka", "env", "diff", "scratch/environments/own"]);

@@ -53,7 +53,7 @@ fn a_file_that_is_wrong_is_named_with_its_place_and_ends_with_1() {
     );
     assert!(
         good.err
-            .contains("1 file looked at; environments with any of it: 1 of 1 rendered"),
+            .contains("1 file checked; environments that use them: 1 of 1 rendered"),
         "{good:?}"
     );
     let wrong = shell.run(&["tanka", "lint", "lib/wrong.libsonnet"]);
@@ -140,7 +140,7 @@ fn many_files_are_linted_with_lines_that_say_how_far_it_is() {
     for line in [
         "[lint] 27 of 27 files",
         "[lint] 25 of 25 entry points rendered",
-        "27 files looked at; environments with any of it: 25 of 25 rendered",
+        "27 files checked; environments that use them: 25 of 25 rendered",
     ] {
         assert_eq!(
             ended.err.lines().filter(|told| *told == line).count(),

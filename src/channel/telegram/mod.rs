@@ -42,7 +42,7 @@ const COMMANDS: [(&str, &str); 14] = [
     ("status", "show what is running, waiting and prepared"),
     (
         "diff",
-        "show the prepared change, or what it does to one environment",
+        "show the prepared change, or its effect on one environment",
     ),
     ("risk", "show the risks of the prepared change"),
     ("patch", "send the prepared change as a patch file"),

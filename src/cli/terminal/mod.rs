@@ -40,7 +40,7 @@ pub(super) struct TerminalOptions {
     /// The model, as `provider/model`, or its name: `gpt-4o`, or any beside --provider
     #[arg(long)]
     model: Option<String>,
-    /// The provider, such as `openai` or `gemini`; without --model, its usual model
+    /// The provider, such as `openai` or `gemini`; without --model, its default model
     #[arg(long)]
     provider: Option<String>,
     /// Records the session below this directory
@@ -59,7 +59,7 @@ impl TerminalOptions {
         {
             let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
             return Err(CliError::usage(format!(
-                "--provider {provider}: no usual model is known for it; check the name ({}), or add --model NAME",
+                "--provider {provider}: it has no known default model; check the name ({}), or add --model NAME",
                 known.join(", ")
             )));
         }

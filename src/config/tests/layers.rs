@@ -192,7 +192,8 @@ fn each_known_provider_finds_its_conventional_key_and_address() {
 #[test]
 fn a_named_provider_finds_its_key_by_its_name_or_is_refused() {
     let file = "[model]\ndefault = \"my-house/m\"\n[providers.my-house]\nbase_url = \"https://models.example.com/v1\"\n";
-    let missing = "drydock.toml:3: providers.my-house.api_key: the API key is missing; set MY_HOUSE_API_KEY or this key, or keyless = true for a service that takes none";
+    let missing = "drydock.toml:3: providers.my-house.api_key: the API key is missing; set MY_HOUSE_API_KEY or this \
+                   key, or keyless = true for a service that needs none";
     assert_eq!(problems(sources(file)), [missing]);
     let config = Config::load(with(file, &[("MY_HOUSE_API_KEY", "key-0123456789")])).unwrap();
     let house = &config.providers["my-house"];

@@ -69,7 +69,8 @@ fn all_configuration_problems_are_reported_at_once_in_file_order() {
             "DRYDOCK_LIMITS__STEPS_MAX: limits.steps_max: expected a whole number from 1 to 200",
             "DRYDOCK_SERVER__LISTNE: unknown key; did you mean DRYDOCK_SERVER__LISTEN?",
             "command line: limits.step_max: unknown key; did you mean limits.steps_max?",
-            "command line: channels.team.bot_token: everybody on this machine can read a command line; set DRYDOCK_CHANNELS__TEAM__BOT_TOKEN instead",
+            "command line: channels.team.bot_token: every user of this machine can read a command line; set \
+             DRYDOCK_CHANNELS__TEAM__BOT_TOKEN instead",
         ]
     );
 }
@@ -199,11 +200,11 @@ fn layers_and_globs_of_the_sandbox_are_checked() {
     );
     let problems = problems(with(&text, &[]));
     let no_layer = format!(
-        "drydock.toml:3: sandbox.layers_missing: entry 2 is no layer of this system; its layers are {}",
+        "drydock.toml:3: sandbox.layers_missing: entry 2 is not a layer of this system; its layers are {}",
         layers.join(", ")
     );
     for expected in [
-        "drydock.toml:2: sandbox.imports_denied: entry 2 is no glob",
+        "drydock.toml:2: sandbox.imports_denied: entry 2 is not a glob",
         &no_layer,
     ] {
         assert!(problems.iter().any(|problem| problem == expected), "{problems:?}");

@@ -102,17 +102,18 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         (
             "[repositories.infra]",
             "[model]\nprovider = \"ollama\"\n[repositories.infra]",
-            "4: model.provider: no usual model is known of this provider; set model.default as well",
+            "4: model.provider: this provider has no known default model; set model.default as well",
         ),
         (
             "[repositories.infra]",
             "[providers.groq]\nbase_url = \"https://groq.example.com\"\n[repositories.infra]",
-            "3: providers.groq.api_key: the API key is missing; set GROQ_API_KEY or this key, or keyless = true for a service that takes none",
+            "3: providers.groq.api_key: the API key is missing; set GROQ_API_KEY or this key, or keyless = true for \
+             a service that needs none",
         ),
         (
             "[repositories.infra]",
             "[providers.openai]\nkeyless = true\napi_key = { env = \"ANTHROPIC_API_KEY\" }\n[repositories.infra]",
-            "5: providers.openai.api_key: a provider with keyless = true takes no key; remove one of the two",
+            "5: providers.openai.api_key: a provider with keyless = true needs no key; remove one of the two",
         ),
         (
             "[repositories.infra]",
@@ -307,7 +308,7 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         (
             "scheme = \"github\"",
             "scheme = \"github\"\nevents = [\"push\", \"release.publish\"]",
-            "17: hooks.ci.events: entry 2 is no action of `release`; did you mean release.published?",
+            "17: hooks.ci.events: entry 2 is not an action of `release`; did you mean release.published?",
         ),
         (
             "repository = \"infra\"\nprompt",
@@ -362,7 +363,7 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         (
             "[hooks.ci]",
             "[hooks.team]",
-            "15: hooks.team: a channel has this name; both would answer at the same address, /in/<name>",
+            "15: hooks.team: a channel has this name, and both would use the address /in/<name>; rename one of them",
         ),
     ];
     let environment = [

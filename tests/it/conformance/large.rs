@@ -333,7 +333,7 @@ fn linted(shell: &Shell, compared: &mut FileComparisons) {
     compared.check("lint", linted.code == Some(1) && errors == expected, || {
         format!("{errors:#?}")
     });
-    let told = "6 files looked at; environments with any of it: 2 of 3 rendered";
+    let told = "6 files checked; environments that use them: 2 of 3 rendered";
     compared.check("lint, all others", linted.err.contains(told), || {
         linted.err.clone()
     });

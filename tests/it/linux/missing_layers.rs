@@ -109,7 +109,7 @@ fn the_demo_plays_the_same_story_without_a_layer_that_may_be_missing() {
     let shell = Shell::new();
     let whole = shell.run(&["demo", "--headless", "--json"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
-    let told = "this system lacks Landlock, and does without, as configured. ";
+    let told = "this system lacks Landlock; the configuration allows this. ";
     let by_flag = run(
         &shell,
         LANDLOCK,
@@ -134,7 +134,7 @@ fn a_layer_nobody_knows_is_refused_by_the_demo_with_the_names_there_are() {
     assert!(
         ended
             .err
-            .contains("entry 1 is no layer of this system; its layers are parent_death, "),
+            .contains("entry 1 is not a layer of this system; its layers are parent_death, "),
         "{ended:?}"
     );
 }
