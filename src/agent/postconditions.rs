@@ -27,8 +27,8 @@ pub(super) fn remark(failing: &[String]) -> String {
     format!(
         "{REMARK_PREFIX} Your answer is not sent yet, because this fails:]\n\
          {}\n\
-         [Mend the files with the tools, then answer again for the person, who has not seen your last \
-         answer. If it cannot be mended, or was so on purpose, say so in your answer.]",
+         [Fix the files with the tools, then answer again; the person has not seen your last answer. If you \
+         cannot fix it, or if it is intended, say so in your answer.]",
         failing.join("\n")
     )
 }

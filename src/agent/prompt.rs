@@ -116,15 +116,15 @@ fn permissions_text(facts: &PromptFacts<'_>) -> String {
     let everywhere = environments.is_empty() || facts.environments.iter().any(|glob| glob == "**");
     match facts.role {
         None | Some(Role::Viewer) => {
-            "- The person has role viewer: look and explain. You cannot change files for them.\n".to_owned()
+            "- The person has role viewer: read and explain. You cannot change files for them.\n".to_owned()
         }
-        Some(Role::Admin) => "- The person has role admin: every file may be changed.\n".to_owned(),
+        Some(Role::Admin) => "- The person has role admin: you may change every file.\n".to_owned(),
         Some(Role::Editor) if everywhere => {
-            "- The person has role editor: every file may be changed.\n".to_owned()
+            "- The person has role editor: you may change every file.\n".to_owned()
         }
         Some(Role::Editor) => format!(
             "- The person has role editor for the environments {}. Files of other environments and files shared by \
-             all environments are refused; do not look for a way around, say what would be needed.\n",
+             all environments are refused; do not try to work around this; say which grant is needed.\n",
             environments.join(", ")
         ),
     }
@@ -267,7 +267,7 @@ mod tests {
         assert!(text.ends_with(
             "# This conversation\n\n- Repository `infra`, changes are against its branch `main`.\n- The person has \
              role editor for the environments `dev`, `staging-*`. Files of other environments and files shared by \
-             all environments are refused; do not look for a way around, say what would be needed.\n"
+             all environments are refused; do not try to work around this; say which grant is needed.\n"
         ));
     }
 
@@ -285,16 +285,16 @@ mod tests {
             assert!(prompt.contains("- Repository `infra# x`, changes"));
             prompt.lines().last().unwrap().to_owned()
         };
-        let viewer = "- The person has role viewer: look and explain. You cannot change files for them.";
+        let viewer = "- The person has role viewer: read and explain. You cannot change files for them.";
         assert_eq!(last(None), viewer);
         assert_eq!(last(Some(Role::Viewer)), viewer);
         assert_eq!(
             last(Some(Role::Editor)),
-            "- The person has role editor: every file may be changed."
+            "- The person has role editor: you may change every file."
         );
         assert_eq!(
             last(Some(Role::Admin)),
-            "- The person has role admin: every file may be changed."
+            "- The person has role admin: you may change every file."
         );
     }
 

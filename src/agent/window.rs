@@ -269,8 +269,8 @@ impl<'h> Window<'h> {
         let note = match self.left_out {
             0 => String::new(),
             steps => format!(
-                "\n\n[Of your work on this message the first {steps} steps are left out here, because the request would be \
-                 too long. What they edited is in the files; `git_diff` shows it.]"
+                "\n\n[The first {steps} steps of your work on this message are left out here, because the request \
+                 would be too long. Their edits are in the files; `git_diff` shows them.]"
             ),
         };
         self.open
@@ -285,7 +285,7 @@ impl<'h> Window<'h> {
 fn repeat_hint(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
     match repeats(&call.name) {
         true => format!("`{}` with the same arguments shows them again", call.name),
-        false => "what the call did is done".to_owned(),
+        false => "the call was made already".to_owned(),
     }
 }
 

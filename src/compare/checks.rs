@@ -79,7 +79,7 @@ impl RenderCounts {
                 Impact::NotProven {
                     reason: NotProven::FailsOnBoth { workspace, .. },
                 } => {
-                    let why = format!("{name}, on the base either: {}", workspace.message);
+                    let why = format!("{name}, which also fails on the base: {}", workspace.message);
                     rendering.broken_before.push(why);
                 }
                 Impact::NotProven {

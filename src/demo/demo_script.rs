@@ -107,7 +107,7 @@ async fn unknown_senders(
             .find(|message| message.user == EVE)
             .cloned()
     });
-    let refusal = refusal.await.context("eve heard nothing")?;
+    let refusal = refusal.await.context("eve got no notice")?;
     transcript.expect_answer(
         "#platform, only eve sees it",
         &slack_text(&refusal),
@@ -128,7 +128,7 @@ async fn two_people_at_once(
     environment: &DemoEnvironment,
     transcript: &mut Transcript<'_>,
 ) -> anyhow::Result<String> {
-    transcript.scene("A change, and another one beside it");
+    transcript.scene("A change, and another one at the same time");
     let words = "bump web to 4 replicas and 512Mi in dev";
     transcript.says(CHANNEL, "alice", &format!("@drydock {words}"));
     let SentMessage { ts: thread, .. } = environment
@@ -181,7 +181,7 @@ async fn two_people_at_once(
         .requests()
         .iter()
         .any(|asked| asked.raw.contains(words) && asked.raw.contains(bobs_words));
-    transcript.expect("model", "no model request holds words of both", !leaked);
+    transcript.expect("model", "no model request contains words of both", !leaked);
     Ok(thread)
 }
 
@@ -219,7 +219,7 @@ async fn follow_up(
     let whole = patch.matches("diff --git ").count() == 2 && patch.contains("+    replicas: 3,");
     transcript.expect(
         "#platform, thread",
-        &format!("{} is there: {} bytes, two files", file.name, patch.len()),
+        &format!("{} was sent: {} bytes, two files", file.name, patch.len()),
         whole,
     );
     Ok(())
@@ -230,7 +230,7 @@ async fn commands(
     transcript: &mut Transcript<'_>,
     thread: &str,
 ) -> anyhow::Result<()> {
-    transcript.scene("Commands cost nothing");
+    transcript.scene("Commands use no tokens");
     let asked = environment.model.requests().len();
     transcript.says(CHANNEL, "alice", "/drydock status");
     environment.slack.slash(ALICE, SLACK_CHANNEL, "status").await?;
@@ -321,7 +321,7 @@ async fn webhook(environment: &DemoEnvironment, transcript: &mut Transcript<'_>)
     );
     transcript.expect(
         CHANNEL,
-        "prod is left alone",
+        "prod is not changed",
         !text.contains("environments/prod/main.jsonnet"),
     );
     Ok(())
@@ -340,7 +340,7 @@ async fn ask_as_alice(
 }
 
 async fn recovery(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
-    transcript.scene("A failing tool is not the end");
+    transcript.scene("A turn continues after a failed tool call");
     let result = ask_as_alice(
         environment,
         transcript,
@@ -360,13 +360,17 @@ async fn recovery(environment: &DemoEnvironment, transcript: &mut Transcript<'_>
         .flat_map(|asked| asked.messages.clone())
         .flat_map(|m| m.results)
         .any(|r| r.is_error);
-    transcript.expect("model", "one tool call failed, and the model was told", failed);
+    transcript.expect(
+        "model",
+        "one tool call failed, and the model got the error",
+        failed,
+    );
     Ok(())
 }
 
 /// Edits a library and checks which environments use it, how they change, and which do not change.
 async fn library(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
-    transcript.scene("A library, and everything that uses it");
+    transcript.scene("A library, and the environments that use it");
     let result = ask_as_alice(
         environment,
         transcript,
@@ -394,14 +398,14 @@ async fn library(environment: &DemoEnvironment, transcript: &mut Transcript<'_>)
     let fails = "every changed Jsonnet file parses: no, `lib/app.libsonnet`";
     transcript.expect(
         "model",
-        "its first edit did not parse: our checks sent its answer back, and it was mended before anybody saw it",
+        "the first edit did not parse: the checks returned the answer, and the model fixed it before a person saw it",
         sent_back.is_some_and(|message| message.text.contains(fails)),
     );
     Ok(())
 }
 
 async fn stop(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
-    transcript.scene("Stop means stop");
+    transcript.scene("Stop ends a running turn");
     transcript.says(TELEGRAM, "bob", "audit every environment");
     let before = environment.model.requests().len();
     environment
@@ -433,7 +437,7 @@ async fn stop(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) ->
 }
 
 async fn records(environment: &DemoEnvironment, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
-    transcript.scene("Everything is on record");
+    transcript.scene("The recording and the audit log");
     let Some(app) = &environment.app else {
         return Ok(());
     };
@@ -452,7 +456,7 @@ async fn records(environment: &DemoEnvironment, transcript: &mut Transcript<'_>)
     transcript.says("terminal", "operator", "drydock audit verify");
     let whole =
         matches!(app.admin.answer(AdminRequest::Audit).await, AdminReply::Audit { rows, .. } if rows > 0);
-    transcript.expect("terminal", "the audit log's chain is whole", whole);
+    transcript.expect("terminal", "the hash chain of the audit log is intact", whole);
     Ok(())
 }
 

@@ -115,7 +115,7 @@ fn read(environment: &str) -> Value {
 
 fn bump_web(step: usize) -> ScriptedAnswer {
     match step {
-        0 => says("I look for the environments first.")
+        0 => says("First I list the environments.")
             .with_call(
                 "file_list",
                 json!({ "glob_pattern": "environments/**/main.jsonnet" }),
@@ -136,7 +136,8 @@ fn bump_web(step: usize) -> ScriptedAnswer {
         ),
         3 => calls("git_diff", json!({})),
         _ => says(
-            "`web` in **dev** now asks for 4 replicas with 512Mi each; it was 2 with 256Mi. No other environment reads this file.",
+            "`web` in **dev** now has 4 replicas with 512Mi each; it had 2 with 256Mi. No other environment uses \
+             this file.",
         ),
     }
 }
@@ -164,7 +165,7 @@ fn api_memory(step: usize) -> ScriptedAnswer {
             "file_edit",
             edit("staging", "    memory: '512Mi',", "    memory: '1Gi',"),
         ),
-        _ => says("`api` in **staging** may use 1Gi now; it was 512Mi."),
+        _ => says("`api` in **staging** may now use 1Gi; the limit was 512Mi."),
     }
 }
 
@@ -216,8 +217,8 @@ fn default_memory(step: usize) -> ScriptedAnswer {
             json!({ "path": path, "old": "memoryMi:: 192Mi,", "new": "memoryMi:: 192," }),
         ),
         _ => says(
-            "An app gets **192Mi** by default now; it was 128Mi. That is `worker` everywhere, and twice as much in `prod`, \
-             where it asks for twice the default. My first edit was no Jsonnet; it is mended.",
+            "An app gets **192Mi** by default now; it was 128Mi. This affects `worker` in every environment; in \
+             `prod` it gets twice the default. My first edit was not valid Jsonnet; it is fixed.",
         ),
     }
 }

@@ -89,13 +89,13 @@ impl SettingsChange {
                 let of_place = settings.iter().filter(|setting| setting.is_of_place());
                 format!("it is new: {}", listed(of_place.collect())?)
             }
-            SettingsChangeKind::Removed { .. } => "its settings are gone".to_owned(),
+            SettingsChangeKind::Removed { .. } => "its settings are removed".to_owned(),
             SettingsChangeKind::Added { .. } | SettingsChangeKind::NotCompared { .. } => return None,
         };
         Some(match self.reaches.as_slice() {
             [] => moved,
             reached => format!(
-                "{moved}; it reaches {}",
+                "{moved}; its destination is that of {}",
                 super::summary::names(reached.iter().map(String::as_str))
             ),
         })
@@ -131,7 +131,7 @@ impl SettingsChange {
             (Some(why), ..) => format!("⚠ Not compared: the destination of {name} is unknown: {why}"),
             (None, Some(moves), None) => format!("⚠ {name} moves: {moves}"),
             (None, Some(moves), Some(others)) => format!("⚠ {name} moves: {moves}; also {others}"),
-            (None, None, others) => format!("⚠ {name} has other settings: {}", others.unwrap_or_default()),
+            (None, None, others) => format!("⚠ {name} has changed settings: {}", others.unwrap_or_default()),
         };
         visible::cut(&text, LINE_CHARS_MAX)
     }

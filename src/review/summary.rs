@@ -243,7 +243,10 @@ fn not_proven(environment: &EnvironmentReport, reason: &NotProven) -> String {
     let (what, failure) = match reason {
         NotProven::FailsOnBoth { workspace, .. } => (
             "Not proven",
-            format!("it does not render, on the base either: {}", workspace.message),
+            format!(
+                "it does not render, neither here nor on the base: {}",
+                workspace.message
+            ),
         ),
         NotProven::FailsOnBase { base } => (
             "Not proven",

@@ -129,7 +129,7 @@ Risks:
 `spec.containers[name=web].image` (`environments/dev`, `environments/prod-eu`, `environments/qa`, \
 `environments/staging`)
 Proven unaffected: 2 environments (1 imports no changed file, 1 renders to the same objects).
-Not proven: `environments/broken`, it does not render, on the base either: no such field";
+Not proven: `environments/broken`, it does not render, neither here nor on the base: no such field";
     assert_eq!(reviewed(library_change()).text(4_000), expected);
 }
 

@@ -33,7 +33,8 @@ impl ToolBody for FileEdit {
     type CallContext = WritePolicy;
 
     const NAME: &'static str = "file_edit";
-    const DESCRIPTION: &'static str = "Replaces one piece of text in a file and leaves the rest as it is. The text must occur exactly once.";
+    const DESCRIPTION: &'static str = "Replaces one piece of text in a file and keeps the rest. The text must occur \
+                                       exactly once.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(policy: &WritePolicy, arguments: EditArguments) -> Result<String, ToolError> {

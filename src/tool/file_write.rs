@@ -13,7 +13,7 @@ pub(super) struct FileWrite;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteArguments {
-    /// Path of the file, relative to the repository root; directories come into being by themselves.
+    /// Path of the file, relative to the repository root; missing directories are created.
     path: PathArgument,
     /// The whole new content of the file; a JSON value is written out as indented JSON.
     content: String,

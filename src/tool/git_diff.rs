@@ -75,8 +75,8 @@ pub(super) fn diff(learnt: &LearntChanges, guard: &SecretGuard) -> String {
     }
     if !unknown.is_empty() {
         shown.push_str(&format!(
-            "[{} not shown yet: whether they are secrets takes a search of the repository for each of their names, and \
-             so many are made at a time; make the same call again to see more of them]\n",
+            "[{} not shown yet: their names must first be searched in the repository to find out whether they are \
+             secrets, and one call makes a limited number of searches; repeat the call to see more]\n",
             pluralize(unknown.len(), "file is", "files are")
         ));
     }

@@ -49,7 +49,7 @@ impl ComparingTool for TankaDiff {
 
     const NAME: &'static str = "tanka_diff";
     const DESCRIPTION: &'static str = "Renders an environment on the base and from this workspace and shows how its Kubernetes objects differ, with risks and \
-                                       checks. The values of Secrets are hidden, and no cluster is asked.";
+                                       checks. The values of Secrets are hidden, and no cluster is contacted.";
 
     async fn run(
         comparer: &Arc<Comparer>,

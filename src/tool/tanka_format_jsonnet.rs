@@ -33,7 +33,7 @@ impl ToolBody for FormatJsonnet {
     fn run(policy: &WritePolicy, arguments: FormatArguments) -> Result<String, ToolError> {
         let path = arguments.file_path.parse()?;
         format(&policy.text(&path)?)
-            .map_err(|error| ToolError::Failed(format!("{path}:{error}; mend it, then format again")))
+            .map_err(|error| ToolError::Failed(format!("{path}:{error}; fix it, then format again")))
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
                 &policy,
                 json!({ "file_path": "main.jsonnet" })
             )),
-            "main.jsonnet:3:3-4 Expected a comma before next field; mend it, then format again"
+            "main.jsonnet:3:3-4 Expected a comma before next field; fix it, then format again"
         );
     }
 

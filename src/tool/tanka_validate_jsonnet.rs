@@ -34,8 +34,9 @@ impl ComparingTool for ValidateJsonnet {
     type Arguments = ValidateArguments;
 
     const NAME: &'static str = "tanka_validate_jsonnet";
-    const DESCRIPTION: &'static str = "Checks a Jsonnet file: syntax, names, imports and types, then renders every environment that uses it. Answers `✓ valid`, \
-                                       or what is wrong and where.";
+    const DESCRIPTION: &'static str = "Checks a Jsonnet file: syntax, names, imports and types, then renders every \
+                                       environment that uses it. Returns `✓ valid`, or the problems with their \
+                                       locations.";
 
     async fn run(
         comparer: &Arc<Comparer>,
@@ -81,7 +82,7 @@ fn shown(validation: &Validation) -> String {
             pluralize(environments.len(), "environment", "environments")
         ),
         (_, left_out) => format!(
-            "{render} of {} rendered; {} more that use it were not looked at.\n",
+            "{render} of {} rendered; {} more that use it were not rendered.\n",
             pluralize(environments.len(), "environment", "environments"),
             pluralize(*left_out, "entry point", "entry points")
         ),

@@ -126,7 +126,7 @@ fn a_stop_in_the_middle_leaves_no_directory() {
         RunningProgram::hang_up,
     ] {
         let mut running = shell.start(&["demo", "--headless", "--pace", "2000"]);
-        running.wait_for_stdout_line("A change, and another one beside it");
+        running.wait_for_stdout_line("A change, and another one at the same time");
         stop(&running);
         let ended = running.end();
         assert_eq!(ended.code, Some(1), "{ended:?}");

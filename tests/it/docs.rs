@@ -488,7 +488,7 @@ fn the_demo_plays_and_the_documents_show_what_it_says() {
         for line in excerpt.lines().map(comparable).filter(|line| !line.is_empty()) {
             assert!(
                 lines.any(|told| told == line),
-                "the demo did not say, in the order of {name}: {line}\n{told}"
+                "the demo did not print, in the order of {name}: {line}\n{told}"
             );
             shown += 1;
         }

@@ -54,7 +54,11 @@ async fn a_turn_that_reads_much_stays_within_the_bound_of_a_request() {
         let says = "bytes of this result left out here, because the request would be too long; `file_read` with the same";
         assert!(result.content.contains(says) && result.content.len() > 10_000);
     }
-    assert!(asked[7].last_user_text().contains("steps are left out here"));
+    assert!(
+        asked[7]
+            .last_user_text()
+            .contains("steps of your work on this message are left out here")
+    );
     // The stored content, and its display to people, is complete.
     assert!(
         app.column("SELECT step FROM step")
@@ -73,7 +77,7 @@ async fn a_message_that_is_too_long_for_a_request_is_refused_before_the_model_is
     let app = TestApp::with_settings(|_: &ModelRequest| says("Done."), &settings).await;
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, &"word ".repeat(BYTES_MAX / 5)).await;
-    let says = "I did not ask the model: your message takes ";
+    let says = "I did not ask the model: your message has ";
     assert!(
         result.text.contains(says) && result.text.contains("Send a shorter one."),
         "{}",

@@ -135,7 +135,7 @@ fn whole_steps_are_left_out_where_results_are_not_what_is_long() {
         let last = turns[0].steps().last().unwrap();
         assert_eq!(last.results()[0].call, format!("{step}-0"));
         let left_out = step + 1 - turns[0].steps().len();
-        let said = format!("the first {left_out} steps are left out here");
+        let said = format!("The first {left_out} steps of your work on this message are left out here");
         assert_eq!(
             turns[0].user().contains(&said),
             left_out > 0,

@@ -70,7 +70,7 @@ async fn an_environment_that_becomes_another_is_said_first_with_the_grants_of_bo
     assert_eq!(taken(&comparison.needs), [DEV, PROD]);
     let text = comparison.report.text(1_000);
     let first = "⚠ `environments/dev` moves: `spec.apiServer` https://dev -> https://prod, `spec.namespace` dev -> prod; \
-                 it reaches `environments/prod`";
+                 its destination is that of `environments/prod`";
     assert!(text.starts_with(first), "{text}");
     assert!(text.contains("0 of 3 environments change"), "{text}");
     let risks = &comparison.report.risks;
@@ -112,13 +112,13 @@ async fn a_description_that_comes_or_goes_or_cannot_be_read_counts_too() {
     let comparison = fixture().all(&base, &gone).await;
     assert_eq!(
         found(&comparison)[0],
-        ("DD101", "its settings are gone".to_owned())
+        ("DD101", "its settings are removed".to_owned())
     );
     assert!(
         comparison
             .report
             .text(500)
-            .starts_with("⚠ `environments/dev` moves: its settings are gone")
+            .starts_with("⚠ `environments/dev` moves: its settings are removed")
     );
 
     // The same environment at another path reaches the environments at its destination. The new path has no owner
@@ -267,7 +267,10 @@ async fn ambiguous_old_settings_do_not_exempt_an_inline_environment_from_the_gra
         let comparison = fixture().all(&base, &head).await;
         assert_eq!(taken(&comparison.needs), [DEV, PROD], "{dev} {moved}");
         let text = comparison.report.text(1_000);
-        assert!(text.contains("it reaches `environments/prod`"), "{text}");
+        assert!(
+            text.contains("its destination is that of `environments/prod`"),
+            "{text}"
+        );
     }
 }
 

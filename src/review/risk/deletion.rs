@@ -16,7 +16,7 @@ pub(super) const RULES: [Rule; 4] = [
         id: "DD021",
         title: "Namespace removed",
         severity: RiskSeverity::High,
-        explanation: "Deleting a Namespace deletes everything in it, also what this repository does not know.",
+        explanation: "Deleting a Namespace deletes everything in it, also objects that are not in this repository.",
         check: RuleCheck::InChange(namespace),
     },
     Rule {

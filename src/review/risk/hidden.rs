@@ -11,9 +11,9 @@ pub(super) const RULES: [Rule; 1] = [Rule {
     id: "DD082",
     title: "Field is hidden from the rules",
     severity: RiskSeverity::High,
-    explanation: "What a field is set to is hidden because the same text is a secret elsewhere, in a Secret for instance. \
-                  An image, a role or a capability is no secret: rules that look at it saw nothing of it, and a \
-                  risk may be hidden with it. Look at the field in the file.",
+    explanation: "The value of a field is hidden because the same text is a secret elsewhere, in a Secret for \
+                  instance. The rules for images, roles or capabilities could not read the value, so a risk may be \
+                  missing. Check the field in the file.",
     check: RuleCheck::InChange(hidden),
 }];
 

@@ -11,7 +11,8 @@ pub(super) const RULES: [Rule; 5] = [
         id: "DD040",
         title: "Host namespace",
         severity: RiskSeverity::High,
-        explanation: "A pod shares the network, the processes or the IPC of its node, and sees what others there do.",
+        explanation: "A pod shares the network, the processes or the IPC of its node, and can observe the other pods \
+                      there.",
         check: RuleCheck::InChange(namespaces),
     },
     Rule {
@@ -40,7 +41,7 @@ pub(super) const RULES: [Rule; 5] = [
         id: "DD044",
         title: "Runs as root",
         severity: RiskSeverity::Medium,
-        explanation: "A container runs as user 0, or is not held to a user other than root any more.",
+        explanation: "A container runs as user 0, or is not required any more to run as a user other than root.",
         check: RuleCheck::InChange(root),
     },
 ];

@@ -9,7 +9,7 @@ pub(super) const RULES: [Rule; 1] = [Rule {
     title: "Object defined twice",
     severity: RiskSeverity::Medium,
     explanation: "An environment has several objects of one kind, namespace and name. Only one of them can be in the \
-                  cluster: the one that is applied last. Objects with generated names are not meant.",
+                  cluster: the one that is applied last. Objects with generated names do not count.",
     check: RuleCheck::InState(duplicates),
 }];
 

@@ -18,7 +18,7 @@ pub(super) const RULES: [Rule; 3] = [
         title: "Image tag that moves",
         severity: RiskSeverity::Low,
         explanation: "A new image has a tag that is usually moved, such as `main`, `v1` or `1.2`, and no digest. \
-                      Full versions and commits are taken for fixed.",
+                      Full versions and commits count as fixed.",
         check: RuleCheck::InChange(movable),
     },
     Rule {

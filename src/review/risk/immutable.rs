@@ -40,8 +40,8 @@ pub(super) const RULES: [Rule; 8] = [
     rule(
         "DD012",
         "Cluster IP of a Service changes",
-        "`spec.clusterIP` is fixed once it is set: the cluster refuses the object. Making the Service anew gives it \
-         another address, and clients that keep the old one lose it.",
+        "`spec.clusterIP` is fixed once it is set: the cluster refuses the object. A new Service gets another \
+         address, and clients that cached the old one lose the connection.",
         cluster_ip,
     ),
     rule(
@@ -73,8 +73,8 @@ pub(super) const RULES: [Rule; 8] = [
     rule(
         "DD017",
         "Role of a binding changes",
-        "`roleRef` of a RoleBinding or ClusterRoleBinding cannot be changed. The binding must be deleted and made anew, \
-         and until then its subjects have neither role.",
+        "`roleRef` of a RoleBinding or ClusterRoleBinding cannot be changed. The binding must be deleted and created \
+         again, and in between its subjects have neither role.",
         role_ref,
     ),
 ];

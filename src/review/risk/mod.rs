@@ -45,7 +45,7 @@ const FAMILIES: [(&str, &[Rule]); 11] = [
             identity::RULES[0],
         ],
     ),
-    ("Where environments live", &placement::RULES),
+    ("Destinations of environments", &placement::RULES),
 ];
 
 /// Returns every rule, by id.
@@ -68,10 +68,10 @@ pub(super) fn settings_findings(change: &SettingsChange) -> Vec<(&'static Rule, 
 /// Returns the table of all rules as Markdown, for `docs/risks.md`.
 pub fn documentation() -> String {
     let mut out = String::from(
-        "# Risks\n\nAfter reading this you know what each risk code in an answer means and what it was read from.\n\n\
-         What Drydock looks for in the rendered objects of a change. The rules are deterministic: the same \
-         objects give the same risks, and a model can explain them but neither add nor remove one. An id keeps its \
-         meaning. This file is made from the rules themselves.\n",
+        "# Risks\n\nAfter reading this you know what each risk code in an answer means and what it is based on.\n\n\
+         Drydock searches the rendered objects of a change for these risks. The rules are deterministic: the same \
+         objects give the same risks, and a model can explain them but neither add nor remove one. The meaning of \
+         an id does not change. This file is generated from the rules.\n",
     );
     for (family, rules) in FAMILIES {
         out.push_str(&format!(

@@ -14,8 +14,8 @@ pub(super) const RULES: [Rule; 3] = [
         title: "Service selects no pods",
         severity: RiskSeverity::High,
         explanation: "The selector of a Service matches the labels of no pod template of its environment, and either \
-                      it did before or the Service is new: it has no endpoints. Pods that an operator makes are not \
-                      seen here.",
+                      it did before or the Service is new: it has no endpoints. Pods that an operator creates are \
+                      not visible to this rule.",
         check: RuleCheck::InState(orphans),
     },
     Rule {

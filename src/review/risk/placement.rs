@@ -8,26 +8,26 @@ pub(super) const RULES: [Rule; 3] = [
         id: "DD101",
         title: "Environment moves to another cluster or namespace",
         severity: RiskSeverity::High,
-        explanation: "The settings of an environment name another cluster or namespace, come, or go. Whoever applies it \
-                      next writes somewhere else, over what is there, and what it had is left behind. The objects \
-                      may be the same to the last byte. It takes a grant for every environment that lives where it \
-                      goes.",
+        explanation: "The settings of an environment name another cluster or namespace, are new, or are removed. The \
+                      next apply writes to another place, over the objects there, and leaves the objects of the old \
+                      place behind. The objects may be the same to the last byte. The change requires a grant for \
+                      every environment with the same destination.",
         check: RuleCheck::OfSettings(SettingsChange::describe_move),
     },
     Rule {
         id: "DD102",
-        title: "Place of an environment not known",
+        title: "Destination of an environment is unknown",
         severity: RiskSeverity::High,
-        explanation: "The program that says where an environment lives could not be evaluated or was not, so nobody \
-                      knows whether it moves.",
+        explanation: "The program that defines the destination of an environment was not or could not be evaluated, \
+                      so it is unknown whether the environment moves.",
         check: RuleCheck::OfSettings(SettingsChange::not_compared),
     },
     Rule {
         id: "DD103",
         title: "Settings of an environment change",
         severity: RiskSeverity::Medium,
-        explanation: "The labels, defaults or strategies of an environment differ. They may change every object, what is \
-                      pruned, and how it is applied.",
+        explanation: "The labels, defaults or strategies of an environment differ. They can affect every object, \
+                      pruning, and the way of applying.",
         check: RuleCheck::OfSettings(SettingsChange::describe_others),
     },
 ];
@@ -62,17 +62,17 @@ pub(super) fn cases() -> Vec<super::tests::RuleCase> {
         RuleCase::of_settings(
             "DD101",
             change(is(moved()), &["environments/prod"]),
-            &["`spec.namespace` dev -> prod; it reaches `environments/prod`"],
+            &["`spec.namespace` dev -> prod; its destination is that of `environments/prod`"],
         ),
         RuleCase::of_settings(
             "DD101",
             change(new(added()), &["environments/prod"]),
-            &["it is new: `spec.namespace` nothing -> prod; it reaches `environments/prod`"],
+            &["it is new: `spec.namespace` nothing -> prod; its destination is that of `environments/prod`"],
         ),
         RuleCase::of_settings(
             "DD101",
             change(SettingsChangeKind::Removed { settings: Vec::new() }, &[]),
-            &["its settings are gone"],
+            &["its settings are removed"],
         ),
         RuleCase::of_settings("DD101", change(is(labelled()), &[]), &[]),
         RuleCase::of_settings("DD101", change(new(added()), &[]), &[]),

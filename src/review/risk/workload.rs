@@ -19,7 +19,7 @@ pub(super) const RULES: [Rule; 4] = [
         id: "DD002",
         title: "Scaled to zero",
         severity: RiskSeverity::High,
-        explanation: "`spec.replicas` becomes 0: all pods stop, and whatever they serve with them.",
+        explanation: "`spec.replicas` becomes 0: all pods stop, and so does the service they provide.",
         check: RuleCheck::InChange(scaled_to_zero),
     },
     Rule {

@@ -27,8 +27,7 @@ impl ToolBody for HelmLint {
     type CallContext = ChartContext;
 
     const NAME: &'static str = "helm_lint";
-    const DESCRIPTION: &'static str =
-        "Examines a Helm chart with `helm lint` and answers what is wrong with it.";
+    const DESCRIPTION: &'static str = "Checks a Helm chart with `helm lint` and reports its problems.";
     const EFFECT: Effect = Effect::Read;
 
     fn run(context: &ChartContext, arguments: HelmLintArguments) -> Result<String, ToolError> {

@@ -76,7 +76,7 @@ fn format_result(packed: &PackResult) -> String {
         None => format!("deleted {path}"),
     }));
     if packed.changes.is_empty() {
-        lines.push("everything was in place".to_owned());
+        lines.push("all charts were already present".to_owned());
     }
     lines.join("\n")
 }

@@ -28,7 +28,10 @@ impl ToolBody for HelmDependencyUpdate {
     type CallContext = ChartContext;
 
     const NAME: &'static str = "helm_dependency_update";
-    const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions `Chart.yaml` asks for, and writes `Chart.lock`. Dependencies are charts of this repository (`file://`) or come from https repositories on hosts the operator allows.";
+    const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions \
+                                       that `Chart.yaml` declares, and writes `Chart.lock`. Dependencies are charts \
+                                       of this repository (`file://`) or come from https repositories on hosts the \
+                                       operator allows.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(context: &ChartContext, arguments: HelmUpdateArguments) -> Result<String, ToolError> {

@@ -28,7 +28,7 @@ impl ToolBody for JbInit {
 
     const NAME: &'static str = "jb_init";
     const DESCRIPTION: &'static str =
-        "Begins a jsonnet-bundler project: creates an empty `jsonnetfile.json` in a directory.";
+        "Starts a jsonnet-bundler project: creates an empty `jsonnetfile.json` in a directory.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(context: &PackageContext, arguments: JbInitArguments) -> Result<String, ToolError> {

@@ -42,6 +42,6 @@ impl ToolBody for JbInstall {
         };
         let prepared = bundler::install(project, &order, context.fetch.as_ref(), &context.policy.watch)?;
         context.put(project, &prepared)?;
-        Ok(format_changes(&prepared, "everything was in place"))
+        Ok(format_changes(&prepared, "everything was already installed"))
     }
 }

@@ -27,7 +27,8 @@ impl ToolBody for JbList {
     type CallContext = PackageContext;
 
     const NAME: &'static str = "jb_list";
-    const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version `jsonnetfile.json` asks for and the commit that is locked.";
+    const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version that `jsonnetfile.json` \
+                                       declares and the locked commit.";
     const EFFECT: Effect = Effect::Read;
 
     fn run(context: &PackageContext, arguments: JbListArguments) -> Result<String, ToolError> {

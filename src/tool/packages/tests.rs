@@ -78,7 +78,7 @@ fn a_project_is_begun_installed_and_listed() {
         "x in `libs/x`: local, locked: local"
     );
     let again = call::<JbInstall>(&context, json!({ "path": "." })).unwrap();
-    assert_eq!(again, "1 package is as locked\neverything was in place");
+    assert_eq!(again, "1 package is as locked\neverything was already installed");
 }
 
 /// TK-45, TK-46

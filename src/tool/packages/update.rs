@@ -30,7 +30,8 @@ impl ToolBody for JbUpdate {
     type CallContext = PackageContext;
 
     const NAME: &'static str = "jb_update";
-    const DESCRIPTION: &'static str = "Moves locked Jsonnet packages to the newest commit of the version `jsonnetfile.json` asks for. Use `jb_plan` to see what would change.";
+    const DESCRIPTION: &'static str = "Moves locked Jsonnet packages to the newest commit of the version that \
+                                       `jsonnetfile.json` declares. Use `jb_plan` to see what would change.";
     const EFFECT: Effect = Effect::WriteWorkspace;
 
     fn run(context: &PackageContext, arguments: JbUpdateArguments) -> Result<String, ToolError> {
