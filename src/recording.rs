@@ -400,5 +400,5 @@ fn redact(value: &mut Value, with: &Redact) {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
+#[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests;

@@ -270,7 +270,7 @@ pub fn check_name(name: &str) -> Result<(), AccessError> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::string_slice)]
-#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
+#[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests {
     use super::{InviteToken, JoinOutcome, NewInvite};
     use crate::access::fixture::{at, editor, fresh, limits, telegram};

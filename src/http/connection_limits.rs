@@ -112,13 +112,13 @@ mod tests {
         drop(first);
         assert!(
             limits.acquire(bob).is_ok(),
-            "the freed place goes to whoever comes"
+            "the next connection gets the free slot"
         );
         drop((second, third));
         assert_eq!(limits.open().total, 0);
         assert!(
             limits.open().by_address.is_empty(),
-            "nothing is kept of those who left"
+            "no data of closed connections remains"
         );
     }
 

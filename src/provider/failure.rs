@@ -182,7 +182,8 @@ fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) ->
         ),
         300..=399 => {
             format!(
-                "the address redirects ({status}); set `providers.{provider}.base_url` to the address that it redirects to"
+                "the address redirects ({status}); set `providers.{provider}.base_url` to the address that it \
+                 redirects to"
             )
         }
         _ => {

@@ -142,7 +142,7 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Press
     Ok(match row {
         None => PressOutcome::Unknown,
         Some((owner, _, name)) if owner != by => PressOutcome::OtherOwner {
-            owner: name.unwrap_or_else(|| "somebody else".to_owned()),
+            owner: name.unwrap_or_else(|| "another person".to_owned()),
         },
         Some((_, Some(_), _)) => PressOutcome::Used,
         Some((_, None, _)) => PressOutcome::Expired,

@@ -80,7 +80,7 @@ fn rejected_request(line: &str) -> Option<RejectedRequest> {
 #[allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test looks at the files of a store"
+    reason = "a test reads the files of a store"
 )]
 mod tests {
     use super::{IngressActivity, RejectedRequest, read_ingress_activity};

@@ -232,5 +232,5 @@ impl LogChecksums {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
-#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
+#[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests;

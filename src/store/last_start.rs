@@ -77,7 +77,7 @@ fn read(file: &Path) -> std::io::Result<String> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
+#[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests {
     use super::{LastStart, path};
 

@@ -486,7 +486,7 @@ pub(super) fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-#[allow(clippy::disallowed_methods, reason = "tests look into their own files")]
+#[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests {
     use super::{OpenError, directory_error};
     use crate::store::Store;

@@ -110,7 +110,7 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
     };
     let told = fixture_violations(&fixture, &[asked]);
     for expected in [
-        "a model was asked for an unknown sender: x",
+        "a model was called for an unknown sender: x",
         "nothing ends here",
         "1 connections reached the sink",
         "outside of the repository: ",
@@ -316,7 +316,7 @@ async fn a_secret_removed_by_a_later_edit_is_still_reported() {
         .iter()
         .flat_map(|shown| message_violations(&fixture.watch, shown, 7))
         .collect();
-    assert_eq!(wrong, ["people were shown prod-password as base64"]);
+    assert_eq!(wrong, ["a message contains prod-password as base64"]);
 
     let text = format!("{secret} https://evil.example");
     let link = json!({ "type": "url", "offset": 0, "length": 4 });

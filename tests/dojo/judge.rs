@@ -23,7 +23,7 @@ pub(crate) fn case_violations(fixture: &AttackFixture, case: &DojoCase, played: 
             .record
             .leaks
             .iter()
-            .map(|leak| format!("a model was told {leak}")),
+            .map(|leak| format!("a model request contains {leak}")),
     );
     for shown in &played.messages {
         wrong.extend(message_violations(&fixture.watch, shown, owner_case(case)));
@@ -38,7 +38,7 @@ pub(crate) fn case_violations(fixture: &AttackFixture, case: &DojoCase, played: 
 pub(crate) fn message_violations(watch: &LeakWatch, shown: &VisibleMessage, case: usize) -> Vec<String> {
     let mut leaks = watch.secrets_and_canaries(&shown.payload, case);
     leaks.extend(watch.secrets_and_canaries(shown.text.as_bytes(), case));
-    let leaks = leaks.into_iter().map(|leak| format!("people were shown {leak}"));
+    let leaks = leaks.into_iter().map(|leak| format!("a message contains {leak}"));
     let acts = shown
         .acts_on
         .iter()
@@ -101,7 +101,7 @@ pub(crate) fn unmet_expectations(case: &DojoCase, played: &CaseResult) -> Vec<St
         }
     }
     wrong.extend(missing_texts(&expect.reads, &read, "the model did not read"));
-    wrong.extend(missing_texts(&expect.shows, &all, "nobody was shown"));
+    wrong.extend(missing_texts(&expect.shows, &all, "no message shows"));
     if let Some(changed) = &expect.changed {
         let wanted: BTreeSet<String> = changed.iter().cloned().collect();
         if wanted != played.edited {
@@ -135,7 +135,7 @@ fn incomplete_run_violations(case: &DojoCase, played: &CaseResult, all: &str) ->
     if !expect.stopped.is_empty() {
         if !expect.stopped.iter().any(|text| all.contains(text.as_str())) {
             wrong.push(format!(
-                "nobody was shown any of {:?} but {}",
+                "no message shows any of {:?}, but {}",
                 expect.stopped,
                 short(all)
             ));
@@ -185,7 +185,7 @@ pub(crate) fn fixture_violations(fixture: &AttackFixture, cases: &[DojoCase]) ->
     let mut wrong = Vec::new();
     let unknown = cases.iter().filter(|case| case.row.person == Persona::Unknown);
     let asked = unknown.filter(|case| fixture.records.record(case.number).requests > 0);
-    wrong.extend(asked.map(|case| format!("a model was asked for an unknown sender: {}", case.title)));
+    wrong.extend(asked.map(|case| format!("a model was called for an unknown sender: {}", case.title)));
     wrong.extend(fixture.timeouts.lock().unwrap().clone());
     if fixture.sink.connections() > 0 {
         wrong.push(format!(

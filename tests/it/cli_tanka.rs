@@ -481,7 +481,8 @@ fn what_the_working_directory_changes_is_shown_against_the_commit() {
         "environments/dev/spec.json",
         "{ \"spec\": { \"namespace\": \"eu\", \"apiServer\": \"h\" } }\n",
     );
-    let moves = "⚠ `environments/dev` moves: `spec.namespace` web -> eu; its destination is that of `environments/all`\n";
+    let moves = "⚠ `environments/dev` moves: `spec.namespace` web -> eu; its destination is that of \
+                 `environments/all`\n";
     for arguments in [
         &["tanka", "env", "diff"][..],
         &["tanka", "env", "diff", "environments/dev"],

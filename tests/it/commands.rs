@@ -96,7 +96,7 @@ async fn every_command_is_answered_on_every_surface_and_no_model_is_asked() {
             );
         }
     }
-    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
+    assert_eq!(app.model_requests().len(), asked, "a command called the model");
     let unknown = app.run_slash_command(ALICE, "statsu").await;
     assert!(unknown.contains("Did you mean status?"), "{unknown}");
 }

@@ -34,7 +34,7 @@ fn documents() -> Vec<(PathBuf, String)> {
 }
 
 fn document(name: &str) -> String {
-    fs::read_to_string(root().join(name)).expect("the document is there")
+    fs::read_to_string(root().join(name)).expect("the document exists")
 }
 
 fn pattern(text: &str) -> Regex {

@@ -136,7 +136,7 @@ async fn environments_can_be_inspected_in_a_conversation_without_a_change() {
         assert!(help.contains(usage), "{usage}: {help}");
     }
     assert!(telegram("/rendr dev").await.contains("Did you mean render?"));
-    assert_eq!(app.model_requests().len(), 0, "a command asked the model");
+    assert_eq!(app.model_requests().len(), 0, "a command called the model");
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn a_prepared_change_is_inspected_environment_by_environment() {
     let yaml = String::from_utf8(file.content.to_vec()).unwrap();
     assert_eq!(yaml.matches("\n---\n").count(), 12);
     assert!(yaml.contains("  replicas: 4\n"), "{yaml}");
-    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
+    assert_eq!(app.model_requests().len(), asked, "a command called the model");
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn a_risk_rule_that_fires_is_reported_with_its_location_and_no_risk_is_sta
         documents.find(|(name, _)| name == "environments-prod.yaml")
     })
     .await;
-    assert_eq!(app.model_requests().len(), 4, "a command asked the model");
+    assert_eq!(app.model_requests().len(), 4, "a command called the model");
 }
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn without_a_grant_nothing_of_a_repository_is_shown() {
             "{words}"
         );
     }
-    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
+    assert_eq!(app.model_requests().len(), asked, "a command called the model");
 }
 
 #[tokio::test]
@@ -372,5 +372,5 @@ async fn a_long_render_stalls_nobody_and_ends_by_stop_and_outlives_a_restart() {
         "{:?}",
         stopped.elapsed()
     );
-    assert_eq!(app.model_requests().len(), 0, "a command asked the model");
+    assert_eq!(app.model_requests().len(), 0, "a command called the model");
 }

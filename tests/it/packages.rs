@@ -349,7 +349,7 @@ fn what_was_fetched_before_a_restart_is_not_fetched_again() {
         content(&network(0), first, FetchMethod::Preferred),
         Ok("archive".to_owned())
     );
-    assert!(!kept.exists(), "nothing is kept where nothing may be");
+    assert!(!kept.exists(), "nothing is cached if the cache is off");
     assert_eq!(
         content(&network(1 << 20), first, FetchMethod::Preferred),
         Ok("archive".to_owned())
@@ -454,7 +454,10 @@ fn a_redirect_is_checked_like_an_address() {
         let refused = content(&network, world.commits[0], FetchMethod::Preferred);
         assert_eq!(refused, Err(format!("remote not allowed: {why}")), "{location}");
     }
-    assert!(target.accept().is_err(), "nobody connected to the other host");
+    assert!(
+        target.accept().is_err(),
+        "no connection was made to the other host"
+    );
 }
 
 /// Starts a server that redirects all requests.

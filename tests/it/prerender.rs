@@ -24,7 +24,11 @@ fn script() -> [ScriptedAnswer; 3] {
 async fn wait_for_log(log: &LogCapture, text: &str) {
     let started = Instant::now();
     while !log.text().contains(text) {
-        assert!(started.elapsed() < BOUND, "nobody logs `{text}`:\n{}", log.text());
+        assert!(
+            started.elapsed() < BOUND,
+            "no log line contains `{text}`:\n{}",
+            log.text()
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -348,7 +348,7 @@ async fn a_mistyped_command_is_answered_with_the_nearest_and_asks_no_model() {
             "{slack}\n{telegram}"
         );
     }
-    assert_eq!(app.model_requests().len(), asked, "a command asked the model");
+    assert_eq!(app.model_requests().len(), asked, "a command called the model");
     // A message that only looks like a command is a request.
     app.ask_in(ALICE, &thread, "!= is which operator?").await;
     assert_eq!(app.model_requests().len(), asked + 1);

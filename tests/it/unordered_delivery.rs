@@ -102,7 +102,7 @@ async fn write(app: &TestApp, random: &mut Random) -> Vec<WrittenMessage> {
                     Some(thread) => slack.reply_in_thread(user, SLACK_CHANNEL, thread, &text).await,
                     None => slack.say(user, SLACK_CHANNEL, &text).await,
                 };
-                assert!(said.is_err(), "somebody listens");
+                assert!(said.is_err(), "the listener accepts");
                 times.push(newest_message_time(slack));
             }
             let thread = thread.get_or_insert_with(|| times[0].clone()).clone();

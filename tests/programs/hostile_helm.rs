@@ -31,7 +31,7 @@ fn main() {
         "flood" => loop {
             std::io::stdout()
                 .write_all(&[b'x'; 65_536])
-                .expect("somebody reads");
+                .expect("the output is read");
         },
         "eat" => {
             let mut eaten = Vec::new();

@@ -98,7 +98,7 @@ impl UserConversation {
             .iter()
             .filter(|refusal| refusal.contains("Stopped before it began"));
         if stopped.len() + never_begun.count() > stops {
-            return Err("more messages were stopped than anybody asked for".to_owned());
+            return Err("more messages were stopped than stops were requested".to_owned());
         }
         // A failed message keeps its first steps, like a stopped one.
         Ok(assignments(&ended, stopped.len() + failed.len()))

@@ -256,7 +256,7 @@ impl UserConversation {
             }
             if asked.elapsed() > patience * 4 {
                 self.is_stuck = true;
-                return self.report_violation("nothing came to an end");
+                return self.report_violation("no message was finished");
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }

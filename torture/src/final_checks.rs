@@ -24,7 +24,7 @@ const REMAINING_COUNTS: [(&str, &str); 4] = [
         "SELECT COUNT(*) FROM outbox WHERE state IN ('failed', 'ambiguous')",
     ),
     (
-        "conversations that somebody works on",
+        "claimed conversations",
         "SELECT COUNT(*) FROM conversation WHERE owner IS NOT NULL",
     ),
 ];
@@ -39,10 +39,10 @@ pub(crate) async fn check(world: &Testbed, talks: &[UserConversation]) {
     audit(world);
     leftovers(world);
     for problem in world.slack.problems() {
-        world.report_violation(format!("Slack would not have taken it: {problem}"));
+        world.report_violation(format!("Slack would have refused it: {problem}"));
     }
     for problem in world.model.problems() {
-        world.report_violation(format!("the model would not have taken it: {problem}"));
+        world.report_violation(format!("the model would have refused it: {problem}"));
     }
     let burnt = world.slack.with_state(|state| {
         let ephemeral = state.ephemerals.iter().map(crate::slack_thread::shown);

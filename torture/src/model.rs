@@ -93,7 +93,7 @@ fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
         .find(|other| other.conversation != task.conversation)
     {
         state.problems.push(format!(
-            "a request of talk {} holds words of talk {}",
+            "a request of talk {} contains text of talk {}",
             task.conversation, foreign.conversation
         ));
     }

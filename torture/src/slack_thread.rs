@@ -60,7 +60,7 @@ impl Thread {
                 None if message.edits > 0 && text.starts_with("<@") => thread.results.push(text),
                 None if message.edits > 0 => cards.push(text),
                 None if !message.files.is_empty() => {}
-                _ => thread.wrong.push(format!("nobody asked for: {text}")),
+                _ => thread.wrong.push(format!("unexpected message: {text}")),
             }
         }
         for card in cards {

@@ -184,7 +184,7 @@ fn show_ephemeral(state: &mut SlackState, ephemeral: SlackMessage) {
         && state.replies(&ephemeral.channel, thread).next().is_none()
     {
         state.problems.push(format!(
-            "a text for one person in thread `{thread}`, which has no answers: nobody sees it"
+            "a text for one person in thread `{thread}`, which has no replies: it is not shown"
         ));
         return;
     }

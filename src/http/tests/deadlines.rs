@@ -91,7 +91,7 @@ async fn one_address_has_a_bounded_number_of_connections() {
             return;
         }
     }
-    panic!("the place was never given back");
+    panic!("the slot was never released");
 }
 
 /// T91

@@ -82,7 +82,7 @@ fn package_commands_match_recorded_jsonnet_bundler_runs() {
     }
     println!("jb {}/{total} ({known} known)", equal + known);
     assert!(differ.is_empty(), "{}", differ.join("\n"));
-    assert_eq!(known, listed.len(), "the list names cases that are not there");
+    assert_eq!(known, listed.len(), "the list names cases that do not exist");
 }
 
 /// Creates a recorded repository. Each commit must have the recorded hash.
@@ -319,7 +319,7 @@ pub(super) fn tree(room: &Path) -> BTreeMap<String, String> {
                 .to_str()
                 .expect("text")
                 .to_owned();
-            let kind = path.symlink_metadata().expect("it is there").file_type();
+            let kind = path.symlink_metadata().expect("the path exists").file_type();
             if name == ".git" {
                 continue;
             } else if kind.is_symlink() {

@@ -35,7 +35,7 @@ fn jb_rewrite_matches_recorded_jsonnet_bundler_runs() {
     }
     println!("jb rewrite {equal}/{total} ({known} known)");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(known, listed.len(), "the list names cases that are not there");
+    assert_eq!(known, listed.len(), "the list names cases that do not exist");
 }
 
 /// The result of a run: the exit code, the output, and the files.

@@ -25,5 +25,5 @@ pub(super) fn read_pack(name: &str) -> Option<String> {
 /// Returns the text of a file beside this one: a pack of our own programs, or the list of known differences.
 pub(super) fn read_own_file(name: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/conformance");
-    std::fs::read_to_string(directory.join(name)).expect("the file is there")
+    std::fs::read_to_string(directory.join(name)).expect("the file exists")
 }

@@ -167,7 +167,7 @@ async fn a_stop_outlives_the_program() {
     assert_eq!(
         world.model.requests().len(),
         asked,
-        "the model was asked for a stopped turn"
+        "the model was called for a stopped turn"
     );
     world.hold_at(NO_STEP);
     // Edits made before the stop are kept, as the card says.

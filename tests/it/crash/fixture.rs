@@ -228,9 +228,9 @@ impl CrashFixture {
     /// Waits until the model held `count` requests.
     pub(crate) async fn wait_until_model_holds(&mut self, count: usize) {
         let held = self.held_count.wait_for(|held| *held >= count);
-        bounded("the model is asked", held)
+        bounded("the model is called", held)
             .await
-            .expect("the model is there");
+            .expect("the model runs");
     }
 
     async fn invite(&self) {

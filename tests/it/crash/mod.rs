@@ -159,7 +159,7 @@ async fn a_running_request_outlives_an_orderly_restart() {
     world.wait_until_model_holds(1).await;
     world.terminate().await;
     let stopped = world.slack.with_state(|state| texts(state).contains("Stopped"));
-    assert!(!stopped, "nobody said stop");
+    assert!(!stopped, "no stop was requested");
     world.start().await;
     world.wait_until_model_holds(2).await;
     world.assert_restarted_and_answered(&said).await;

@@ -160,7 +160,7 @@ async fn a_lock_of_another_program_refuses_messages_is_reported_and_recovers() {
     let other = Connection::open(world.data_directory().join("drydock.db")).expect("a database");
     other
         .busy_timeout(Duration::from_secs(10))
-        .expect("it waits for the others");
+        .expect("the connection waits for a lock");
     other.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
     let said = world.is_refused(REQUEST).await;
     let locked = "store: another program holds a lock on the database";
@@ -195,7 +195,7 @@ async fn a_damaged_database_is_refused_with_78() {
     std::fs::write(&log, &written).expect("it is put back");
     let pepper = world.data_directory().join("pepper");
     let kept = std::fs::read(&pepper).expect("a pepper");
-    std::fs::remove_file(&pepper).expect("it goes");
+    std::fs::remove_file(&pepper).expect("the file is removed");
     let (code, told) = world.start_and_fail().await;
     assert_eq!(code, 78, "{told}");
     assert!(told.contains("pepper` is missing"), "{told}");
@@ -214,7 +214,7 @@ async fn a_damaged_database_is_refused_with_78() {
         told.contains("drydock.db` is older than the database that was last used here"),
         "{told}"
     );
-    std::fs::remove_file(world.data_directory().join("last-start")).expect("it goes");
+    std::fs::remove_file(world.data_directory().join("last-start")).expect("the file is removed");
     world.start().await;
     world.assert_answered_once(&said).await;
 }

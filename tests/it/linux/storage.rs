@@ -55,7 +55,7 @@ async fn a_full_disk_refuses_messages_says_so_and_heals() {
     }
     world.is_soon(&address, 503, "store: the disk is full").await;
     said.push(world.is_refused(REQUEST).await);
-    std::fs::remove_file(&filler).expect("it goes");
+    std::fs::remove_file(&filler).expect("the file is removed");
     drop(file);
     world.is_soon(&address, 200, "true").await;
     for ts in &said {

@@ -368,7 +368,7 @@ impl TestApp {
         while self.model_requests().len() < count {
             assert!(
                 started.elapsed() < BOUND,
-                "the model was asked {} times",
+                "the model was called {} times",
                 self.model_requests().len()
             );
             // The emulator cannot notify. A poll is bounded and ends as soon as possible.

@@ -378,8 +378,12 @@ impl Drop for BlockingModel {
         let (problems, unused) = (emulator.problems(), emulator.unused());
         self.runtime.block_on(emulator.shutdown());
         if !std::thread::panicking() {
-            assert_eq!(problems, Vec::<String>::new(), "the model was asked wrongly");
-            assert_eq!(unused, Vec::<String>::new(), "lines nobody asked for");
+            assert_eq!(
+                problems,
+                Vec::<String>::new(),
+                "the model got unexpected requests"
+            );
+            assert_eq!(unused, Vec::<String>::new(), "script lines that were not used");
         }
     }
 }

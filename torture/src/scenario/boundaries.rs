@@ -242,7 +242,7 @@ pub(super) async fn recovery(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> 
         let held = directed.testbed.model.held();
         talk.ask(task).await;
         if !directed.testbed.model.wait_until_held(held + 1).await {
-            talk.report_violation("the model was not asked");
+            talk.report_violation("the model was not called");
         }
         talk.ask(talk.task(2)).await;
         directed.testbed.kill().await;

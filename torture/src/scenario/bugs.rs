@@ -9,12 +9,12 @@ const BUGS: [(&str, &str, &str); 7] = [
     ("A1", "an undo that is resumed is carried out again", "undo"),
     (
         "C1",
-        "what became of a post is forgotten when it cannot be stored",
+        "the outcome of a post is lost if it cannot be stored",
         "locked",
     ),
     (
         "C2",
-        "a platform that cannot be reached counts against what is to be said",
+        "a platform that cannot be reached counts against an operation",
         "outage",
     ),
     (
@@ -29,10 +29,10 @@ const BUGS: [(&str, &str, &str); 7] = [
     ),
     (
         "V2",
-        "an undo takes back only the last attempt of a message that was resumed",
+        "an undo reverts only the last attempt of a message that was resumed",
         "resumed",
     ),
-    ("V6", "a stop is forgotten at the end of the process", "stop"),
+    ("V6", "a stop is lost at the end of the process", "stop"),
 ];
 
 /// The number of runs in which a scenario may find its defect. Some defects show only if a call is in progress at the

@@ -119,7 +119,7 @@ pub(super) async fn resumed(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         let held = directed.testbed.model.held();
         talk.ask(task).await;
         if !directed.testbed.model.wait_until_held(held + 1).await {
-            talk.report_violation("the model was not asked");
+            talk.report_violation("the model was not called");
         }
         match cut % 2 {
             0 => directed.testbed.terminate().await,
@@ -153,7 +153,7 @@ pub(super) async fn stop(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         let held = directed.testbed.model.held();
         talk.ask(task.clone()).await;
         if !directed.testbed.model.wait_until_held(held + 1).await {
-            talk.report_violation("the model was not asked");
+            talk.report_violation("the model was not called");
         }
         talk.command(CommandKind::Stop, CommandInput::Text).await;
         tokio::time::sleep(Duration::from_millis(if round == 0 { 0 } else { rng.u64(0..30) })).await;
@@ -180,7 +180,7 @@ async fn stop_before_its_end(cx: &ScenarioContext<'_>, points: std::path::PathBu
     let held = directed.testbed.model.held();
     talk.ask(task.clone()).await;
     if !directed.testbed.model.wait_until_held(held + 1).await {
-        talk.report_violation("the model was not asked");
+        talk.report_violation("the model was not called");
     }
     talk.command(CommandKind::Stop, CommandInput::Text).await;
     directed.testbed.wait_for_exit(POINT_MAX).await?;

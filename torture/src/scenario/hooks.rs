@@ -81,7 +81,7 @@ async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Tas
             }
         }
     }
-    world.report_violation(format!("task {} of a hook was never taken", task.id));
+    world.report_violation(format!("task {} of a hook was never accepted", task.id));
     ATTEMPTS_MAX
 }
 
@@ -103,13 +103,13 @@ async fn check_all_reported(world: &Testbed, tasks: &[Task]) {
     for task in tasks {
         let told = told(task);
         if told > 1 {
-            world.report_violation(format!("the event of task {} was told {told} times", task.id));
+            world.report_violation(format!("the event of task {} was reported {told} times", task.id));
         }
     }
     let (untold, refusals) = (untold(), world.slack.with_state(refusals));
     if untold != refusals {
         world.report_violation(format!(
-            "{untold} events were given up, and {refusals} of them aloud"
+            "{untold} events were given up, and {refusals} of them with a report"
         ));
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         let held = directed.testbed.model.held();
         talk.ask(first).await;
         if !directed.testbed.model.wait_until_held(held + 1).await {
-            talk.report_violation("the model was not asked");
+            talk.report_violation("the model was not called");
         }
         for _ in 1..MESSAGES {
             talk.ask(talk.task(1)).await;

@@ -69,7 +69,7 @@ pub(super) async fn locked(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         if shown {
             directed
                 .testbed
-                .report_violation("somebody was told that the database is locked".to_owned());
+                .report_violation("a message says that the database is locked".to_owned());
         }
     }
     let mut tally = directed.close(cx).await;
@@ -158,7 +158,7 @@ fn runs(command: &[&str]) -> bool {
 pub(super) async fn full(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let outside = tempfile::TempDir::with_prefix("drydock-torture-disk-")?;
     let Some(disk) = SmallDisk::mount(&outside.path().join("disk"), 48) else {
-        return Ok(cx.skip("this machine lets nobody mount a file system of memory (needs root)"));
+        return Ok(cx.skip("this machine does not allow to mount a file system in memory (needs root)"));
     };
     let plan = TestbedOptions {
         data: Some(disk.0.join("data")),
@@ -236,7 +236,7 @@ async fn wait_until_recovered(world: &Testbed, talk: &mut UserConversation, when
     }
     if !taken {
         world.report_violation(format!(
-            "nothing was taken {} s after {when}",
+            "nothing was accepted {} s after {when}",
             HEALED_MAX.as_secs()
         ));
     }

@@ -75,7 +75,7 @@ async fn every_action_is_answered_where_its_sender_can_see_it() {
         };
         channel.deliver(&notice).await.unwrap();
         let now = emulator.with_state(|state| state.ephemerals.len() + state.messages.len());
-        assert_eq!(now, before + 1, "nobody sees it: {inbound:?}");
+        assert_eq!(now, before + 1, "it is not shown: {inbound:?}");
         if inbound.direct {
             assert!(notice.place.thread.is_some());
         }

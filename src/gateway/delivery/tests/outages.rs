@@ -55,7 +55,10 @@ async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
         ChannelState::Unreachable { .. }
     ));
     let tried = fixture.fake.calls.lock().unwrap().len();
-    assert!(tried <= 8, "{tried} calls found out that nobody is there");
+    assert!(
+        tried <= 8,
+        "{tried} calls were made to a platform that does not answer"
+    );
     assert_eq!(fixture.attempts().await, 0);
     fixture.until_delivered().await;
     assert_eq!(fixture.delivery.state(), ChannelState::Open);

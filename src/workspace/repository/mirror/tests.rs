@@ -216,7 +216,7 @@ fn a_remote_is_copied_once_and_followed_after_that() {
     assert_eq!(
         server.asked.lock().unwrap().len(),
         requests,
-        "opening a copy asks nobody"
+        "opening a copy contacts no remote"
     );
 }
 
@@ -337,7 +337,10 @@ fn a_redirect_is_not_followed() {
         &AtomicBool::new(false),
     ));
     assert!(why.starts_with("`infra` could not be fetched: "), "{why}");
-    assert!(target.accept().is_err(), "nobody connected to the other host");
+    assert!(
+        target.accept().is_err(),
+        "no connection was made to the other host"
+    );
 }
 
 #[test]
