@@ -148,7 +148,7 @@ pub(super) async fn invite(
             output.line(&line);
         }
         output.message(&format!(
-            "Single use, good until {expires}. Nobody can show it again."
+            "Single use, valid until {expires}. It cannot be shown again."
         ));
     }
     Ok(())

@@ -173,7 +173,7 @@ impl Comparer {
         }
         let (all, count, heard) = (entrypoints.len(), left.len(), unheard.len());
         tracing::debug!(
-            "rendering {count} of {all} entry points, {cross_checks} cross-checked, {heard} of them alone"
+            "rendering {count} of {all} entry points, {cross_checks} cross-checked, {heard} by the second engine only"
         );
         done(all.saturating_sub(count + heard));
         let heard = self.cross_check(side, unheard, done, cancel).await?;

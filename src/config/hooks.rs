@@ -117,7 +117,7 @@ fn fields(reader: &mut SettingsReader<'_>, section: &str) -> BTreeMap<String, St
     let section = format!("{section}.fields");
     let names = reader.keys_in(&section);
     if names.len() > FIELDS_MAX {
-        reader.problem(&section, format!("a hook takes at most {FIELDS_MAX} fields"));
+        reader.problem(&section, format!("a hook has at most {FIELDS_MAX} fields"));
     }
     let mut fields = BTreeMap::new();
     for name in names.into_iter().take(FIELDS_MAX) {

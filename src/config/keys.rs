@@ -105,7 +105,7 @@ pub const KEYS: &[ConfigKey] = &[
     key("server.listen", ValueKind::Address, UnsetRule::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
     key("server.behind_proxy", ValueKind::Boolean, UnsetRule::Default("false"), "a TLS proxy is in front; allows an \
                                                                                  address other than loopback"),
-    key("server.public_url", ValueKind::Url, UnsetRule::Default("\"\""), "where people and platforms reach this server"),
+    key("server.public_url", ValueKind::Url, UnsetRule::Default("\"\""), "the public address of this server"),
     int("server.body_bytes_max", "1_048_576", 1_024, 26_214_400, "bytes of a request body"),
     int("server.header_seconds_max", "5", 1, 60, "seconds from accept to the end of the headers"),
     int("server.body_seconds_max", "10", 1, 120, "seconds to receive a body"),
@@ -177,7 +177,7 @@ pub const KEYS: &[ConfigKey] = &[
                                                                                                    the next revision \
                                                                                                    of one change"),
     key("hooks.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
-    key("hooks.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat there"),
+    key("hooks.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat in that channel"),
     key("hooks.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of \
                                                                                                             the hook"),
     key("hooks.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),

@@ -42,8 +42,8 @@ pub(super) fn asked_wait(wait: Option<Duration>) -> String {
     let seconds = wait.map_or(0, |wait| wait.as_secs());
     let unit = UNITS.iter().find(|(unit, _)| seconds >= 2 * unit);
     match unit {
-        Some((unit, word)) => format!("; it asks to wait {} {word}", seconds.div_ceil(*unit)),
-        None if seconds > 0 => format!("; it asks to wait {seconds} s"),
+        Some((unit, word)) => format!("; it requests a wait of {} {word}", seconds.div_ceil(*unit)),
+        None if seconds > 0 => format!("; it requests a wait of {seconds} s"),
         None => String::new(),
     }
 }
@@ -62,12 +62,12 @@ mod tests {
             said,
             [
                 "",
-                "; it asks to wait 7 s",
-                "; it asks to wait 61 s",
-                "; it asks to wait 2 min",
-                "; it asks to wait 120 min",
-                "; it asks to wait 2 h",
-                "; it asks to wait 365 days"
+                "; it requests a wait of 7 s",
+                "; it requests a wait of 61 s",
+                "; it requests a wait of 2 min",
+                "; it requests a wait of 120 min",
+                "; it requests a wait of 2 h",
+                "; it requests a wait of 365 days"
             ]
         );
         assert_eq!(asked_wait(None), "");

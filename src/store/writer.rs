@@ -245,7 +245,7 @@ impl Committer {
             // The log stays as it is for a later reader. A checkpoint would trust this process's view of a failed disk.
             let kept = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             if let Err(error) = self.connection.set_db_config(kept, true) {
-                error!("the log could not be kept as it is: {error}");
+                error!("the log could not be preserved: {error}");
             }
             // The index of the log may count pages that the disk dropped, so the next start must rely on the disk
             // alone.

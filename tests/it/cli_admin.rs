@@ -25,7 +25,7 @@ fn questions(shell: &Shell) {
     ]);
     assert_eq!(invite.code, Some(0), "{invite:?}");
     assert!(invite.out.contains("Telegram: send `/start "), "{invite:?}");
-    assert!(invite.err.starts_with("Single use, good until "), "{invite:?}");
+    assert!(invite.err.starts_with("Single use, valid until "), "{invite:?}");
     let value = shell.run(&["invite", "bob", "--json"]).json();
     let token = value["token"].as_str().unwrap();
     assert!(token.len() >= 43, "256 bits: {token}");

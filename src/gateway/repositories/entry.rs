@@ -257,7 +257,10 @@ impl RepositoryEntry {
             };
             if entry.may_renew() {
                 if has_failed {
-                    tracing::error!(repository = entry.name, "a mirror is damaged; it is fetched anew");
+                    tracing::error!(
+                        repository = entry.name,
+                        "a mirror is damaged; it is fetched again completely"
+                    );
                 }
                 entry.renew(&repository).await;
             }
@@ -275,7 +278,10 @@ impl RepositoryEntry {
             .inspect_blocking(repository, move |repository| repository.is_damaged(&stop))
             .await
         {
-            tracing::error!(repository = self.name, "a mirror is damaged; it is fetched anew");
+            tracing::error!(
+                repository = self.name,
+                "a mirror is damaged; it is fetched again completely"
+            );
             self.renew(repository).await;
         }
     }
@@ -307,10 +313,10 @@ impl RepositoryEntry {
         match super::blocking(move || repository.renew(at, &progress, &stop)).await {
             Ok(()) => {
                 self.state().failed = None;
-                tracing::info!(repository = self.name, "a mirror was fetched anew");
+                tracing::info!(repository = self.name, "a mirror was fetched again completely");
             }
             Err(error) => {
-                tracing::warn!(repository = self.name, %error, "a mirror could not be fetched anew");
+                tracing::warn!(repository = self.name, %error, "a mirror could not be fetched again");
             }
         }
     }

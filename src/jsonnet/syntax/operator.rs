@@ -2,7 +2,7 @@
 
 /// An operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names describe the variants")]
 pub enum BinaryOperator {
     Multiply,
     Divide,
@@ -91,7 +91,7 @@ impl BinaryOperator {
 
 /// An operator before its operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names describe the variants")]
 pub enum UnaryOperator {
     Not,
     BitNot,

@@ -231,7 +231,7 @@ pub enum ImportKind {
 
 /// The notation of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names describe the variants")]
 pub enum TextStyle {
     Single,
     Double,

@@ -8,8 +8,8 @@ pub(super) const RULES: [Rule; 4] = [
         id: "DD020",
         title: "Volume claim removed",
         severity: RiskSeverity::High,
-        explanation: "Deleting a PersistentVolumeClaim deletes its data, unless its volume is retained. Tanka deletes \
-                      what is gone only on `tk prune`.",
+        explanation: "Deleting a PersistentVolumeClaim deletes its data, unless its volume is retained. Tanka \
+                      deletes removed objects only on `tk prune`.",
         check: RuleCheck::InChange(volume_claim),
     },
     Rule {
@@ -30,7 +30,7 @@ pub(super) const RULES: [Rule; 4] = [
         id: "DD023",
         title: "Workload removed",
         severity: RiskSeverity::Medium,
-        explanation: "A Deployment, StatefulSet, DaemonSet or CronJob is gone. A new name is a removal and an \
+        explanation: "A Deployment, StatefulSet, DaemonSet or CronJob is removed. A new name is a removal and an \
                       addition: until the old one is pruned both run.",
         check: RuleCheck::InChange(workload),
     },

@@ -9,7 +9,7 @@ pub(super) const RULES: [Rule; 2] = [
         id: "DD054",
         title: "Network policy removed",
         severity: RiskSeverity::High,
-        explanation: "A NetworkPolicy is gone. Pods that no other policy selects accept and open every connection.",
+        explanation: "A NetworkPolicy is removed. Pods that no other policy selects accept and open every connection.",
         check: RuleCheck::InChange(removed),
     },
     Rule {

@@ -10,7 +10,7 @@ pub(super) const RULES: [Rule; 2] = [
         id: "DD080",
         title: "Secret removed",
         severity: RiskSeverity::High,
-        explanation: "A Secret, or one of its entries, is gone. Pods that name it do not start any more.",
+        explanation: "A Secret, or one of its entries, is removed. Pods that refer to it do not start any more.",
         check: RuleCheck::InChange(removed),
     },
     Rule {

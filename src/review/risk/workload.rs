@@ -35,7 +35,7 @@ pub(super) const RULES: [Rule; 4] = [
         title: "Resource request or limit removed",
         severity: RiskSeverity::Medium,
         explanation: "Without a request a pod may be placed where there is no room and is evicted first; without a \
-                      limit it may take what others on its node need.",
+                      limit it may use resources that others on its node need.",
         check: RuleCheck::InChange(resources_removed),
     },
 ];

@@ -1,7 +1,7 @@
 //! Closing of inherited descriptors. A descriptor that this process did not open has no owner that could close it.
 #![allow(
     unsafe_code,
-    reason = "closing a descriptor that no value of this process owns cannot be said safely"
+    reason = "no safe function closes a descriptor without an owner in this process"
 )]
 
 /// The last descriptor that stays open: standard error.

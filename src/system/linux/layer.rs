@@ -32,7 +32,8 @@ impl LayerName {
     pub fn loss(self) -> &'static str {
         match self {
             Self::ParentDeath => {
-                "If this program is killed, an evaluation it has started goes on until its bound of processor time."
+                "If this program is killed, an evaluation that it has started continues until its limit of processor \
+                 time."
             }
             Self::ResourceLimits => {
                 "A program that is evaluated may use all memory and processor time of this machine until its time \
@@ -42,8 +43,8 @@ impl LayerName {
                 "Without this layer only seccomp keeps a program that is evaluated from files and the network."
             }
             Self::SystemCalls => {
-                "A program that breaks out of the evaluator may use every system call of its user; Landlock alone keeps it \
-                 from files."
+                "A program that breaks out of the evaluator may use every system call of its user; only Landlock \
+                 keeps it from files."
             }
             Self::NoNewPrivileges => {
                 "A program that breaks out of the evaluator may start one that has more rights than this user."

@@ -11,7 +11,7 @@ pub(crate) fn this_program() -> PathBuf {
 /// Returns the bytes of memory a process uses now; `None` if it has ended.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the system says how large a process is in a file, and the process is ours"
+    reason = "the system reports the size of a process in a file, and the process belongs to Drydock"
 )]
 pub(crate) fn resident_bytes(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;

@@ -1,7 +1,7 @@
 //! Closing of inherited descriptors.
 #![allow(
     unsafe_code,
-    reason = "closing a descriptor that no value of this process owns cannot be said safely"
+    reason = "no safe function closes a descriptor without an owner in this process"
 )]
 
 use rustix::process::{Resource, getrlimit};

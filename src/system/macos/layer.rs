@@ -22,7 +22,8 @@ impl LayerName {
     pub fn loss(self) -> &'static str {
         match self {
             Self::ParentDeath => {
-                "If this program is killed, an evaluation it has started goes on until its bound of processor time."
+                "If this program is killed, an evaluation that it has started continues until its limit of processor \
+                 time."
             }
             Self::ResourceLimits => {
                 "A program that is evaluated may use all memory and processor time of this machine until its time \

@@ -112,7 +112,7 @@ impl RepositoryError {
             Self::Fetch { why, .. } => format!("it could not be fetched: {why}"),
             Self::UnknownRevision(branch) => format!("it has no branch `{branch}`"),
             Self::Refused(_) | Self::Unreadable(_) | Self::Stopped => {
-                "it cannot be read; the log says why".to_owned()
+                "it cannot be read; the log has the reason".to_owned()
             }
         }
     }

@@ -156,7 +156,7 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
     let error = outcome.expect_err("limited").to_string();
     assert_eq!(
         error,
-        "the model provider is rate-limiting (429); it asks to wait 7 s"
+        "the model provider is rate-limiting (429); it requests a wait of 7 s"
     );
 }
 

@@ -111,7 +111,8 @@ impl Repository {
             {
                 Ok(repository) => return Ok(Arc::new(repository)),
                 Err(error) => {
-                    tracing::error!(repository = mirror.name, %error, "a mirror is damaged; it is fetched anew");
+                    tracing::error!(repository = mirror.name, %error, "a mirror is damaged; it is fetched again \
+                                                                       completely");
                 }
             }
         }
