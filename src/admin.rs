@@ -315,10 +315,8 @@ impl Admin {
             .map(|(name, installation)| how_to(name, installation, &token))
             .collect();
         if how.is_empty() {
-            how.push(format!("Telegram: send `/start {token}` to the bot"));
-            how.push(format!(
-                "Slack: send `join {token}` to the app in a direct message"
-            ));
+            // The newest platform is first.
+            how.extend(Platform::chats().rev().map(|chat| (chat.invite)(None, &token)));
         }
         let expires = at
             .checked_add(expires)
@@ -450,10 +448,8 @@ fn counted(channels: Vec<String>) -> AdminReply {
 }
 
 fn how_to(name: &str, installation: &Installation, token: &str) -> String {
-    let bot = &installation.bot_name;
-    match installation.account.platform {
-        Platform::Telegram => format!("{name}: https://t.me/{bot}?start={token}"),
-        Platform::Slack => format!("{name}: send `join {token}` to @{bot} in a direct message"),
-        Platform::Hook | Platform::Terminal => format!("{name}: no invites"),
+    match installation.account.platform.chat() {
+        Some(chat) => format!("{name}: {}", (chat.invite)(Some(&installation.bot_name), token)),
+        None => format!("{name}: no invites"),
     }
 }

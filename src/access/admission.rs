@@ -47,33 +47,16 @@ pub fn account_of(text: &str) -> Result<Sender, AccessError> {
     let [platform, account, id] = parts.as_slice() else {
         return Err(malformed());
     };
-    let platform = [Platform::Slack, Platform::Telegram]
-        .into_iter()
-        .find(|known| known.as_str() == *platform)
-        .ok_or_else(malformed)?;
-    let is_right = match platform {
-        Platform::Slack => is_slack(account, &['T', 'E']) && is_slack(id, &['U', 'W']),
-        Platform::Telegram => is_number(account) && is_number(id),
-        Platform::Hook | Platform::Terminal => false,
-    };
+    let mut platforms = Platform::ALL.iter();
+    let platform = platforms.find(|known| known.as_str() == *platform);
+    let platform = *platform.ok_or_else(malformed)?;
+    let is_right = platform.chat().is_some_and(|chat| (chat.is_sender)(account, id));
     let sender = Sender {
         platform,
         account: (*account).to_owned(),
         id: (*id).to_owned(),
     };
     is_right.then_some(sender).ok_or_else(malformed)
-}
-
-/// True if the text is a Slack id. The first letter shows the kind of object.
-fn is_slack(id: &str, first: &[char]) -> bool {
-    let chars = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit();
-    id.starts_with(first) && (2..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(chars)
-}
-
-/// True if the text is a Telegram id of a person or bot, which is a positive number. Ids of groups are negative.
-fn is_number(id: &str) -> bool {
-    let number: Option<i64> = id.parse().ok();
-    number.is_some_and(|number| number > 0 && number.to_string() == id)
 }
 
 impl Access {

@@ -241,14 +241,6 @@ fn welcome(person: &PersonRow) -> JoinOutcome {
 
 /// Names that stand for admission without a user.
 const RESERVED_NAMES: [&str; 2] = ["operator", "configuration"];
-/// Platforms whose names are prefixes of accounts and of configured entries.
-const ACCOUNTS: [Platform; 4] = [
-    Platform::Slack,
-    Platform::Telegram,
-    Platform::Hook,
-    Platform::Terminal,
-];
-
 /// Checks a person's name. Refuses names that cannot be shown on a line or that look like another name. Also refuses
 /// names that could be read as an account, a number, the operator or the configuration.
 pub fn check_name(name: &str) -> Result<(), AccessError> {
@@ -262,7 +254,7 @@ pub fn check_name(name: &str) -> Result<(), AccessError> {
         rest.is_some_and(|rest| rest.starts_with(':'))
     };
     let is_number = lower.chars().all(|char| char.is_ascii_digit());
-    match RESERVED_NAMES.contains(&lower.as_str()) || is_number || ACCOUNTS.iter().any(is_account) {
+    match RESERVED_NAMES.contains(&lower.as_str()) || is_number || Platform::ALL.iter().any(is_account) {
         true => Err(AccessError::ReservedName(name.to_owned())),
         false => Ok(()),
     }

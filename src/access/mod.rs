@@ -60,8 +60,8 @@ pub enum AccessError {
     /// The user was revoked.
     #[error("`{0}` was revoked")]
     Revoked(String),
-    /// The text is not an account id of Slack or Telegram.
-    #[error("{} is not the ID of an account; Drydock sends the ID to each unknown sender, such as `slack:T0ACME:U0EVE` or `telegram:42:4201`", quoted(.0))]
+    /// The text is not an account id of a chat platform.
+    #[error("{} is not the ID of an account; Drydock sends the ID to each unknown sender, such as {}", quoted(.0), sender_examples())]
     InvalidAccount(String),
     /// The account is already admitted.
     #[error("`{account}` already belongs to {}; `drydock user grant` changes the grant", quoted(.name))]
@@ -167,11 +167,7 @@ impl Access {
         settings: &HookSettings,
         at: Timestamp,
     ) -> Result<Identity, AccessError> {
-        let sender = Sender {
-            platform: Platform::Hook,
-            account: name.to_owned(),
-            id: name.to_owned(),
-        };
+        let sender = Sender::of_hook(name);
         let grant = Grant {
             role: settings.grants.role.min(Role::Editor),
             // The setting is a name, not a glob, even if it looks like one.
@@ -209,11 +205,7 @@ impl Access {
     /// Returns the identity of the person who runs this program in a terminal. They could edit these files anyway, so
     /// it may edit. It needs no store and has user id 0.
     pub fn terminal_identity(name: &str) -> Identity {
-        let sender = Sender {
-            platform: Platform::Terminal,
-            account: "local".to_owned(),
-            id: name.to_owned(),
-        };
+        let sender = Sender::of_terminal(name);
         let grant = Grant {
             role: Role::Editor,
             repositories: "*".to_owned(),
@@ -221,6 +213,12 @@ impl Access {
         };
         Identity::new(UserId(0), name.to_owned(), sender, CurrentGrants::new(&[grant]))
     }
+}
+
+/// Returns an example of a sender of each chat platform.
+fn sender_examples() -> String {
+    let examples = Platform::chats().map(|chat| format!("`{}`", chat.sender_example));
+    examples.collect::<Vec<_>>().join(" or ")
 }
 
 /// Updates a person in the cache from their store row. All copies of their identity change too, so running work sees

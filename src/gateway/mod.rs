@@ -36,7 +36,7 @@ use crate::config::{ChannelSettings, Config, HookSettings};
 use crate::crash_point;
 use crate::health::Health;
 use crate::model::{
-    Action, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Receipt, Reply, ReplyPart,
+    Action, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, Receipt, Reply, ReplyPart,
 };
 use crate::planted;
 use crate::provider::Providers;
@@ -274,9 +274,13 @@ impl Gateway {
 
     /// Returns the settings of the hook that sent an inbound.
     fn hook(&self, inbound: &Inbound) -> Option<&HookSettings> {
-        match inbound.sender.platform {
-            Platform::Hook => self.parts.config.hooks.get(&inbound.sender.id),
-            Platform::Slack | Platform::Telegram | Platform::Terminal => None,
+        match &inbound.kind {
+            InboundKind::Hook { .. } => self.parts.config.hooks.get(&inbound.sender.id),
+            InboundKind::Text { .. }
+            | InboundKind::Command { .. }
+            | InboundKind::Join { .. }
+            | InboundKind::Click { .. }
+            | InboundKind::Unsupported { .. } => None,
         }
     }
 
@@ -518,9 +522,10 @@ impl Gateway {
     }
 }
 
-/// True if the sender can get an ephemeral message. Telegram groups have none, so unknown senders get no notice there.
+/// True if the sender can get an ephemeral message. In groups of other platforms, unknown senders get no notice.
 fn can_send_ephemeral(inbound: &Inbound) -> bool {
-    inbound.direct || inbound.place.account.platform == Platform::Slack
+    let chat = inbound.place.account.platform.chat();
+    inbound.direct || chat.is_some_and(|chat| chat.has_ephemeral_notices)
 }
 
 fn plain(reply: &Reply) -> String {

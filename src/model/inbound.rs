@@ -1,34 +1,8 @@
 //! [`Inbound`]: the common form of all incoming messages and events.
 
-use super::ResponseUrl;
+use super::{Platform, ResponseUrl};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The kind of service that an account belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Platform {
-    /// A Slack workspace.
-    Slack,
-    /// A Telegram bot.
-    Telegram,
-    /// A signed webhook; its sender is the service identity `hook:<name>`.
-    Hook,
-    /// The terminal of the user who started the program.
-    Terminal,
-}
-
-impl Platform {
-    /// Returns the name for ids, logs and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Slack => "slack",
-            Self::Telegram => "telegram",
-            Self::Hook => "hook",
-            Self::Terminal => "terminal",
-        }
-    }
-}
 
 /// One installation on a platform: a Slack workspace id, a Telegram bot id, a hook name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,6 +11,16 @@ pub struct Account {
     pub platform: Platform,
     /// The platform's own id of the installation.
     pub id: String,
+}
+
+impl Account {
+    /// Returns the account of the hook of this name.
+    pub fn of_hook(name: &str) -> Self {
+        Self {
+            platform: Platform::Hook,
+            id: name.to_owned(),
+        }
+    }
 }
 
 /// The identity of one installation, received from the platform when a channel connects.
@@ -60,6 +44,26 @@ pub struct Sender {
     pub account: String,
     /// The immutable user id.
     pub id: String,
+}
+
+impl Sender {
+    /// Returns the service identity of the hook of this name.
+    pub fn of_hook(name: &str) -> Self {
+        Self {
+            platform: Platform::Hook,
+            account: name.to_owned(),
+            id: name.to_owned(),
+        }
+    }
+
+    /// Returns the person at the terminal.
+    pub fn of_terminal(name: &str) -> Self {
+        Self {
+            platform: Platform::Terminal,
+            account: "local".to_owned(),
+            id: name.to_owned(),
+        }
+    }
 }
 
 impl std::fmt::Display for Sender {
@@ -133,13 +137,14 @@ impl Inbound {
         }
     }
 
-    /// Returns the place for ephemeral answers to the sender. A message at the root of a channel has a thread only
-    /// once it is answered, and Slack shows ephemeral messages in no other thread: see
-    /// <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
+    /// Returns the place for ephemeral answers to the sender. A message at the root of a chat has a thread only once it
+    /// is answered, and a platform may show ephemeral messages in no other thread.
     pub fn private_place(&self) -> ChatPlace {
         let mut place = self.place.clone();
         let root = self.message.as_ref().map(|message| message.id.as_str());
-        if place.account.platform == Platform::Slack && !self.direct && place.thread.as_deref() == root {
+        let chat = place.account.platform.chat();
+        let is_hidden = chat.is_some_and(|chat| chat.hides_notices_in_new_threads);
+        if is_hidden && !self.direct && place.thread.as_deref() == root {
             place.thread = None;
         }
         place

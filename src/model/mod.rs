@@ -13,6 +13,7 @@ mod invisible;
 mod limits;
 mod outbound;
 mod path;
+mod platform;
 mod reply;
 mod response_url;
 mod role;
@@ -28,13 +29,14 @@ pub use history::{
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
 pub use inbound::{
-    Account, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
+    Account, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender,
 };
 pub use invisible::{is_invisible, one_line, quoted, short_line};
 pub use limits::Limits;
 pub use name_folding::{compose_name, fold_name};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
+pub use platform::{ChatProperties, Platform};
 pub use plural::pluralize;
 pub use reply::{Button, ButtonStyle, Reply, ReplyPart};
 pub use response_url::ResponseUrl;

@@ -3,7 +3,7 @@
 
 use super::{Received, Rejected};
 use crate::config::{HookChange, HookSettings};
-use crate::model::{Account, ChatPlace, Inbound, InboundKind, Platform, Sender};
+use crate::model::{Account, ChatPlace, Inbound, InboundKind, Sender};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
@@ -52,16 +52,9 @@ impl HookEvents {
                 .iter()
                 .map(|delivery| format!("hook:{}:{delivery}", self.name))
                 .collect(),
-            sender: Sender {
-                platform: Platform::Hook,
-                account: self.name.clone(),
-                id: self.name.clone(),
-            },
+            sender: Sender::of_hook(&self.name),
             place: ChatPlace {
-                account: Account {
-                    platform: Platform::Hook,
-                    id: self.name.clone(),
-                },
+                account: Account::of_hook(&self.name),
                 chat: self.chat.clone(),
                 thread: match self.change {
                     HookChange::New => deliveries.first().map(|delivery| (*delivery).to_owned()),

@@ -96,6 +96,41 @@ fn a_module_uses_only_modules_above_it() {
     assert!(offences.is_empty(), "\n{}", offences.join("\n"));
 }
 
+/// The engine and its state ask a platform for its properties, so that a new platform changes nothing there.
+#[test]
+fn the_engine_names_no_platform() {
+    const ENGINE: [&str; 6] = [
+        "src/access/",
+        "src/admin.rs",
+        "src/agent/",
+        "src/command.rs",
+        "src/gateway/",
+        "src/store/",
+    ];
+    let platforms = drydock::model::Platform::ALL;
+    let variants: Vec<String> = platforms.iter().map(|platform| format!("{platform:?}")).collect();
+    let names = variants
+        .iter()
+        .flat_map(|variant| ["Platform", "ChannelSettings"].map(|kind| format!("{kind}::{variant}")));
+    let names: Vec<String> = names.collect();
+    let (mut strays, mut read) = (Vec::new(), 0);
+    for (path, text) in rust_files("src") {
+        let is_test = ["/tests/", "/tests.rs", "/fixture.rs", "/testing.rs"]
+            .iter()
+            .any(|part| path.contains(part));
+        if is_test || !ENGINE.iter().any(|module| path.starts_with(module)) {
+            continue;
+        }
+        read += 1;
+        let code = text.split("\n#[cfg(test)]").next().unwrap_or_default();
+        let lines = code.lines().map(without_comment).enumerate();
+        let named = lines.filter(|(_, line)| names.iter().any(|name| line.contains(name)));
+        strays.extend(named.map(|(number, _)| format!("{path}:{}", number + 1)));
+    }
+    assert!(read > 50, "the files were read: {read}");
+    assert!(strays.is_empty(), "\n{}", strays.join("\n"));
+}
+
 /// The modules that only test builds fill, which the diagram leaves out.
 const OF_TEST_BUILDS: [&str; 2] = ["crash_point", "planted"];
 

@@ -288,11 +288,13 @@ impl Gateway {
         )
     }
 
-    /// Returns the conversation that a command is about. A Slack slash command carries no thread. It means the sender's
-    /// newest conversation in that chat at the time of typing.
+    /// Returns the conversation that a command is about. A platform may send a command without its thread. Then it
+    /// means the sender's newest conversation in that chat at the time of typing.
     async fn target_conversation(&self, asked: &AcceptedCommand) -> anyhow::Result<ConversationId> {
         let (own, inbound) = (asked.conversation, &asked.inbound);
-        if inbound.place.thread.is_some() || inbound.place.account.platform != Platform::Slack {
+        let chat = inbound.place.account.platform.chat();
+        let drops_threads = chat.is_some_and(|chat| chat.drops_threads_of_commands);
+        if inbound.place.thread.is_some() || !drops_threads {
             return Ok(own);
         }
         let place = &inbound.place;
@@ -461,9 +463,12 @@ fn help(identity: &Identity) -> Reply {
             "Ask about the files and environments, and look at what they render to and how they differ; you change nothing."
         }
     };
+    // The newest platform is first.
+    let forms = Platform::chats().rev().map(|chat| chat.command_form);
+    let forms = forms.collect::<Vec<_>>().join(", ");
     let text = format!(
         "{offer} {}{admin}\n\
-         These are answered without a model, as `/word` in Telegram (`_` for `-`), `/drydock word` in Slack, and `!word` in threads:",
+         These are answered without a model, as {forms}, and `!word` in threads:",
         compose::NOT_APPLIED
     );
     Reply::text(text).with(ReplyPart::Facts { rows })

@@ -9,7 +9,7 @@ use crate::gateway::active_turns::{ActiveTurns, TurnHandle};
 use crate::gateway::compose::Address;
 use crate::gateway::delivery::ChannelDelivery;
 use crate::gateway::status_card::StatusCard;
-use crate::model::{Action, Inbound, InboxId, MessageRef, Receipt, Reply};
+use crate::model::{Action, Inbound, InboxId, MessageRef, Platform, Receipt, Reply};
 use crate::store::{Announcement, CardOutcome, NewAction, Store};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -23,8 +23,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const SHOWN_AFTER: Duration = Duration::from_millis(300);
 /// Shortest time between two edits of one card.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
-/// Shortest time between two edits of any cards. A Slack workspace allows 50 a minute.
-const EDIT_SPACING: Duration = Duration::from_millis(1_200);
 
 /// The card of a running turn. Turns of hooks have none.
 #[derive(Default)]
@@ -131,8 +129,11 @@ struct CardEditor {
 }
 
 /// Returns the pause after an edit when this many cards are shown. All cards share the platform's limit.
-fn interval(cards: usize) -> Duration {
-    let share = EDIT_SPACING.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
+fn interval(platform: Platform, cards: usize) -> Duration {
+    let spacing = platform
+        .chat()
+        .map_or(EDIT_INTERVAL, |chat| chat.card_edit_spacing);
+    let share = spacing.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
     share.max(EDIT_INTERVAL)
 }
 
@@ -183,7 +184,7 @@ impl CardEditor {
                 message,
                 reply: newest.reply(),
             };
-            let mut rest = interval(self.active_turns.count());
+            let mut rest = interval(self.address.place.account.platform, self.active_turns.count());
             let edit = self.address.op("card/progress", edit);
             match self.delivery.deliver_best_effort(&edit).await {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
@@ -247,12 +248,15 @@ impl CardEditor {
 #[cfg(test)]
 mod tests {
     use super::interval;
+    use crate::model::Platform;
 
     #[test]
     fn cards_share_what_a_workspace_allows() {
-        assert_eq!(
-            [0, 1, 2, 3, 10, 100].map(|cards| interval(cards).as_millis()),
-            [3_000, 3_000, 3_000, 3_600, 12_000, 120_000]
-        );
+        for platform in [Platform::Slack, Platform::Telegram] {
+            assert_eq!(
+                [0, 1, 2, 3, 10, 100].map(|cards| interval(platform, cards).as_millis()),
+                [3_000, 3_000, 3_000, 3_600, 12_000, 120_000]
+            );
+        }
     }
 }

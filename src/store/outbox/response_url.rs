@@ -1,14 +1,14 @@
 //! Response URLs. They reach a person who typed a command where the bot is not a member. A URL is kept until the answer
 //! is sent, and at most as long as the platform accepts it.
 
-use crate::model::{Op, Platform, ResponseUrl};
+use crate::model::{Op, ResponseUrl};
 use crate::store::column::{millis, time};
 use crate::store::{Store, StoreError};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 impl Store {
-    /// Drops response URLs that Slack no longer accepts.
+    /// Drops response URLs that the platform no longer accepts.
     pub async fn drop_response_urls(&self, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| drop_expired(tx, at)).await
     }
@@ -40,7 +40,9 @@ fn drop_expired(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
 
 /// Adds the response URL to an operation. Only a command outside a thread has one.
 pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Op, StoreError> {
-    if op.place.thread.is_some() || op.place.account.platform != Platform::Slack {
+    let chat = op.place.account.platform.chat();
+    let drops_threads = chat.is_some_and(|chat| chat.drops_threads_of_commands);
+    if op.place.thread.is_some() || !drops_threads {
         return Ok(op);
     }
     let url: Option<(String, i64)> = tx

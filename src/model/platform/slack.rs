@@ -1,0 +1,30 @@
+//! The properties of Slack.
+
+use super::ChatProperties;
+use std::time::Duration;
+
+/// The maximum number of characters of an id.
+const ID_CHARS_MAX: usize = 32;
+
+pub(super) const PROPERTIES: ChatProperties = ChatProperties {
+    signature_headers: &["x-slack-signature"],
+    is_sender: |account, id| is_id(account, &['T', 'E']) && is_id(id, &['U', 'W']),
+    sender_example: "slack:T0ACME:U0EVE",
+    has_ephemeral_notices: true,
+    // See <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
+    hides_notices_in_new_threads: true,
+    drops_threads_of_commands: true,
+    command_form: "`/drydock word` in Slack",
+    invite: |bot_name, token| match bot_name {
+        Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),
+        None => format!("Slack: send `join {token}` to the app in a direct message"),
+    },
+    // A workspace allows 50 a minute.
+    card_edit_spacing: Duration::from_millis(1_200),
+};
+
+/// True if the text is a Slack id. The first letter shows the kind of object.
+fn is_id(id: &str, first: &[char]) -> bool {
+    let chars = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit();
+    id.starts_with(first) && (2..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(chars)
+}

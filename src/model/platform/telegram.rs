@@ -1,0 +1,27 @@
+//! The properties of Telegram.
+
+use super::ChatProperties;
+use std::time::Duration;
+
+pub(super) const PROPERTIES: ChatProperties = ChatProperties {
+    // The header with the secret token that was given to `setWebhook`.
+    signature_headers: &["x-telegram-bot-api-secret-token"],
+    is_sender: |account, id| is_number(account) && is_number(id),
+    sender_example: "telegram:42:4201",
+    has_ephemeral_notices: false,
+    hides_notices_in_new_threads: false,
+    drops_threads_of_commands: false,
+    command_form: "`/word` in Telegram (`_` for `-`)",
+    invite: |bot_name, token| match bot_name {
+        Some(bot) => format!("https://t.me/{bot}?start={token}"),
+        None => format!("Telegram: send `/start {token}` to the bot"),
+    },
+    // The cards of all platforms are counted together, so they share the pace of Slack.
+    card_edit_spacing: Duration::from_millis(1_200),
+};
+
+/// True if the text is a Telegram id of a person or bot, which is a positive number. Ids of groups are negative.
+fn is_number(id: &str) -> bool {
+    let number: Option<i64> = id.parse().ok();
+    number.is_some_and(|number| number > 0 && number.to_string() == id)
+}
