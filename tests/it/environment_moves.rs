@@ -97,7 +97,7 @@ async fn an_inline_environment_moved_next_to_prod_is_withheld_until_it_is_moved_
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
     assert_eq!(app.demo.slack.with_state(|state| state.files.len()), 0);
     let answer = app.run_command_in(ALICE, &result.thread, "!undo").await;
-    assert!(answer.contains("as the base again"), "{answer}");
+    assert!(answer.contains("equals the base again"), "{answer}");
     let answer = app.run_command_in(ALICE, &result.thread, "!patch").await;
     assert!(answer.contains("Nothing is prepared here."), "{answer}");
 }

@@ -145,7 +145,7 @@ fn a_server_that_may_lack_a_layer_starts_and_logs_which() {
     let mut command = shell.drydock(&["serve", "--set", "sandbox.layers_missing=landlock"]);
     without(&mut command, LANDLOCK);
     let mut running = RunningProgram::start(command);
-    let line = running.wait_for_stderr_line("as configured");
+    let line = running.wait_for_stderr_line("the configuration allows this");
     assert!(line.contains("this system lacks Landlock"), "{line}");
     running.wait_for_stderr_line("listening on http://");
     running.terminate();
