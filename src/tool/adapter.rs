@@ -1,6 +1,6 @@
-//! The adapter that turns a plain function into a [`Tool`]. It renders the schema once, parses the arguments before
-//! the function runs, runs the function on a thread that may block, and makes invisible characters in the answer
-//! visible.
+//! The adapter that turns the declaration of a tool into a [`Tool`]. It renders the schema once, parses the arguments
+//! before the function runs, waits for a place if the tool is expensive, ends the wait when the turn is stopped, and
+//! makes invisible characters in the answer visible.
 
 use super::arguments::{ToolArguments, bind};
 use super::{Context, Tool, ToolError, invisible, schema};
@@ -8,15 +8,16 @@ use crate::jsonnet::{Budget, FairSlot, FairSlots, Urgency};
 use crate::model::Effect;
 use crate::provider::ToolSpec;
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// A tool's name, arguments, effect and function.
-pub(super) trait ToolBody: Send + Sync + 'static {
+/// The declaration of a tool: its name, arguments, effect and function.
+pub(super) trait ToolBody: Sized + Send + Sync + 'static {
     /// The arguments of the tool.
     type Arguments: ToolArguments;
-    /// The part of the context that the tool uses, or more.
-    type CallContext: Send + 'static;
+    /// The part of the context that the tool uses, or more, with the services that it needs.
+    type CallContext: Send + Sync + 'static;
 
     /// The name of the tool.
     const NAME: &'static str;
@@ -24,36 +25,43 @@ pub(super) trait ToolBody: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// The effect a call may have.
     const EFFECT: Effect;
+    /// The function that answers a call.
+    const RUN: ToolFunction<Self>;
+}
 
-    /// Runs one call. May block; it runs on a thread for blocking work.
-    fn run(on: &Self::CallContext, arguments: Self::Arguments) -> Result<String, ToolError>;
+/// The function of a tool.
+pub(super) enum ToolFunction<T: ToolBody> {
+    /// A function that may block. It runs on a thread for blocking work.
+    Blocking(fn(&T::CallContext, T::Arguments) -> Result<String, ToolError>),
+    /// A function that waits, for example for an evaluation, without blocking a thread.
+    Async(for<'a> fn(&'a T::CallContext, T::Arguments) -> BoxFuture<'a, Result<String, ToolError>>),
 }
 
 /// A function that extracts the part of a call's context that a tool uses.
-type ContextExtractor<On> = Box<dyn Fn(Context<'_>) -> On + Send + Sync>;
+type ContextExtractor<C> = Box<dyn Fn(Context<'_>) -> C + Send + Sync>;
 
 /// An adapter from a [`ToolBody`] to a [`Tool`].
-pub(super) struct ToolAdapter<W: ToolBody> {
+pub(super) struct ToolAdapter<T: ToolBody> {
     spec: ToolSpec,
-    extract_context: ContextExtractor<W::CallContext>,
+    extract_context: ContextExtractor<T::CallContext>,
     places: Option<FairSlots>,
 }
 
-impl<W: ToolBody> ToolAdapter<W> {
+impl<T: ToolBody> ToolAdapter<T> {
     /// Creates a tool that uses a part of the context.
     pub(super) fn new() -> Self
     where
-        W::CallContext: for<'a> From<Context<'a>>,
+        T::CallContext: for<'a> From<Context<'a>>,
     {
-        Self::with_context(|cx| W::CallContext::from(cx))
+        Self::with_context(|cx| T::CallContext::from(cx))
     }
 
     /// Creates a tool with its own context, and renders the schema.
-    pub(super) fn with_context(take: impl Fn(Context<'_>) -> W::CallContext + Send + Sync + 'static) -> Self {
+    pub(super) fn with_context(take: impl Fn(Context<'_>) -> T::CallContext + Send + Sync + 'static) -> Self {
         let spec = ToolSpec {
-            name: W::NAME,
-            description: W::DESCRIPTION,
-            schema: schema::render::<W::Arguments>().into(),
+            name: T::NAME,
+            description: T::DESCRIPTION,
+            schema: schema::render::<T::Arguments>().into(),
         };
         Self {
             spec,
@@ -83,34 +91,43 @@ impl<W: ToolBody> ToolAdapter<W> {
 }
 
 #[async_trait]
-impl<W: ToolBody> Tool for ToolAdapter<W> {
+impl<T: ToolBody> Tool for ToolAdapter<T> {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
 
     fn effect(&self) -> Effect {
-        W::EFFECT
+        T::EFFECT
     }
 
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
-        let arguments = bind::<W::Arguments>(W::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
-        let on = (self.extract_context)(cx);
+        let arguments = bind::<T::Arguments>(T::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
+        let context = (self.extract_context)(cx);
         let place = self.acquire_place(cx.cancel).await?;
-        let perform = move || {
-            // The place is released when the work is done, even if the caller has stopped waiting.
-            let _place = place;
-            perform::<W>(&on, arguments)
-        };
-        unless_stopped(cx.cancel, perform).await
+        match T::RUN {
+            ToolFunction::Blocking(run) => {
+                let work = move || {
+                    // The place is released when the work is done, even if the caller has stopped waiting.
+                    let _place = place;
+                    show_invisible(run(&context, arguments))
+                };
+                unless_stopped(cx.cancel, work).await
+            }
+            ToolFunction::Async(run) => {
+                let _place = place;
+                tokio::select! {
+                    biased;
+                    () = cx.cancel.cancelled() => Err(stopped()),
+                    answer = run(&context, arguments) => show_invisible(answer),
+                }
+            }
+        }
     }
 }
 
-/// Runs the body and makes invisible characters in its answer visible.
-pub(super) fn perform<W: ToolBody>(
-    on: &W::CallContext,
-    arguments: W::Arguments,
-) -> Result<String, ToolError> {
-    match W::run(on, arguments) {
+/// Makes invisible characters in the result of a call visible.
+pub(super) fn show_invisible(result: Result<String, ToolError>) -> Result<String, ToolError> {
+    match result {
         Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
         Err(err) => Err(escape_error(err)),
     }
@@ -131,10 +148,10 @@ pub(super) fn escape_error(err: ToolError) -> ToolError {
 
 /// Waits for blocking work, at most until the turn is stopped. Abandoned work ends by itself: it is bounded, and
 /// writes check the cancellation token again before they write.
-pub(super) async fn unless_stopped(
+pub(super) async fn unless_stopped<T: Send + 'static>(
     cancel: &CancellationToken,
-    work: impl FnOnce() -> Result<String, ToolError> + Send + 'static,
-) -> Result<String, ToolError> {
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
     if cancel.is_cancelled() {
         return Err(stopped());
     }
@@ -225,7 +242,7 @@ mod tests {
     /// TK-48
     #[tokio::test]
     async fn a_tool_that_panics_ends_the_turn_and_not_the_process() {
-        let answer = unless_stopped(&CancellationToken::new(), || panic!("broken")).await;
+        let answer = unless_stopped::<String>(&CancellationToken::new(), || panic!("broken")).await;
         assert!(matches!(answer, Err(ToolError::Fatal(_))));
     }
 }

@@ -1,101 +1,45 @@
-//! The adapter of tools that compare a workspace with its base, or check a file by its uses.
+//! The context of the tools that compare a workspace with its base, or check a file by its uses.
 
-use super::adapter::{escape_error, stopped};
-use super::arguments::{ToolArguments, bind};
-use super::rendering::RenderingTool as _;
+use super::adapter::{ToolBody as _, stopped, unless_stopped};
 use super::tanka_show::TankaShow;
-use super::{Context, Tool, ToolError, invisible, schema};
+use super::{Context, ToolError};
 use crate::compare::{CompareError, Comparer, Sides};
-use crate::model::Effect;
-use crate::provider::ToolSpec;
-use crate::workspace::Workspace;
-use async_trait::async_trait;
-use serde_json::Value;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The tool that renders an environment.
 const SHOW: &str = TankaShow::NAME;
 
-/// A read-only tool that compares.
-#[async_trait]
-pub(super) trait ComparingTool: Send + Sync + 'static {
-    /// The arguments of the tool.
-    type Arguments: ToolArguments;
+/// A function that reads both sides of a comparison. It may block.
+type SidesReader = Arc<dyn Fn() -> Result<Sides, CompareError> + Send + Sync>;
 
-    /// The name of the tool.
-    const NAME: &'static str;
-    /// The description for the model, in one or two sentences.
-    const DESCRIPTION: &'static str;
-
-    /// Runs one call.
-    async fn run(
-        comparer: &Arc<Comparer>,
-        sides: Sides,
-        arguments: Self::Arguments,
-        cancel: &CancellationToken,
-    ) -> Result<String, ToolError>;
+/// The two sides of a workspace and their comparer.
+pub(super) struct ComparingContext {
+    /// The comparer.
+    pub(super) comparer: Arc<Comparer>,
+    /// Fires when the turn is stopped, and when it runs out of time.
+    pub(super) cancel: CancellationToken,
+    read_sides: SidesReader,
 }
 
-/// An adapter from a [`ComparingTool`] to a [`Tool`].
-pub(super) struct ComparingToolAdapter<C> {
-    spec: ToolSpec,
-    comparer: Arc<Comparer>,
-    comparing: PhantomData<fn() -> C>,
-}
-
-impl<C: ComparingTool> ComparingToolAdapter<C> {
-    /// Creates the tool and renders its schema.
-    pub(super) fn new(comparer: Arc<Comparer>) -> Self {
-        let spec = ToolSpec {
-            name: C::NAME,
-            description: C::DESCRIPTION,
-            schema: schema::render::<C::Arguments>().into(),
-        };
-        Self {
-            spec,
-            comparer,
-            comparing: PhantomData,
+impl ComparingContext {
+    /// Returns the context of calls that use this comparer.
+    pub(super) fn with(comparer: &Arc<Comparer>) -> impl Fn(Context<'_>) -> Self + Send + Sync + 'static {
+        let comparer = Arc::clone(comparer);
+        move |cx| {
+            let workspace = cx.workspace.clone();
+            Self {
+                comparer: Arc::clone(&comparer),
+                cancel: cx.cancel.clone(),
+                read_sides: Arc::new(move || Sides::from_workspace(&workspace)),
+            }
         }
     }
-}
 
-#[async_trait]
-impl<C: ComparingTool> Tool for ComparingToolAdapter<C> {
-    fn spec(&self) -> ToolSpec {
-        self.spec.clone()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
-        let arguments = bind::<C::Arguments>(C::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
-        if cx.cancel.is_cancelled() {
-            return Err(stopped());
-        }
-        let sides = sides(cx.workspace).await?;
-        let answer = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => Err(stopped()),
-            answer = C::run(&self.comparer, sides, arguments, cx.cancel) => answer,
-        };
-        match answer {
-            Ok(answer) => Ok(invisible::reveal(&answer).into_owned()),
-            Err(err) => Err(escape_error(err)),
-        }
-    }
-}
-
-async fn sides(workspace: &Workspace) -> Result<Sides, ToolError> {
-    let workspace = workspace.clone();
-    match tokio::task::spawn_blocking(move || Sides::from_workspace(&workspace)).await {
-        Ok(sides) => Ok(sides?),
-        Err(err) => Err(ToolError::Fatal(
-            anyhow::Error::new(err).context("a tool ended with an internal error"),
-        )),
+    /// Reads the base and the workspace.
+    pub(super) async fn sides(&self) -> Result<Sides, ToolError> {
+        let read = Arc::clone(&self.read_sides);
+        unless_stopped(&self.cancel, move || Ok(read()?)).await
     }
 }
 
@@ -118,39 +62,43 @@ pub(super) mod testing {
 
     #![allow(clippy::unwrap_used)]
 
-    use super::{ComparingTool, bind, escape_error, schema};
+    use super::ComparingContext;
     use crate::compare::{Comparer, Sides};
     use crate::model::{FileChange, RepoPath};
     use crate::redact::Redactor;
     use crate::tanka::testing::{JsonEvaluator, ReadOnlyTree};
     use crate::tool::ToolError;
+    use crate::tool::adapter::ToolBody;
+    use crate::tool::testing::call_async;
     use crate::workspace::Tree;
     use serde_json::Value;
     use std::collections::BTreeSet;
     use std::sync::Arc;
     use tokio_util::sync::CancellationToken;
 
-    pub(crate) async fn call<C: ComparingTool>(
+    pub(crate) async fn call<T: ToolBody<CallContext = ComparingContext>>(
         base: &[(&str, &str)],
         workspace: &[(&str, &str)],
         arguments: Value,
     ) -> Result<String, ToolError> {
-        let schema = schema::render::<C::Arguments>();
-        let arguments = bind::<C::Arguments>(C::NAME, &schema, arguments).map_err(escape_error)?;
         let names: BTreeSet<&str> = base.iter().chain(workspace).map(|(name, _)| *name).collect();
-        let (base, workspace) = (ReadOnlyTree::new(base), ReadOnlyTree::new(workspace));
+        let (base, workspace): (_, Arc<dyn Tree>) = (ReadOnlyTree::new(base), ReadOnlyTree::new(workspace));
         let changes = names.into_iter().map(|name| {
             let path = RepoPath::parse(name).unwrap();
             let (before, after) = (base.read(&path).ok(), workspace.read(&path).ok());
             FileChange { path, before, after }
         });
-        let changes = changes.filter(|change| change.before != change.after).collect();
+        let changes: Vec<FileChange> = changes.filter(|change| change.before != change.after).collect();
         let comparer = Comparer::new(
             Arc::new(JsonEvaluator),
             Arc::new(Redactor::new([])),
             b"key".to_vec(),
         );
-        let sides = Sides::from_changes(workspace, changes)?;
-        C::run(&Arc::new(comparer), sides, arguments, &CancellationToken::new()).await
+        let context = ComparingContext {
+            comparer: Arc::new(comparer),
+            cancel: CancellationToken::new(),
+            read_sides: Arc::new(move || Sides::from_changes(Arc::clone(&workspace), changes.clone())),
+        };
+        call_async::<T>(&context, arguments).await
     }
 }

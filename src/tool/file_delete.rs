@@ -1,7 +1,7 @@
 //! `file_delete`: deletes a file.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
 use super::write_policy::WritePolicy;
 use crate::model::Effect;
@@ -28,12 +28,13 @@ impl ToolBody for FileDelete {
     const NAME: &'static str = "file_delete";
     const DESCRIPTION: &'static str = "Deletes one file from the workspace.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: DeleteArguments) -> Result<String, ToolError> {
-        let path = arguments.path.parse()?;
-        policy.delete(&path)?;
-        Ok(format!("deleted {path} ({})", policy.delta(&path)?))
-    }
+fn run(policy: &WritePolicy, arguments: DeleteArguments) -> Result<String, ToolError> {
+    let path = arguments.path.parse()?;
+    policy.delete(&path)?;
+    Ok(format!("deleted {path} ({})", policy.delta(&path)?))
 }
 
 #[cfg(test)]

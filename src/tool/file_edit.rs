@@ -1,7 +1,7 @@
 //! `file_edit`: replaces one passage of a file, which is given by its text.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
 use super::write_policy::WritePolicy;
 use crate::model::{Effect, RepoPath};
@@ -36,29 +36,30 @@ impl ToolBody for FileEdit {
     const DESCRIPTION: &'static str = "Replaces one piece of text in a file and keeps the rest. The text must occur \
                                        exactly once.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: EditArguments) -> Result<String, ToolError> {
-        let path = arguments.path.parse()?;
-        let EditArguments { old, new, .. } = arguments;
-        if old.is_empty() {
-            return failed(
-                "`old` is empty; use `file_write` to create a file or to replace all of it".to_owned(),
-            );
+fn run(policy: &WritePolicy, arguments: EditArguments) -> Result<String, ToolError> {
+    let path = arguments.path.parse()?;
+    let EditArguments { old, new, .. } = arguments;
+    if old.is_empty() {
+        return failed(
+            "`old` is empty; use `file_write` to create a file or to replace all of it".to_owned(),
+        );
+    }
+    if old == new {
+        return failed("`old` and `new` are the same: there is nothing to change".to_owned());
+    }
+    let text = policy.text(&path)?;
+    let places: Vec<usize> = text.match_indices(&old).map(|(place, _)| place).collect();
+    match places.as_slice() {
+        [] => failed(not_found(&path, &text, &old)),
+        [place] => {
+            let line = line_at(&text, *place);
+            policy.write(&path, text.replacen(&old, &new, 1), &new)?;
+            Ok(format!("edited {path} (line {line}, {})", policy.delta(&path)?))
         }
-        if old == new {
-            return failed("`old` and `new` are the same: there is nothing to change".to_owned());
-        }
-        let text = policy.text(&path)?;
-        let places: Vec<usize> = text.match_indices(&old).map(|(place, _)| place).collect();
-        match places.as_slice() {
-            [] => failed(not_found(&path, &text, &old)),
-            [place] => {
-                let line = line_at(&text, *place);
-                policy.write(&path, text.replacen(&old, &new, 1), &new)?;
-                Ok(format!("edited {path} (line {line}, {})", policy.delta(&path)?))
-            }
-            many => failed(ambiguous(&path, &text, many)),
-        }
+        many => failed(ambiguous(&path, &text, many)),
     }
 }
 

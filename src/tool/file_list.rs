@@ -1,7 +1,7 @@
 //! `file_list`: lists the files that match a glob.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
 use super::pattern::GlobPattern;
 use super::text::PageRange;
@@ -45,40 +45,41 @@ impl ToolBody for FileList {
     const NAME: &'static str = "file_list";
     const DESCRIPTION: &'static str = "Lists files whose path matches a glob, sorted by path. Dot-files are left out unless the glob names one.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: FileListArguments) -> Result<String, ToolError> {
-        let FileListArguments {
-            glob_pattern: glob,
-            offset,
-            limit,
-        } = arguments;
-        let pattern = GlobPattern::parse(&glob)?;
-        let files = policy.tree.files()?;
-        let listed: Vec<&RepoPath> = files.iter().filter(|path| pattern.lists(path)).collect();
-        let total = listed.len();
-        if total == 0 {
-            return Ok(no_match(&glob, &files));
-        }
-        if offset >= total {
-            let files = pluralize(total, "file matches", "files match");
-            return Err(ToolError::Failed(format!(
-                "only {files} \"{glob}\"; use an offset below {total}"
-            )));
-        }
-        let shown = limit.min(FILES_MAX).min(total - offset);
-        let page = PageRange { offset, shown, total };
-        let names = listed.into_iter().skip(offset).take(shown);
-        let names: String = names.map(|path| format!("{path}\n")).collect();
-        if !page.is_part() {
-            return Ok(names);
-        }
-        let header = format!(
-            "[{} of {total} files matching \"{glob}\"]{}",
-            page.range(),
-            page.rest("")
-        );
-        Ok(format!("{header}\n{names}"))
+fn run(policy: &WritePolicy, arguments: FileListArguments) -> Result<String, ToolError> {
+    let FileListArguments {
+        glob_pattern: glob,
+        offset,
+        limit,
+    } = arguments;
+    let pattern = GlobPattern::parse(&glob)?;
+    let files = policy.tree.files()?;
+    let listed: Vec<&RepoPath> = files.iter().filter(|path| pattern.lists(path)).collect();
+    let total = listed.len();
+    if total == 0 {
+        return Ok(no_match(&glob, &files));
     }
+    if offset >= total {
+        let files = pluralize(total, "file matches", "files match");
+        return Err(ToolError::Failed(format!(
+            "only {files} \"{glob}\"; use an offset below {total}"
+        )));
+    }
+    let shown = limit.min(FILES_MAX).min(total - offset);
+    let page = PageRange { offset, shown, total };
+    let names = listed.into_iter().skip(offset).take(shown);
+    let names: String = names.map(|path| format!("{path}\n")).collect();
+    if !page.is_part() {
+        return Ok(names);
+    }
+    let header = format!(
+        "[{} of {total} files matching \"{glob}\"]{}",
+        page.range(),
+        page.rest("")
+    );
+    Ok(format!("{header}\n{names}"))
 }
 
 fn no_match(glob: &str, files: &[RepoPath]) -> String {

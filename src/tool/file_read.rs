@@ -1,7 +1,7 @@
 //! `file_read`: returns a page of a text file.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
 use super::text::{PageRange, bounded_line};
 use super::write_policy::WritePolicy;
@@ -43,37 +43,38 @@ impl ToolBody for FileRead {
     const NAME: &'static str = "file_read";
     const DESCRIPTION: &'static str = "Reads a text file of the repository as the workspace has it now. Long files come in pages of 500 lines.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: ReadArguments) -> Result<String, ToolError> {
-        let path = arguments.path.parse()?;
-        let text = policy.text(&path)?;
-        let total = text.split_inclusive('\n').count();
-        if total == 0 {
-            return Ok(format!("`{path}` is empty"));
-        }
-        let offset = arguments.offset;
-        if offset >= total {
-            let lines = pluralize(total, "line", "lines");
-            return Err(ToolError::Failed(format!(
-                "`{path}` has only {lines}; use an offset below {total}"
-            )));
-        }
-        let shown = arguments.limit.min(LINES_MAX).min(total - offset);
-        let page = PageRange { offset, shown, total };
-        let lines = text.split_inclusive('\n').skip(offset).take(shown);
-        let lines: String = lines
-            .map(|line| bounded_line(line, &policy.guard.redactor))
-            .collect();
-        if !page.is_part() {
-            return Ok(lines);
-        }
-        let header = format!(
-            "[{path}: lines {} of {total}]{}",
-            page.range(),
-            page.rest(" lines")
-        );
-        Ok(format!("{header}\n{lines}"))
+fn run(policy: &WritePolicy, arguments: ReadArguments) -> Result<String, ToolError> {
+    let path = arguments.path.parse()?;
+    let text = policy.text(&path)?;
+    let total = text.split_inclusive('\n').count();
+    if total == 0 {
+        return Ok(format!("`{path}` is empty"));
     }
+    let offset = arguments.offset;
+    if offset >= total {
+        let lines = pluralize(total, "line", "lines");
+        return Err(ToolError::Failed(format!(
+            "`{path}` has only {lines}; use an offset below {total}"
+        )));
+    }
+    let shown = arguments.limit.min(LINES_MAX).min(total - offset);
+    let page = PageRange { offset, shown, total };
+    let lines = text.split_inclusive('\n').skip(offset).take(shown);
+    let lines: String = lines
+        .map(|line| bounded_line(line, &policy.guard.redactor))
+        .collect();
+    if !page.is_part() {
+        return Ok(lines);
+    }
+    let header = format!(
+        "[{path}: lines {} of {total}]{}",
+        page.range(),
+        page.rest(" lines")
+    );
+    Ok(format!("{header}\n{lines}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `file_search`: finds lines that contain a text.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
 use super::pattern::GlobPattern;
 use super::text::PageRange;
@@ -54,50 +54,51 @@ impl ToolBody for FileSearch {
     const NAME: &'static str = "file_search";
     const DESCRIPTION: &'static str = "Finds every line that contains a text, in the files that match a glob. Answers `file:line:` and the line.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: SearchArguments) -> Result<String, ToolError> {
-        let SearchArguments {
-            glob_pattern: glob,
-            text_query: query,
-            offset,
-            limit,
-        } = arguments;
-        let pattern = GlobPattern::parse(&glob)?;
-        check_query(&query)?;
-        let (matches, total) = policy.tree.search(
-            &|path| pattern.matcher().is_match(path),
-            &query,
-            offset,
-            limit.min(MATCHES_MAX),
-        )?;
-        if total == 0 {
-            return Ok(format!("no matches for \"{query}\" in files matching \"{glob}\""));
-        }
-        if offset >= total {
-            let matches = pluralize(total, "match", "matches");
-            return Err(ToolError::Failed(format!(
-                "only {matches} for \"{query}\"; use an offset below {total}"
-            )));
-        }
-        let page = PageRange {
-            offset,
-            shown: matches.len(),
-            total,
-        };
-        let lines: String = matches
-            .iter()
-            .map(|found| format!("{}:{}:{}\n", found.path, found.line, found.text))
-            .collect();
-        if !page.is_part() {
-            return Ok(lines);
-        }
-        let header = format!(
-            "[{} of {total} matches for \"{query}\"]{}",
-            page.range(),
-            page.rest("")
-        );
-        Ok(format!("{header}\n{lines}"))
+fn run(policy: &WritePolicy, arguments: SearchArguments) -> Result<String, ToolError> {
+    let SearchArguments {
+        glob_pattern: glob,
+        text_query: query,
+        offset,
+        limit,
+    } = arguments;
+    let pattern = GlobPattern::parse(&glob)?;
+    check_query(&query)?;
+    let (matches, total) = policy.tree.search(
+        &|path| pattern.matcher().is_match(path),
+        &query,
+        offset,
+        limit.min(MATCHES_MAX),
+    )?;
+    if total == 0 {
+        return Ok(format!("no matches for \"{query}\" in files matching \"{glob}\""));
     }
+    if offset >= total {
+        let matches = pluralize(total, "match", "matches");
+        return Err(ToolError::Failed(format!(
+            "only {matches} for \"{query}\"; use an offset below {total}"
+        )));
+    }
+    let page = PageRange {
+        offset,
+        shown: matches.len(),
+        total,
+    };
+    let lines: String = matches
+        .iter()
+        .map(|found| format!("{}:{}:{}\n", found.path, found.line, found.text))
+        .collect();
+    if !page.is_part() {
+        return Ok(lines);
+    }
+    let header = format!(
+        "[{} of {total} matches for \"{query}\"]{}",
+        page.range(),
+        page.rest("")
+    );
+    Ok(format!("{header}\n{lines}"))
 }
 
 fn check_query(query: &str) -> Result<(), ToolError> {

@@ -1,7 +1,7 @@
 //! `file_write`: creates or replaces a whole file.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
 use super::write_policy::WritePolicy;
 use crate::model::{Effect, pluralize};
@@ -31,14 +31,15 @@ impl ToolBody for FileWrite {
     const NAME: &'static str = "file_write";
     const DESCRIPTION: &'static str = "Creates a file or replaces all of its content. Use `file_edit` for a small change to an existing file.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: WriteArguments) -> Result<String, ToolError> {
-        let path = arguments.path.parse()?;
-        let content = arguments.content;
-        let lines = pluralize(content.lines().count(), "line", "lines");
-        policy.write(&path, content.clone(), &content)?;
-        Ok(format!("wrote {path} ({lines}, {})", policy.delta(&path)?))
-    }
+fn run(policy: &WritePolicy, arguments: WriteArguments) -> Result<String, ToolError> {
+    let path = arguments.path.parse()?;
+    let content = arguments.content;
+    let lines = pluralize(content.lines().count(), "line", "lines");
+    policy.write(&path, content.clone(), &content)?;
+    Ok(format!("wrote {path} ({lines}, {})", policy.delta(&path)?))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `git_diff`: returns the changes of the workspace as a unified diff.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
 use super::text::{bounded_lines, group_thousands};
 use super::write_policy::{LearntChanges, WritePolicy};
@@ -34,20 +34,21 @@ impl ToolBody for GitDiff {
     const NAME: &'static str = "git_diff";
     const DESCRIPTION: &'static str = "Shows what this workspace changed against its base commit, as a unified diff. Nothing is staged or committed.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: GitDiffArguments) -> Result<String, ToolError> {
-        let path = arguments.path.map(|path| path.parse()).transpose()?;
-        let learnt = policy.changes(path.as_ref())?;
-        if !learnt.changes.is_empty() {
-            return Ok(diff(&learnt, &policy.guard));
-        }
-        Ok(match path {
-            Some(path) => {
-                format!("nothing changed at `{path}` against the base; `git_status` lists what did")
-            }
-            None => "nothing changed against the base".to_owned(),
-        })
+fn run(policy: &WritePolicy, arguments: GitDiffArguments) -> Result<String, ToolError> {
+    let path = arguments.path.map(|path| path.parse()).transpose()?;
+    let learnt = policy.changes(path.as_ref())?;
+    if !learnt.changes.is_empty() {
+        return Ok(diff(&learnt, &policy.guard));
     }
+    Ok(match path {
+        Some(path) => {
+            format!("nothing changed at `{path}` against the base; `git_status` lists what did")
+        }
+        None => "nothing changed against the base".to_owned(),
+    })
 }
 
 /// Returns the changes as a readable diff. Binary files and files with unknown secrets are named and counted, and

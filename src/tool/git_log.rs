@@ -1,7 +1,7 @@
 //! `git_log`: lists the newest commits.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
 use super::history::HistoryContext;
 use super::text::bounded_line;
@@ -41,14 +41,15 @@ impl ToolBody for GitLog {
     const NAME: &'static str = "git_log";
     const DESCRIPTION: &'static str = "Lists the newest commits up to the workspace's base: hash, date, author and first line of the message.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(history: &HistoryContext, arguments: LogArguments) -> Result<String, ToolError> {
-        let commits = history.repository.log(history.head()?, arguments.limit)?;
-        let lines = commits.iter();
-        Ok(lines
-            .map(|commit| commit_line(commit, &history.guard.redactor))
-            .collect())
-    }
+fn run(history: &HistoryContext, arguments: LogArguments) -> Result<String, ToolError> {
+    let commits = history.repository.log(history.head()?, arguments.limit)?;
+    let lines = commits.iter();
+    Ok(lines
+        .map(|commit| commit_line(commit, &history.guard.redactor))
+        .collect())
 }
 
 fn commit_line(commit: &Commit, redactor: &Redactor) -> String {

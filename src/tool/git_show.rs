@@ -1,7 +1,7 @@
 //! `git_show`: returns one commit with its diff.
 
 use super::ToolError;
-use super::adapter::{ToolBody, stopped};
+use super::adapter::{ToolBody, ToolFunction, stopped};
 use super::arguments::ToolArguments;
 use super::git_diff::diff;
 use super::history::HistoryContext;
@@ -43,22 +43,23 @@ impl ToolBody for GitShow {
     const NAME: &'static str = "git_show";
     const DESCRIPTION: &'static str = "Shows one commit: author, date, message and the unified diff of all its files against its first parent.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(history: &HistoryContext, arguments: GitShowArguments) -> Result<String, ToolError> {
-        let revision = arguments.revision;
-        check_revision(&revision)?;
-        let is_stopped = || history.cancel.is_cancelled();
-        let shown = history.repository.show(&revision, history.head()?, &is_stopped);
-        let (commit, changes) = shown?;
-        // Secrets are found in the whole files, because a line of a diff has too little context.
-        let unknown = history.guard.learn(&changes, history.tree.as_ref(), &is_stopped);
-        let unknown = unknown.ok_or_else(stopped)?;
-        Ok(render(
-            &commit,
-            &LearntChanges { changes, unknown },
-            &history.guard,
-        ))
-    }
+fn run(history: &HistoryContext, arguments: GitShowArguments) -> Result<String, ToolError> {
+    let revision = arguments.revision;
+    check_revision(&revision)?;
+    let is_stopped = || history.cancel.is_cancelled();
+    let shown = history.repository.show(&revision, history.head()?, &is_stopped);
+    let (commit, changes) = shown?;
+    // Secrets are found in the whole files, because a line of a diff has too little context.
+    let unknown = history.guard.learn(&changes, history.tree.as_ref(), &is_stopped);
+    let unknown = unknown.ok_or_else(stopped)?;
+    Ok(render(
+        &commit,
+        &LearntChanges { changes, unknown },
+        &history.guard,
+    ))
 }
 
 fn check_revision(revision: &str) -> Result<(), ToolError> {

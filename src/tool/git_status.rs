@@ -1,7 +1,7 @@
 //! `git_status`: lists the files that the workspace changed.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
 use super::write_policy::WritePolicy;
 use crate::model::{Effect, FileChange};
@@ -24,15 +24,16 @@ impl ToolBody for GitStatus {
     const DESCRIPTION: &'static str =
         "Lists the files this workspace added (A), modified (M) or deleted (D) against its base commit.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
-        // Only names are shown, not the content of the files.
-        let changes = policy.tree.changes()?;
-        if changes.is_empty() {
-            return Ok("nothing changed against the base".to_owned());
-        }
-        Ok(changes.iter().map(status_line).collect())
+fn run(policy: &WritePolicy, StatusArguments {}: StatusArguments) -> Result<String, ToolError> {
+    // Only names are shown, not the content of the files.
+    let changes = policy.tree.changes()?;
+    if changes.is_empty() {
+        return Ok("nothing changed against the base".to_owned());
     }
+    Ok(changes.iter().map(status_line).collect())
 }
 
 fn status_line(change: &FileChange) -> String {

@@ -53,8 +53,6 @@ use crate::tanka::Evaluate;
 use crate::workspace::Workspace;
 use adapter::ToolAdapter;
 use async_trait::async_trait;
-use comparing::ComparingToolAdapter;
-use rendering::RenderingToolAdapter;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -186,11 +184,10 @@ pub fn workspace_tools() -> Vec<Arc<dyn Tool>> {
 fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
     use tanka_find_environments::TankaFindEnvironments;
     use tanka_show::TankaShow;
+    let context = || rendering::RenderingContext::with(evaluator);
     vec![
-        Arc::new(RenderingToolAdapter::<TankaFindEnvironments>::new(Arc::clone(
-            evaluator,
-        ))),
-        Arc::new(RenderingToolAdapter::<TankaShow>::new(Arc::clone(evaluator))),
+        Arc::new(ToolAdapter::<TankaFindEnvironments>::with_context(context())),
+        Arc::new(ToolAdapter::<TankaShow>::with_context(context())),
     ]
 }
 
@@ -198,9 +195,10 @@ fn rendering(evaluator: &Arc<dyn Evaluate>) -> Vec<Arc<dyn Tool>> {
 fn comparing(comparer: &Arc<Comparer>) -> Vec<Arc<dyn Tool>> {
     use tanka_diff::TankaDiff;
     use tanka_validate_jsonnet::ValidateJsonnet;
+    let context = || comparing::ComparingContext::with(comparer);
     vec![
-        Arc::new(ComparingToolAdapter::<TankaDiff>::new(Arc::clone(comparer))),
-        Arc::new(ComparingToolAdapter::<ValidateJsonnet>::new(Arc::clone(comparer))),
+        Arc::new(ToolAdapter::<TankaDiff>::with_context(context())),
+        Arc::new(ToolAdapter::<ValidateJsonnet>::with_context(context())),
     ]
 }
 

@@ -1,15 +1,14 @@
 //! `tanka_diff`: returns the effect of the workspace's changes on the objects of one or all environments.
 
 use super::ToolError;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
-use super::comparing::ComparingTool;
-use crate::compare::{CompareRequest, Comparer, Comparison, Sides};
+use super::comparing::ComparingContext;
+use crate::compare::{CompareRequest, Comparison};
 use crate::inspect;
-use async_trait::async_trait;
+use crate::model::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// The maximum number of characters of the summary.
 const SUMMARY_CHARS_MAX: usize = 6_000;
@@ -43,40 +42,39 @@ impl ToolArguments for TankaDiffArguments {
     ];
 }
 
-#[async_trait]
-impl ComparingTool for TankaDiff {
+impl ToolBody for TankaDiff {
     type Arguments = TankaDiffArguments;
+    type CallContext = ComparingContext;
 
     const NAME: &'static str = "tanka_diff";
     const DESCRIPTION: &'static str = "Renders an environment on the base and from this workspace and shows how its Kubernetes objects differ, with risks and \
                                        checks. The values of Secrets are hidden, and no cluster is contacted.";
+    const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> =
+        ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
+}
 
-    async fn run(
-        comparer: &Arc<Comparer>,
-        sides: Sides,
-        arguments: TankaDiffArguments,
-        cancel: &CancellationToken,
-    ) -> Result<String, ToolError> {
-        let TankaDiffArguments {
-            env_path,
-            name,
-            cluster,
-        } = arguments;
-        if cluster {
-            return Err(ToolError::Failed(NO_CLUSTER.to_owned()));
-        }
-        let is_all = env_path.trim_end_matches('/') == ALL && name.is_none();
-        // The cross-check is deferred: at the end of the turn, both engines check the result again.
-        let mut asked = match is_all {
-            true => CompareRequest::all(sides, "").defer_cross_check(),
-            false => CompareRequest::environment(sides, env_path).defer_cross_check(),
-        };
-        if let Some(only) = &mut asked.only {
-            only.name = name;
-        }
-        let comparison = comparer.compare(asked, cancel).await?;
-        Ok(shown(&comparison, is_all))
+async fn run(context: &ComparingContext, arguments: TankaDiffArguments) -> Result<String, ToolError> {
+    let sides = context.sides().await?;
+    let TankaDiffArguments {
+        env_path,
+        name,
+        cluster,
+    } = arguments;
+    if cluster {
+        return Err(ToolError::Failed(NO_CLUSTER.to_owned()));
     }
+    let is_all = env_path.trim_end_matches('/') == ALL && name.is_none();
+    // The cross-check is deferred: at the end of the turn, both engines check the result again.
+    let mut asked = match is_all {
+        true => CompareRequest::all(sides, "").defer_cross_check(),
+        false => CompareRequest::environment(sides, env_path).defer_cross_check(),
+    };
+    if let Some(only) = &mut asked.only {
+        only.name = name;
+    }
+    let comparison = context.comparer.compare(asked, &context.cancel).await?;
+    Ok(shown(&comparison, is_all))
 }
 
 fn shown(comparison: &Comparison, is_all: bool) -> String {

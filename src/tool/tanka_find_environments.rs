@@ -1,17 +1,15 @@
 //! `tanka_find_environments`: lists the environments and their destinations.
 
 use super::ToolError;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
-use super::rendering::RenderingTool;
+use super::rendering::RenderingContext;
 use crate::inspect;
-use crate::tanka::{EnvironmentList, Renderer};
-use crate::workspace::GuardedTree;
-use async_trait::async_trait;
+use crate::model::Effect;
+use crate::tanka::EnvironmentList;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// The maximum number of environments in one answer.
 const ENVIRONMENTS_MAX: usize = 500;
@@ -34,23 +32,26 @@ impl ToolArguments for FindArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 
-#[async_trait]
-impl RenderingTool for TankaFindEnvironments {
+impl ToolBody for TankaFindEnvironments {
     type Arguments = FindArguments;
+    type CallContext = RenderingContext;
 
     const NAME: &'static str = "tanka_find_environments";
     const DESCRIPTION: &'static str = "Lists the Tanka environments below a directory, with name, namespace, API server and labels. \
                                        Those that cannot be loaded are listed with the reason.";
+    const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> =
+        ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
+}
 
-    async fn run(
-        renderer: &Renderer,
-        tree: &Arc<GuardedTree>,
-        FindArguments { path }: FindArguments,
-        cancel: &CancellationToken,
-    ) -> Result<String, ToolError> {
-        let list = inspect::list_and_learn(renderer, tree, &path, cancel).await?;
-        Ok(listed(&path, &list))
-    }
+async fn run(context: &RenderingContext, FindArguments { path }: FindArguments) -> Result<String, ToolError> {
+    let RenderingContext {
+        renderer,
+        tree,
+        cancel,
+    } = context;
+    let list = inspect::list_and_learn(renderer, tree, &path, cancel).await?;
+    Ok(listed(&path, &list))
 }
 
 fn listed(path: &str, list: &EnvironmentList) -> String {

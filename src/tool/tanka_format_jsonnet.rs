@@ -1,7 +1,7 @@
 //! `tanka_format_jsonnet`: formats a file like `tk fmt`.
 
 use super::ToolError;
-use super::adapter::ToolBody;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
 use super::write_policy::WritePolicy;
 use crate::jsonnet::format::format;
@@ -29,12 +29,13 @@ impl ToolBody for FormatJsonnet {
     const NAME: &'static str = "tanka_format_jsonnet";
     const DESCRIPTION: &'static str = "Returns a Jsonnet file in the standard style, as `tk fmt` would write it, and leaves the file as it is. Write the text with `file_write` to keep it.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(policy: &WritePolicy, arguments: FormatArguments) -> Result<String, ToolError> {
-        let path = arguments.file_path.parse()?;
-        format(&policy.text(&path)?)
-            .map_err(|error| ToolError::Failed(format!("{path}:{error}; fix it, then format again")))
-    }
+fn run(policy: &WritePolicy, arguments: FormatArguments) -> Result<String, ToolError> {
+    let path = arguments.file_path.parse()?;
+    format(&policy.text(&path)?)
+        .map_err(|error| ToolError::Failed(format!("{path}:{error}; fix it, then format again")))
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! `tanka_show`: renders one environment to Kubernetes objects, as YAML.
 
 use super::ToolError;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
-use super::rendering::RenderingTool;
+use super::rendering::RenderingContext;
 use crate::inspect::{self, EnvironmentView};
 use crate::jsonnet::CrossCheckMode;
-use crate::tanka::{Filter, RenderedEnvironment, Renderer, Target};
-use crate::workspace::GuardedTree;
-use async_trait::async_trait;
+use crate::model::Effect;
+use crate::tanka::{Filter, RenderedEnvironment, Target};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 pub(super) struct TankaShow;
 
@@ -39,35 +37,38 @@ impl ToolArguments for TankaShowArguments {
     ];
 }
 
-#[async_trait]
-impl RenderingTool for TankaShow {
+impl ToolBody for TankaShow {
     type Arguments = TankaShowArguments;
+    type CallContext = RenderingContext;
 
     const NAME: &'static str = "tanka_show";
     const DESCRIPTION: &'static str = "Renders an environment from the files of this workspace and shows its Kubernetes objects as YAML, \
                                        cross-checked by a second engine. The values of Secrets are hidden.";
+    const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> =
+        ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
+}
 
-    async fn run(
-        renderer: &Renderer,
-        tree: &Arc<GuardedTree>,
-        arguments: TankaShowArguments,
-        cancel: &CancellationToken,
-    ) -> Result<String, ToolError> {
-        let TankaShowArguments {
-            env_path,
-            name,
-            include,
-            exclude,
-        } = arguments;
-        let filter = Filter::new(&include, &exclude)?;
-        let target = Target {
-            name,
-            cross_check: CrossCheckMode::On,
-            ..Target::from_path(env_path)
-        };
-        let rendered = inspect::render_and_learn(renderer, tree, &target, &filter, cancel).await?;
-        Ok(shown(&rendered))
-    }
+async fn run(context: &RenderingContext, arguments: TankaShowArguments) -> Result<String, ToolError> {
+    let RenderingContext {
+        renderer,
+        tree,
+        cancel,
+    } = context;
+    let TankaShowArguments {
+        env_path,
+        name,
+        include,
+        exclude,
+    } = arguments;
+    let filter = Filter::new(&include, &exclude)?;
+    let target = Target {
+        name,
+        cross_check: CrossCheckMode::On,
+        ..Target::from_path(env_path)
+    };
+    let rendered = inspect::render_and_learn(renderer, tree, &target, &filter, cancel).await?;
+    Ok(shown(&rendered))
 }
 
 fn shown(rendered: &RenderedEnvironment) -> String {

@@ -1,15 +1,13 @@
 //! `tanka_validate_jsonnet`: returns the problems of a file, and whether the environments that use it render.
 
 use super::ToolError;
+use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
-use super::comparing::ComparingTool;
-use crate::compare::{Comparer, Sides, Validation};
-use crate::model::{pluralize, quoted};
-use async_trait::async_trait;
+use super::comparing::ComparingContext;
+use crate::compare::Validation;
+use crate::model::{Effect, pluralize, quoted};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// The maximum number of findings in one answer.
 const FINDINGS_MAX: usize = 100;
@@ -29,25 +27,24 @@ impl ToolArguments for ValidateArguments {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
 }
 
-#[async_trait]
-impl ComparingTool for ValidateJsonnet {
+impl ToolBody for ValidateJsonnet {
     type Arguments = ValidateArguments;
+    type CallContext = ComparingContext;
 
     const NAME: &'static str = "tanka_validate_jsonnet";
     const DESCRIPTION: &'static str = "Checks a Jsonnet file: syntax, names, imports and types, then renders every \
                                        environment that uses it. Returns `✓ valid`, or the problems with their \
                                        locations.";
+    const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> =
+        ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
+}
 
-    async fn run(
-        comparer: &Arc<Comparer>,
-        sides: Sides,
-        arguments: ValidateArguments,
-        cancel: &CancellationToken,
-    ) -> Result<String, ToolError> {
-        let path = arguments.file_path.parse()?;
-        let validation = comparer.validate(sides, path, cancel).await?;
-        Ok(shown(&validation))
-    }
+async fn run(context: &ComparingContext, arguments: ValidateArguments) -> Result<String, ToolError> {
+    let sides = context.sides().await?;
+    let path = arguments.file_path.parse()?;
+    let validation = context.comparer.validate(sides, path, &context.cancel).await?;
+    Ok(shown(&validation))
 }
 
 fn shown(validation: &Validation) -> String {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use super::adapter::{ToolAdapter, ToolBody, escape_error, perform};
+use super::adapter::{ToolAdapter, ToolBody, ToolFunction, escape_error, show_invisible};
 use super::arguments::bind;
 use super::write_policy::WritePolicy;
 use super::{Tool, ToolError, ToolServices, all, schema};
@@ -19,6 +19,7 @@ use crate::sandbox::ProgramPath;
 use crate::tanka::testing::JsonEvaluator;
 use crate::workspace::{DeniedFiles, GuardedTree, Match, SecretGuard, Tree, TreeError};
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -177,8 +178,7 @@ impl ToolBody for LateWrite {
     const NAME: &'static str = "late_write";
     const DESCRIPTION: &'static str = "Writes a file late.";
     const EFFECT: Effect = Effect::WriteWorkspace;
-
-    fn run(held: &LateWriteControl, _: NoArguments) -> Result<String, ToolError> {
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(|held, _| {
         let LateWriteControl { policy, steps, .. } = held;
         let late = path("late");
         let admitted = held.admitted_first.then(|| policy.admit_write(&late)).transpose();
@@ -190,7 +190,7 @@ impl ToolBody for LateWrite {
         });
         steps.ended.add_permits(1);
         written.map(|()| "written".to_owned())
-    }
+    });
 }
 
 /// Returns a [`LateWrite`], its signals, and the sender that lets it continue.
@@ -263,13 +263,22 @@ pub(super) fn write_policy_for<C: AsRef<[u8]>>(
 }
 
 /// Calls a tool as a model does.
-pub(super) fn call<W: ToolBody<CallContext = WritePolicy>>(
-    policy: &WritePolicy,
+pub(super) async fn call_async<T: ToolBody>(
+    context: &T::CallContext,
     arguments: Value,
 ) -> Result<String, ToolError> {
-    let schema = schema::render::<W::Arguments>();
-    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
-    perform::<W>(policy, arguments)
+    let schema = schema::render::<T::Arguments>();
+    let arguments = bind::<T::Arguments>(T::NAME, &schema, arguments).map_err(escape_error)?;
+    show_invisible(match T::RUN {
+        ToolFunction::Blocking(run) => run(context, arguments),
+        ToolFunction::Async(run) => run(context, arguments).await,
+    })
+}
+
+/// Calls a tool that does not wait.
+pub(super) fn call<T: ToolBody>(context: &T::CallContext, arguments: Value) -> Result<String, ToolError> {
+    let answer = call_async::<T>(context, arguments).now_or_never();
+    answer.expect("an answer at once")
 }
 
 /// Returns the answer of a successful call.

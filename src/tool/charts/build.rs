@@ -4,7 +4,7 @@ use super::ChartContext;
 use crate::helm::PackMode;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::{PathArgument, ToolArguments};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,8 +30,9 @@ impl ToolBody for HelmDependencyBuild {
     const NAME: &'static str = "helm_dependency_build";
     const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions of `Chart.lock`; they are charts of this repository (`file://`) or come from https repositories on hosts the operator allows. Use `helm_dependency_update` after `Chart.yaml` was changed.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &ChartContext, arguments: HelmBuildArguments) -> Result<String, ToolError> {
-        context.pack(&arguments.path.parse()?, PackMode::Build)
-    }
+fn run(context: &ChartContext, arguments: HelmBuildArguments) -> Result<String, ToolError> {
+    context.pack(&arguments.path.parse()?, PackMode::Build)
 }

@@ -3,7 +3,7 @@
 use super::ChartContext;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::{PathArgument, ToolArguments};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,11 +29,12 @@ impl ToolBody for HelmLint {
     const NAME: &'static str = "helm_lint";
     const DESCRIPTION: &'static str = "Checks a Helm chart with `helm lint` and reports its problems.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &ChartContext, arguments: HelmLintArguments) -> Result<String, ToolError> {
-        let tree = context.policy.tree.as_ref();
-        Ok(context
-            .helm
-            .lint(tree, &arguments.path.parse()?, &|| context.stopped())?)
-    }
+fn run(context: &ChartContext, arguments: HelmLintArguments) -> Result<String, ToolError> {
+    let tree = context.policy.tree.as_ref();
+    Ok(context
+        .helm
+        .lint(tree, &arguments.path.parse()?, &|| context.stopped())?)
 }

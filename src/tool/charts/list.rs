@@ -3,7 +3,7 @@
 use super::ChartContext;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::{PathArgument, ToolArguments};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,11 +29,12 @@ impl ToolBody for HelmDependencyList {
     const NAME: &'static str = "helm_dependency_list";
     const DESCRIPTION: &'static str = "Lists the dependencies of a Helm chart: name, version, repository, and whether each is in `charts/`.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &ChartContext, arguments: HelmListArguments) -> Result<String, ToolError> {
-        let tree = context.policy.tree.as_ref();
-        Ok(context
-            .helm
-            .dependencies(tree, &arguments.path.parse()?, &|| context.stopped())?)
-    }
+fn run(context: &ChartContext, arguments: HelmListArguments) -> Result<String, ToolError> {
+    let tree = context.policy.tree.as_ref();
+    Ok(context
+        .helm
+        .dependencies(tree, &arguments.path.parse()?, &|| context.stopped())?)
 }

@@ -10,14 +10,10 @@ use super::{ChartContext, PackResult, all, format_result};
 use crate::access::Role;
 use crate::jsonnet::FairSlots;
 use crate::model::Effect;
-use crate::tool::ToolError;
-use crate::tool::adapter::{ToolBody, escape_error, perform};
-use crate::tool::arguments::bind;
-use crate::tool::schema;
-use crate::tool::testing::{failure, no_helm, path, paths_outside, write_policy, write_policy_for};
+use crate::tool::testing::{call, failure, no_helm, path, paths_outside, write_policy, write_policy_for};
 use crate::tool::write_policy::WritePolicy;
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 fn chart_context(policy: WritePolicy) -> ChartContext {
@@ -25,15 +21,6 @@ fn chart_context(policy: WritePolicy) -> ChartContext {
         policy,
         helm: no_helm(),
     }
-}
-
-fn call<W: ToolBody<CallContext = ChartContext>>(
-    context: &ChartContext,
-    arguments: Value,
-) -> Result<String, ToolError> {
-    let schema = schema::render::<W::Arguments>();
-    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
-    perform::<W>(context, arguments)
 }
 
 /// TK-49

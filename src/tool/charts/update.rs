@@ -4,7 +4,7 @@ use super::ChartContext;
 use crate::helm::PackMode;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::{PathArgument, ToolArguments};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,8 +33,9 @@ impl ToolBody for HelmDependencyUpdate {
                                        of this repository (`file://`) or come from https repositories on hosts the \
                                        operator allows.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &ChartContext, arguments: HelmUpdateArguments) -> Result<String, ToolError> {
-        context.pack(&arguments.path.parse()?, PackMode::Update)
-    }
+fn run(context: &ChartContext, arguments: HelmUpdateArguments) -> Result<String, ToolError> {
+    context.pack(&arguments.path.parse()?, PackMode::Update)
 }

@@ -4,7 +4,7 @@ use super::PackageContext;
 use crate::bundler;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,10 +30,11 @@ impl ToolBody for JbInit {
     const DESCRIPTION: &'static str =
         "Starts a jsonnet-bundler project: creates an empty `jsonnetfile.json` in a directory.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &PackageContext, arguments: JbInitArguments) -> Result<String, ToolError> {
-        let project = context.project(&arguments.path)?;
-        context.put(project, &bundler::init(project)?)?;
-        Ok(format!("wrote {}", project.path(bundler::FILE)?))
-    }
+fn run(context: &PackageContext, arguments: JbInitArguments) -> Result<String, ToolError> {
+    let project = context.project(&arguments.path)?;
+    context.put(project, &bundler::init(project)?)?;
+    Ok(format!("wrote {}", project.path(bundler::FILE)?))
 }

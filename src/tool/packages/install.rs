@@ -4,7 +4,7 @@ use super::{PackageContext, format_changes};
 use crate::bundler;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,16 +32,17 @@ impl ToolBody for JbInstall {
     const NAME: &'static str = "jb_install";
     const DESCRIPTION: &'static str = "Installs Jsonnet packages into `vendor/` at their locked versions, and adds packages to `jsonnetfile.json`. Versions that are locked stay; `jb_update` moves them.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &PackageContext, arguments: JbInstallArguments) -> Result<String, ToolError> {
-        let project = context.project(&arguments.path)?;
-        context.admit(project)?;
-        let order = bundler::InstallRequest {
-            packages: arguments.packages,
-            ..bundler::InstallRequest::default()
-        };
-        let prepared = bundler::install(project, &order, context.fetch.as_ref(), &context.policy.watch)?;
-        context.put(project, &prepared)?;
-        Ok(format_changes(&prepared, "everything was already installed"))
-    }
+fn run(context: &PackageContext, arguments: JbInstallArguments) -> Result<String, ToolError> {
+    let project = context.project(&arguments.path)?;
+    context.admit(project)?;
+    let order = bundler::InstallRequest {
+        packages: arguments.packages,
+        ..bundler::InstallRequest::default()
+    };
+    let prepared = bundler::install(project, &order, context.fetch.as_ref(), &context.policy.watch)?;
+    context.put(project, &prepared)?;
+    Ok(format_changes(&prepared, "everything was already installed"))
 }

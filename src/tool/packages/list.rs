@@ -4,7 +4,7 @@ use super::PackageContext;
 use crate::bundler;
 use crate::model::{Effect, one_line};
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,23 +30,24 @@ impl ToolBody for JbList {
     const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version that `jsonnetfile.json` \
                                        declares and the locked commit.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &PackageContext, arguments: JbListArguments) -> Result<String, ToolError> {
-        let listed = bundler::list(context.project(&arguments.path)?)?;
-        if listed.is_empty() {
-            return Ok("no packages are listed or locked".to_owned());
-        }
-        let lines = listed.into_iter().map(|package| {
-            let declared = package
-                .declared
-                .as_deref()
-                .unwrap_or("only a dependency needs it");
-            let locked = package.locked.as_deref().unwrap_or("not installed");
-            let place = package
-                .local
-                .map_or_else(String::new, |directory| format!(" in `{directory}`"));
-            one_line(&format!("{}{place}: {declared}, locked: {locked}", package.name))
-        });
-        Ok(lines.collect::<Vec<_>>().join("\n"))
+fn run(context: &PackageContext, arguments: JbListArguments) -> Result<String, ToolError> {
+    let listed = bundler::list(context.project(&arguments.path)?)?;
+    if listed.is_empty() {
+        return Ok("no packages are listed or locked".to_owned());
     }
+    let lines = listed.into_iter().map(|package| {
+        let declared = package
+            .declared
+            .as_deref()
+            .unwrap_or("only a dependency needs it");
+        let locked = package.locked.as_deref().unwrap_or("not installed");
+        let place = package
+            .local
+            .map_or_else(String::new, |directory| format!(" in `{directory}`"));
+        one_line(&format!("{}{place}: {declared}, locked: {locked}", package.name))
+    });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
 }

@@ -4,7 +4,7 @@ use super::{PackageContext, format_changes};
 use crate::bundler;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,23 +35,24 @@ impl ToolBody for JbPlan {
     const NAME: &'static str = "jb_plan";
     const DESCRIPTION: &'static str = "Shows what `jb_install` or `jb_update` would change: each package with the commit it is at and the one it would be at. Nothing is written.";
     const EFFECT: Effect = Effect::Read;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &PackageContext, arguments: JbPlanArguments) -> Result<String, ToolError> {
-        let project = context.project(&arguments.path)?;
-        let (fetch, watch) = (context.fetch.as_ref(), &context.policy.watch);
-        let prepared = match arguments.update {
-            true => bundler::update(project, &arguments.packages, fetch, watch)?,
-            false => {
-                let order = bundler::InstallRequest {
-                    packages: arguments.packages,
-                    ..bundler::InstallRequest::default()
-                };
-                bundler::install(project, &order, fetch, watch)?
-            }
-        };
-        Ok(format!(
-            "{}\nnothing was written",
-            format_changes(&prepared, "nothing would change")
-        ))
-    }
+fn run(context: &PackageContext, arguments: JbPlanArguments) -> Result<String, ToolError> {
+    let project = context.project(&arguments.path)?;
+    let (fetch, watch) = (context.fetch.as_ref(), &context.policy.watch);
+    let prepared = match arguments.update {
+        true => bundler::update(project, &arguments.packages, fetch, watch)?,
+        false => {
+            let order = bundler::InstallRequest {
+                packages: arguments.packages,
+                ..bundler::InstallRequest::default()
+            };
+            bundler::install(project, &order, fetch, watch)?
+        }
+    };
+    Ok(format!(
+        "{}\nnothing was written",
+        format_changes(&prepared, "nothing would change")
+    ))
 }

@@ -10,13 +10,9 @@ use super::plan::JbPlan;
 use super::update::JbUpdate;
 use crate::access::Role;
 use crate::bundler::OfflineFetcher;
-use crate::tool::ToolError;
-use crate::tool::adapter::{ToolBody, escape_error, perform};
-use crate::tool::arguments::bind;
-use crate::tool::schema;
-use crate::tool::testing::{failure, path, paths_outside, write_policy, write_policy_for};
+use crate::tool::testing::{call, failure, path, paths_outside, write_policy, write_policy_for};
 use crate::tool::write_policy::WritePolicy;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 const LOCAL: &str =
@@ -28,15 +24,6 @@ fn package_context(policy: WritePolicy) -> PackageContext {
         policy,
         fetch: Arc::new(OfflineFetcher),
     }
-}
-
-fn call<W: ToolBody<CallContext = PackageContext>>(
-    context: &PackageContext,
-    arguments: Value,
-) -> Result<String, ToolError> {
-    let schema = schema::render::<W::Arguments>();
-    let arguments = bind::<W::Arguments>(W::NAME, &schema, arguments).map_err(escape_error)?;
-    perform::<W>(context, arguments)
 }
 
 /// TK-44, TK-45, TK-47

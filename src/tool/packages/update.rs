@@ -4,7 +4,7 @@ use super::{PackageContext, format_changes};
 use crate::bundler;
 use crate::model::Effect;
 use crate::tool::ToolError;
-use crate::tool::adapter::ToolBody;
+use crate::tool::adapter::{ToolBody, ToolFunction};
 use crate::tool::arguments::ToolArguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,13 +33,14 @@ impl ToolBody for JbUpdate {
     const DESCRIPTION: &'static str = "Moves locked Jsonnet packages to the newest commit of the version that \
                                        `jsonnetfile.json` declares. Use `jb_plan` to see what would change.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
+}
 
-    fn run(context: &PackageContext, arguments: JbUpdateArguments) -> Result<String, ToolError> {
-        let project = context.project(&arguments.path)?;
-        context.admit(project)?;
-        let watch = &context.policy.watch;
-        let prepared = bundler::update(project, &arguments.packages, context.fetch.as_ref(), watch)?;
-        context.put(project, &prepared)?;
-        Ok(format_changes(&prepared, "everything was up to date"))
-    }
+fn run(context: &PackageContext, arguments: JbUpdateArguments) -> Result<String, ToolError> {
+    let project = context.project(&arguments.path)?;
+    context.admit(project)?;
+    let watch = &context.policy.watch;
+    let prepared = bundler::update(project, &arguments.packages, context.fetch.as_ref(), watch)?;
+    context.put(project, &prepared)?;
+    Ok(format_changes(&prepared, "everything was up to date"))
 }
