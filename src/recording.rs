@@ -271,7 +271,7 @@ fn render_event(text: &mut String, event: &RecordedEvent) {
                 block(
                     text,
                     &format!("    call {} {}", call.id, call.name),
-                    &call.arguments,
+                    call.arguments.text(),
                 );
             }
         }

@@ -1,7 +1,7 @@
 //! The record of a model's answer: its words, the names and arguments of its calls, and the provider's own blocks,
 //! all without secrets. Calls run with the arguments as the model wrote them; the redacted record is never executed.
 
-use crate::model::{Assistant, ContentBlock, RawBlocks, ToolCall};
+use crate::model::{Assistant, CallArguments, ContentBlock, RawBlocks, ToolCall};
 use crate::redact::Redactor;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -44,10 +44,8 @@ impl RecordedAnswer {
         }
         let mut kept = assistant.clone();
         for block in &mut kept.blocks {
-            if let ContentBlock::Call(call) = block
-                && let Cow::Owned(arguments) = redact_arguments(&call.arguments, redactor)
-            {
-                call.arguments = arguments;
+            if let ContentBlock::Call(call) = block {
+                call.arguments = redact_arguments(&call.arguments, redactor);
             }
         }
         Self {
@@ -60,17 +58,25 @@ impl RecordedAnswer {
 /// Returns true if the arguments of a call contain a live secret, however their JSON escapes it.
 pub(super) fn is_given_live_secret(call: &ToolCall, redactor: &Redactor) -> bool {
     let holds = |text: &str| variants(text).any(|text| redactor.contains_live(&text));
-    let mut found = holds(&call.arguments);
-    if let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) {
-        each_text(&mut arguments, &mut |text| found |= holds(text));
+    let mut found = holds(call.arguments.text());
+    if let Ok(arguments) = call.arguments.value() {
+        each_text(&mut arguments.clone(), &mut |text| found |= holds(text));
     }
     found
 }
 
 /// Redacts the arguments of a call. The result is still JSON: secrets are searched for in its strings, however those
 /// are escaped.
-pub(super) fn redact_arguments<'t>(written: &'t str, redactor: &Redactor) -> Cow<'t, str> {
-    let Ok(mut value) = serde_json::from_str::<Value>(written) else {
+pub(super) fn redact_arguments(written: &CallArguments, redactor: &Redactor) -> CallArguments {
+    match redact_json(written.text(), written.value().ok().cloned(), redactor) {
+        Cow::Owned(redacted) => redacted.into(),
+        Cow::Borrowed(_) => written.clone(),
+    }
+}
+
+/// Redacts a text and its JSON value, if it is JSON.
+fn redact_json<'t>(written: &'t str, value: Option<Value>, redactor: &Redactor) -> Cow<'t, str> {
+    let Some(mut value) = value else {
         return words(written, redactor);
     };
     let mut changed = false;
@@ -92,7 +98,8 @@ pub(super) fn redact_arguments<'t>(written: &'t str, redactor: &Redactor) -> Cow
 }
 
 fn holds_secret(block: &RawValue, redactor: &Redactor) -> bool {
-    matches!(redact_arguments(block.get(), redactor), Cow::Owned(_))
+    let value = serde_json::from_str(block.get()).ok();
+    matches!(redact_json(block.get(), value, redactor), Cow::Owned(_))
 }
 
 fn redact(text: &mut String, redactor: &Redactor) {

@@ -135,11 +135,15 @@ impl<'a> Calls<'a> {
         events: &mut (dyn FnMut(TurnEvent) + Send),
     ) -> anyhow::Result<Vec<FinishedCall<'c>>> {
         for (call, _) in &group {
-            let arguments = redact_arguments(&call.arguments, self.cx.redactor).into_owned();
+            let arguments = redact_arguments(&call.arguments, self.cx.redactor);
+            let tool = self.cx.toolbox.find(&call.name);
+            let subject = tool.zip(arguments.value().ok());
+            let subject = subject.and_then(|(tool, arguments)| tool.subject(arguments).map(str::to_owned));
             events(TurnEvent::ToolStarted {
                 call: call.id.clone(),
                 name: call.name.clone(),
                 arguments,
+                subject,
             });
         }
         let ended = self.join_with_progress(group, events).await;

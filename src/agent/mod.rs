@@ -22,7 +22,8 @@ use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
 use crate::crash_point;
 use crate::model::{
-    Assistant, ContentBlock, Effect, History, Limits, Step, StopReason, Turn, Usage, Verdict, VerdictSource,
+    Assistant, CallArguments, ContentBlock, Effect, History, Limits, Step, StopReason, Turn, Usage, Verdict,
+    VerdictSource,
 };
 use crate::provider::{Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
 use crate::redact::Redactor;
@@ -102,8 +103,10 @@ pub enum TurnEvent {
         call: String,
         /// The name of the tool.
         name: String,
-        /// The arguments as JSON, redacted.
-        arguments: String,
+        /// The arguments, redacted.
+        arguments: CallArguments,
+        /// The argument that says what the call is about, such as a path; from the redacted arguments.
+        subject: Option<String>,
     },
     /// A running tool reports progress. Messages that follow each other too fast are dropped.
     ToolProgress {

@@ -569,7 +569,8 @@ async fn people_see_each_step_and_each_tool() {
         TurnEvent::ToolStarted {
             call: "1".into(),
             name: "slow_read".into(),
-            arguments: String::new(),
+            arguments: "".into(),
+            subject: None,
         },
         TurnEvent::ToolFinished {
             call: "1".into(),
@@ -582,6 +583,34 @@ async fn people_see_each_step_and_each_tool() {
         TurnEvent::Checking(CompareProgress { done: 1, total: 2 }),
     ];
     assert_eq!(ran.events, expected);
+}
+
+/// People see what a call is about, under whatever name the model gave it, and no secret in it.
+#[tokio::test]
+async fn a_call_that_starts_shows_its_subject() {
+    let fixture = TurnFixture::new();
+    let secret = ["ghp_", "CANARYcanary0123456789CANARYcanary012345"].concat();
+    let hidden = format!("{{\"path\":\"{secret}\"}}");
+    let wanted = [
+        ("1", "tanka_format_jsonnet", "{\"file_path\":\"lib/a.jsonnet\"}"),
+        ("2", "tanka_format_jsonnet", "{\"path\":\"lib/b.jsonnet\"}"),
+        ("3", "git_status", "{}"),
+        ("4", "no_such_tool", "{\"path\":\"lib\"}"),
+        ("5", "file_read", "{"),
+        ("6", "file_read", &hidden),
+    ];
+    let ran = fixture
+        .run(&ScriptedProvider::new([calls(&wanted), says("ok")]))
+        .await;
+    let subjects = ran.events.iter().filter_map(|event| match event {
+        TurnEvent::ToolStarted { subject, .. } => Some(subject.as_deref()),
+        _ => None,
+    });
+    let subjects: Vec<Option<&str>> = subjects.collect();
+    let shown = [Some("lib/a.jsonnet"), Some("lib/b.jsonnet"), None, None, None];
+    assert_eq!(subjects[..5], shown);
+    let redacted = subjects[5].expect("a subject");
+    assert!(!redacted.contains("CANARY"), "{redacted}");
 }
 
 #[tokio::test]
@@ -696,7 +725,7 @@ fn line(does: &ModelAction) -> ScriptStep {
                 ContentBlock::Call(ToolCall {
                     id: ["", "a", "b", "call_0"][usize::from(*id)].to_owned(),
                     name: name.to_owned(),
-                    arguments,
+                    arguments: arguments.into(),
                 })
             };
             ScriptStep::Answer(Completion {

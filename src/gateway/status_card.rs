@@ -79,13 +79,11 @@ impl StatusCard {
                 });
             }
             TurnEvent::ToolStarted {
-                call,
-                name,
-                arguments,
+                call, name, subject, ..
             } => {
                 self.lines.push(CardLine {
                     call: call.clone(),
-                    text: summary(name, arguments),
+                    text: summary(name, subject.as_deref()),
                     progress: String::new(),
                     state: CallState::Running,
                 });
@@ -172,13 +170,9 @@ impl StatusCard {
     }
 }
 
-/// Summarizes a call by its name and first text argument: `file_read environments/dev/main.jsonnet`.
-fn summary(name: &str, arguments: &str) -> String {
-    let values: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let first = ["path", "glob_pattern", "text_query", "ref"]
-        .iter()
-        .find_map(|key| values.get(key)?.as_str());
-    let text = first.map_or_else(|| name.to_owned(), |first| format!("{name} {first}"));
+/// Summarizes a call by its name and subject: `file_read environments/dev/main.jsonnet`.
+fn summary(name: &str, subject: Option<&str>) -> String {
+    let text = subject.map_or_else(|| name.to_owned(), |subject| format!("{name} {subject}"));
     on_one_line(&text, LINE_CHARS_MAX)
 }
 
@@ -211,11 +205,12 @@ mod tests {
         let mut card = StatusCard::default();
         card.observe(&TurnEvent::StepStarted { step: 2 });
         for number in 0..8 {
-            let arguments = format!("{{\"path\":\"f{number}\"}}");
+            let subject = format!("f{number}");
             card.observe(&TurnEvent::ToolStarted {
                 call: number.to_string(),
                 name: "file_read".into(),
-                arguments,
+                arguments: format!("{{\"path\":\"{subject}\"}}").into(),
+                subject: Some(subject),
             });
             let is_error = number == 6;
             card.observe(&TurnEvent::ToolFinished {
@@ -232,13 +227,34 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_shown_by_its_subject_on_one_line() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        let long = format!("`a`\n{}", "x".repeat(200));
+        for subject in [None, Some("environments/dev".to_owned()), Some(long)] {
+            card.observe(&TurnEvent::ToolStarted {
+                call: "1".to_owned(),
+                name: "tanka_show".to_owned(),
+                arguments: "{\"path\":\"not shown\"}".into(),
+                subject,
+            });
+        }
+        let expected = format!(
+            "Working, step 1\n… tanka_show\n… tanka_show environments/dev\n… tanka_show 'a' {}",
+            "x".repeat(105)
+        );
+        assert_eq!(text(&card), expected);
+    }
+
+    #[test]
     fn a_card_shows_how_far_each_running_call_is_and_no_longer_than_it_runs() {
         let mut card = StatusCard::default();
         card.observe(&TurnEvent::StepStarted { step: 1 });
         let started = |call: &str, path: &str| TurnEvent::ToolStarted {
             call: call.to_owned(),
             name: "jb_plan".to_owned(),
-            arguments: format!("{{\"path\":\"{path}\"}}"),
+            arguments: format!("{{\"path\":\"{path}\"}}").into(),
+            subject: Some(path.to_owned()),
         };
         let is_at = |call: &str, text: &str| TurnEvent::ToolProgress {
             call: call.to_owned(),

@@ -8,6 +8,7 @@ mod request_size;
 
 pub use request_size::{json_bytes, result_bytes};
 
+use super::CallArguments;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -37,16 +38,15 @@ pub enum ContentBlock {
     Call(ToolCall),
 }
 
-/// A tool call as the model wrote it. The arguments stay text until the tool's schema is applied, so that the model
-/// gets broken JSON as a result, not as an internal error.
+/// A tool call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's id of the call.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments; JSON text if the model followed the format.
-    pub arguments: String,
+    /// The arguments; JSON if the model followed the format.
+    pub arguments: CallArguments,
 }
 
 /// The result of one call.

@@ -1,6 +1,7 @@
 //! The types that all other modules use. No I/O, no clock, no randomness, no async.
 
 mod base64_bytes;
+mod call_arguments;
 mod change;
 mod plural;
 mod edit_distance;
@@ -20,6 +21,7 @@ mod role;
 mod secret;
 mod verdict;
 
+pub use call_arguments::CallArguments;
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
 pub use edit_distance::{edit_distance, edit_distance_within};
 pub use effect::Effect;

@@ -4,7 +4,7 @@
 use super::Completion;
 use super::codec::DecodeError;
 use super::wording::callable_name;
-use crate::model::{Assistant, ContentBlock, RawBlocks, StopReason, ToolCall, Usage};
+use crate::model::{Assistant, CallArguments, ContentBlock, RawBlocks, StopReason, ToolCall, Usage};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
@@ -71,9 +71,9 @@ impl Draft {
     /// model.
     fn invalidate_last_call(&mut self) {
         if let Some(ContentBlock::Call(call)) = self.blocks.last_mut()
-            && serde_json::from_str::<&RawValue>(&call.arguments).is_ok()
+            && call.arguments.json().is_some()
         {
-            call.arguments.clear();
+            call.arguments = CallArguments::default();
         }
     }
 
@@ -169,21 +169,12 @@ impl RequestIds {
 /// The maximum number of characters of an id: OpenAI refuses more than 40, and a number may be appended.
 const ID_CHARS_MAX: usize = 36;
 
-/// Returns the arguments of a call in the form that a provider accepts: an object, or `{}` if the model wrote
-/// anything else.
-pub(super) fn object_or_empty(arguments: &str) -> &RawValue {
-    match serde_json::from_str::<&RawValue>(arguments) {
-        Ok(raw) if raw.get().starts_with('{') => raw,
-        Ok(_) | Err(_) => serde_json::from_str("{}").unwrap_or(RawValue::NULL),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{DecodeError, Draft, RequestIds, object_or_empty};
-    use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
+    use super::{DecodeError, Draft, RequestIds};
+    use crate::model::{CallArguments, ContentBlock, StopReason, ToolCall, Usage};
     use serde_json::value::RawValue;
 
     fn call(id: &str, arguments: &str) -> ContentBlock {
@@ -301,18 +292,10 @@ mod tests {
         let ids = ["call_1", "call_1", "a b", "a_b", "", "ü"].map(|id| ToolCall {
             id: id.into(),
             name: String::new(),
-            arguments: String::new(),
+            arguments: CallArguments::default(),
         });
         let mut request = RequestIds::new(|char| char.is_ascii_alphanumeric());
         let assigned: Vec<String> = ids.iter().map(|call| request.assign(call)).collect();
         assert_eq!(assigned, ["call_1", "call_1_2", "a_b", "a_b_2", "call_2", "_"]);
-    }
-
-    #[test]
-    fn arguments_that_are_no_object_go_back_as_an_empty_one() {
-        for wrong in ["", "{", "[1]", "\"a\"", "null", "{} {}"] {
-            assert_eq!(object_or_empty(wrong).get(), "{}", "{wrong}");
-        }
-        assert_eq!(object_or_empty(" {\"a\":1 }\n").get(), "{\"a\":1 }");
     }
 }

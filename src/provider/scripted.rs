@@ -58,7 +58,7 @@ pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> ScriptStep {
         ContentBlock::Call(ToolCall {
             id: (*id).to_owned(),
             name: (*name).to_owned(),
-            arguments: (*arguments).to_owned(),
+            arguments: (*arguments).into(),
         })
     };
     ScriptStep::Answer(completion(calls.iter().map(call).collect(), StopReason::ToolUse))

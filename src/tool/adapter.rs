@@ -2,7 +2,7 @@
 //! before the function runs, waits for a place if the tool is expensive, ends the wait when the turn is stopped, and
 //! makes invisible characters in the answer visible.
 
-use super::arguments::{ToolArguments, bind};
+use super::arguments::{ToolArguments, bind, subject};
 use super::{Context, Tool, ToolError, invisible, schema};
 use crate::jsonnet::{Budget, FairSlot, FairSlots, Urgency};
 use crate::model::Effect;
@@ -34,8 +34,11 @@ pub(super) enum ToolFunction<T: ToolBody> {
     /// A function that may block. It runs on a thread for blocking work.
     Blocking(fn(&T::CallContext, T::Arguments) -> Result<String, ToolError>),
     /// A function that waits, for example for an evaluation, without blocking a thread.
-    Async(for<'a> fn(&'a T::CallContext, T::Arguments) -> BoxFuture<'a, Result<String, ToolError>>),
+    Async(AsyncFunction<T::CallContext, T::Arguments>),
 }
+
+/// A function that waits.
+type AsyncFunction<C, A> = for<'a> fn(&'a C, A) -> BoxFuture<'a, Result<String, ToolError>>;
 
 /// A function that extracts the part of a call's context that a tool uses.
 type ContextExtractor<C> = Box<dyn Fn(Context<'_>) -> C + Send + Sync>;
@@ -98,6 +101,10 @@ impl<T: ToolBody> Tool for ToolAdapter<T> {
 
     fn effect(&self) -> Effect {
         T::EFFECT
+    }
+
+    fn subject<'a>(&self, arguments: &'a Value) -> Option<&'a str> {
+        subject::<T::Arguments>(arguments)
     }
 
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {

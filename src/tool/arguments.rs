@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 /// The typed arguments of a tool.
 pub(super) trait ToolArguments: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The text parameter that tells people what a call is about, such as its path; `None` if there is no such one.
+    const SUBJECT: Option<&'static str>;
+
     /// Other names that models use for parameters, each with the parameter's name.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
 
@@ -31,7 +34,8 @@ impl PathArgument {
     }
 }
 
-/// Converts the model's JSON to the arguments of `tool`, whose schema is `schema`.
+/// Converts the model's JSON to the arguments of `tool`, whose schema is `schema`. Everything that does not match is
+/// found in the schema; the type only decodes.
 pub(super) fn bind<A: ToolArguments>(tool: &str, schema: &Value, arguments: Value) -> Result<A, ToolError> {
     let malformed = |why: String| ToolError::Malformed(format!("{tool}: {why}"));
     let Value::Object(given) = arguments else {
@@ -48,7 +52,20 @@ pub(super) fn bind<A: ToolArguments>(tool: &str, schema: &Value, arguments: Valu
     }
     let mut arguments = Value::Object(given);
     coerce(schema, &mut arguments, "").map_err(malformed)?;
-    serde_json::from_value(arguments).map_err(|err| malformed(err.to_string()))
+    // The schema is the only check: what it accepts can be decoded.
+    serde_json::from_value(arguments).map_err(|err| {
+        ToolError::Fatal(anyhow::Error::new(err).context(format!("the schema of `{tool}` accepts too much")))
+    })
+}
+
+/// Returns the subject in arguments as the model wrote them, under its own name or another one for it.
+pub(super) fn subject<A: ToolArguments>(arguments: &Value) -> Option<&str> {
+    let subject = A::SUBJECT?;
+    let aliases = A::ALIASES.iter().filter(|(_, meant)| *meant == subject);
+    let names = aliases.map(|(alias, _)| *alias);
+    std::iter::once(subject)
+        .chain(names)
+        .find_map(|name| arguments.get(name)?.as_str())
 }
 
 fn rename<A: ToolArguments>(given: Map<String, Value>) -> Result<Map<String, Value>, String> {
@@ -246,6 +263,7 @@ mod tests {
     }
 
     impl ToolArguments for Install {
+        const SUBJECT: Option<&'static str> = Some("path");
         const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
     }
 

@@ -72,7 +72,7 @@ impl CallFixture {
         let call = ToolCall {
             id: "call_1".to_owned(),
             name: name.to_owned(),
-            arguments: arguments.to_string(),
+            arguments: arguments.to_string().into(),
         };
         let prepared = toolbox
             .for_identity(&self.identity, "infra")

@@ -18,6 +18,7 @@ pub(super) struct DeleteArguments {
 }
 
 impl ToolArguments for DeleteArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 

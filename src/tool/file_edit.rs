@@ -25,6 +25,7 @@ pub(super) struct EditArguments {
 }
 
 impl ToolArguments for EditArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 

@@ -34,6 +34,7 @@ fn files_max() -> usize {
 }
 
 impl ToolArguments for FileListArguments {
+    const SUBJECT: Option<&'static str> = Some("glob_pattern");
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("glob", "glob_pattern"), ("pattern", "glob_pattern")];
 }

@@ -33,6 +33,7 @@ fn lines_max() -> usize {
 }
 
 impl ToolArguments for ReadArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 

@@ -39,6 +39,7 @@ fn matches_max() -> usize {
 }
 
 impl ToolArguments for SearchArguments {
+    const SUBJECT: Option<&'static str> = Some("glob_pattern");
     const ALIASES: &'static [(&'static str, &'static str)] = &[
         ("glob", "glob_pattern"),
         ("pattern", "glob_pattern"),

@@ -20,6 +20,7 @@ pub(super) struct WriteArguments {
 }
 
 impl ToolArguments for WriteArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
     const ANY_JSON: &'static [&'static str] = &["content"];
 }

@@ -24,6 +24,7 @@ pub(super) struct GitDiffArguments {
 }
 
 impl ToolArguments for GitDiffArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file", "path")];
 }
 

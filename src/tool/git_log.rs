@@ -32,7 +32,9 @@ fn commits_default() -> usize {
     COMMITS_DEFAULT
 }
 
-impl ToolArguments for LogArguments {}
+impl ToolArguments for LogArguments {
+    const SUBJECT: Option<&'static str> = None;
+}
 
 impl ToolBody for GitLog {
     type Arguments = LogArguments;

@@ -33,6 +33,7 @@ fn head() -> String {
 }
 
 impl ToolArguments for GitShowArguments {
+    const SUBJECT: Option<&'static str> = Some("ref");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("hash", "ref")];
 }
 

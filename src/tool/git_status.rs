@@ -14,7 +14,9 @@ pub(super) struct GitStatus;
 #[serde(deny_unknown_fields)]
 pub(super) struct StatusArguments {}
 
-impl ToolArguments for StatusArguments {}
+impl ToolArguments for StatusArguments {
+    const SUBJECT: Option<&'static str> = None;
+}
 
 impl ToolBody for GitStatus {
     type Arguments = StatusArguments;

@@ -134,6 +134,13 @@ pub trait Tool: Send + Sync {
     /// Returns the effect that a call may have. Only [`Effect::Read`] calls run in parallel.
     fn effect(&self) -> Effect;
 
+    /// Returns the argument that tells people what a call is about, such as its path. The arguments are as the model
+    /// wrote them, so it may be missing.
+    fn subject<'a>(&self, arguments: &'a Value) -> Option<&'a str> {
+        let _ = arguments;
+        None
+    }
+
     /// Runs one call.
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
@@ -205,9 +212,10 @@ fn comparing(comparer: &Arc<Comparer>) -> Vec<Arc<dyn Tool>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::Toolbox;
     use super::testing::all_tools;
+    use super::{Tool, Toolbox};
     use crate::model::Effect;
+    use crate::provider::ToolSpec;
     use serde_json::json;
     use std::collections::BTreeSet;
 
@@ -234,12 +242,39 @@ mod tests {
                     spec.name
                 );
             }
+            assert_subject_is_shown(&*tool);
             assert_ne!(spec.name, "tanka_apply");
             if spec.name.starts_with("git_") || spec.name.starts_with("tanka_") {
                 assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
             }
         }
         Toolbox::new(all_tools()).unwrap();
+    }
+
+    /// Asserts that people see what a call is about: one of the texts that the tool requires, or its only one.
+    fn assert_subject_is_shown(tool: &dyn Tool) {
+        let ToolSpec { name, schema, .. } = tool.spec();
+        let properties = schema["properties"].as_object().unwrap();
+        let texts = properties
+            .iter()
+            .filter(|(_, property)| property["type"] == "string");
+        let texts: Vec<&str> = texts.map(|(parameter, _)| parameter.as_str()).collect();
+        let given = |parameter: &&str| serde_json::Value::from(format!("a {parameter}"));
+        let arguments = texts
+            .iter()
+            .map(|parameter| ((*parameter).to_owned(), given(parameter)));
+        let arguments = serde_json::Value::Object(arguments.collect());
+        let Some(subject) = tool.subject(&arguments) else {
+            assert_eq!(texts, Vec::<&str>::new(), "{name} has texts and no subject");
+            return;
+        };
+        let parameter = subject.strip_prefix("a ").unwrap();
+        let required = schema["required"].as_array();
+        let is_required = |required: &Vec<serde_json::Value>| required.iter().any(|name| name == parameter);
+        assert!(
+            texts == [parameter] || required.is_some_and(is_required),
+            "{name}: {parameter}"
+        );
     }
 
     /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47, TK-49

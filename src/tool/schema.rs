@@ -5,6 +5,18 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
+/// The keywords that [`super::arguments::bind`] checks, and those that only explain or that it implies.
+const KNOWN: [&str; 9] = [
+    "type",
+    "description",
+    "default",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "minimum",
+    "maximum",
+];
 /// Keywords of a schema that no model needs and some APIs refuse.
 const NOISE: [&str; 3] = ["$schema", "title", "format"];
 
@@ -50,6 +62,9 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
     {
         return Err(format!("it uses `{word}`, which not every model API accepts"));
     }
+    if let Some(word) = unknown_keyword(schema) {
+        return Err(format!("it uses `{word}`, which arguments are not checked for"));
+    }
     Ok(())
 }
 
@@ -76,6 +91,19 @@ fn tidy(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(items)) = schema.get_mut("items") {
         tidy(items);
     }
+}
+
+/// Returns a keyword that arguments are not checked for, at any depth.
+fn unknown_keyword(schema: &Value) -> Option<&str> {
+    let schema = schema.as_object()?;
+    let mut words = schema.keys().map(String::as_str);
+    let own = words.find(|word| !KNOWN.contains(word));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut inner = properties
+        .into_iter()
+        .flat_map(Map::values)
+        .chain(schema.get("items"));
+    own.or_else(|| inner.find_map(unknown_keyword))
 }
 
 fn holds(schema: &Value, word: &str) -> bool {
@@ -162,6 +190,12 @@ mod tests {
             (
                 json!({ "type": "object", "additionalProperties": false, "properties": { "a": text }, "anyOf": [] }),
                 "it uses `anyOf`, which not every model API accepts",
+            ),
+            (
+                json!({ "type": "object", "additionalProperties": false, "properties": {
+                    "a": { "type": "array", "description": "x", "items": { "type": "string", "enum": ["b"] } },
+                } }),
+                "it uses `enum`, which arguments are not checked for",
             ),
         ] {
             assert_eq!(check(&schema), Err(why.to_owned()));

@@ -35,6 +35,7 @@ pub(super) struct TankaDiffArguments {
 }
 
 impl ToolArguments for TankaDiffArguments {
+    const SUBJECT: Option<&'static str> = Some("env_path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[
         ("path", "env_path"),
         ("env", "env_path"),

@@ -29,6 +29,7 @@ fn everywhere() -> String {
 }
 
 impl ToolArguments for FindArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 

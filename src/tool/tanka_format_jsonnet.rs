@@ -19,6 +19,7 @@ pub(super) struct FormatArguments {
 }
 
 impl ToolArguments for FormatArguments {
+    const SUBJECT: Option<&'static str> = Some("file_path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
 }
 

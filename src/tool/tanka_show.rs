@@ -30,6 +30,7 @@ pub(super) struct TankaShowArguments {
 }
 
 impl ToolArguments for TankaShowArguments {
+    const SUBJECT: Option<&'static str> = Some("env_path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[
         ("path", "env_path"),
         ("env", "env_path"),

@@ -24,6 +24,7 @@ pub(super) struct ValidateArguments {
 }
 
 impl ToolArguments for ValidateArguments {
+    const SUBJECT: Option<&'static str> = Some("file_path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "file_path"), ("file", "file_path")];
 }
 

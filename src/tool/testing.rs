@@ -169,7 +169,9 @@ pub(crate) struct Steps {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoArguments {}
 
-impl super::arguments::ToolArguments for NoArguments {}
+impl super::arguments::ToolArguments for NoArguments {
+    const SUBJECT: Option<&'static str> = None;
+}
 
 impl ToolBody for LateWrite {
     type Arguments = NoArguments;

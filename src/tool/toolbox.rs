@@ -23,8 +23,6 @@ pub struct Toolbox {
 pub struct PreparedCall {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// The effect the call may have.
-    pub effect: Effect,
     /// The arguments as JSON; the tool checks them against its schema.
     pub arguments: Value,
 }
@@ -33,7 +31,6 @@ impl std::fmt::Debug for PreparedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared")
             .field("tool", &self.tool.spec().name)
-            .field("effect", &self.effect)
             .finish_non_exhaustive()
     }
 }
@@ -119,7 +116,7 @@ impl Toolbox {
         let Some(tool) = self.find(&call.name) else {
             return Err(self.no_such_tool(&call.name));
         };
-        let bytes = call.arguments.len();
+        let bytes = call.arguments.text().len();
         if bytes > arguments_bytes_max {
             return Err(ToolError::Malformed(format!(
                 "{}: the arguments have {} bytes; the limit is {}; do it in smaller steps",
@@ -130,8 +127,7 @@ impl Toolbox {
         }
         Ok(PreparedCall {
             tool: Arc::clone(tool),
-            effect: tool.effect(),
-            arguments: parse(&call.name, &call.arguments)?,
+            arguments: value_of(call)?.clone(),
         })
     }
 
@@ -167,15 +163,11 @@ impl Toolbox {
     }
 }
 
-/// Parses the arguments. Some models write an empty text for a call without arguments.
-fn parse(tool: &str, arguments: &str) -> Result<Value, ToolError> {
-    let arguments = if arguments.trim().is_empty() {
-        "{}"
-    } else {
-        arguments
-    };
-    serde_json::from_str(arguments)
-        .map_err(|err| ToolError::Malformed(format!("{tool}: the arguments are not valid JSON: {err}")))
+/// Returns the value of the arguments.
+fn value_of(call: &ToolCall) -> Result<&Value, ToolError> {
+    call.arguments.value().map_err(|err| {
+        ToolError::Malformed(format!("{}: the arguments are not valid JSON: {err}", call.name))
+    })
 }
 
 fn allows(role: Role, effect: Effect) -> bool {

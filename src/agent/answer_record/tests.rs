@@ -71,17 +71,18 @@ fn a_secret_in_arguments_is_found_however_json_says_it_and_json_stays_json() {
             format!("{{\"content\":\"{}", escaped(secret)),
         ];
         for form in forms {
-            let kept = redact_arguments(&form, &redactor);
+            let kept = redact_arguments(&form.as_str().into(), &redactor);
+            let kept = kept.text();
             assert!(
                 !kept.contains(secret) && !kept.contains(&escaped(secret)),
                 "{kept}"
             );
             assert!(!kept.contains(secret.get(8..).unwrap()), "{kept}");
             if serde_json::from_str::<serde_json::Value>(&form).is_ok() {
-                assert!(serde_json::from_str::<serde_json::Value>(&kept).is_ok(), "{kept}");
+                assert!(serde_json::from_str::<serde_json::Value>(kept).is_ok(), "{kept}");
             }
             // Redacting twice gives the same result.
-            assert_eq!(redact_arguments(&kept, &redactor), kept);
+            assert_eq!(redact_arguments(&kept.into(), &redactor).text(), kept);
             assert_eq!(
                 is_given_live_secret(&call(&form), &redactor),
                 secret == LIVE,
@@ -90,7 +91,7 @@ fn a_secret_in_arguments_is_found_however_json_says_it_and_json_stays_json() {
         }
     }
     let plain = r#"{ "content": "no secret: \\u0067 \n", "path":"a" }"#;
-    assert_eq!(redact_arguments(plain, &redactor), plain);
+    assert_eq!(redact_arguments(&plain.into(), &redactor).text(), plain);
     assert!(!is_given_live_secret(&call(plain), &redactor));
 }
 

@@ -17,7 +17,7 @@ fn reads(step: usize, sizes: &[usize]) -> Step {
     let call = |index: usize| ToolCall {
         id: format!("{step}-{index}"),
         name: "file_read".to_owned(),
-        arguments: format!("{{\"path\":\"{step}-{index}\"}}"),
+        arguments: format!("{{\"path\":\"{step}-{index}\"}}").into(),
     };
     let results = sizes.iter().enumerate().map(|(index, size)| ToolResult {
         call: call(index).id,
@@ -122,7 +122,7 @@ fn whole_steps_are_left_out_where_results_are_not_what_is_long() {
         };
         let assistant = Assistant {
             blocks: vec![ContentBlock::Call(ToolCall {
-                arguments,
+                arguments: arguments.into(),
                 name: "file_write".into(),
                 ..call
             })],

@@ -51,7 +51,7 @@ impl TurnDisplay {
                     self.words.push_str(text);
                 }
             }
-            TurnEvent::ToolStarted { name, arguments, .. } => self.started(name, arguments),
+            TurnEvent::ToolStarted { name, arguments, .. } => self.started(name, arguments.text()),
             TurnEvent::ToolProgress { name, text, .. } => self
                 .output
                 .styled_message(OutputStyle::Dim, &format_progress(name, text)),

@@ -41,7 +41,10 @@ impl Assistant {
     /// whichever is longer.
     fn sent_bytes(&self) -> usize {
         let call = |call: &ToolCall| {
-            CALL_BYTES + call.id.len().max(ID_BYTES) + json_bytes(&call.name) + json_bytes(&call.arguments)
+            CALL_BYTES
+                + call.id.len().max(ID_BYTES)
+                + json_bytes(&call.name)
+                + json_bytes(call.arguments.text())
         };
         let block = |block: &ContentBlock| match block {
             ContentBlock::Text { text } => MESSAGE_BYTES + json_bytes(text),

@@ -1,7 +1,7 @@
 //! Decodes a block of a Messages answer, and decides whether it may be sent back. A block that only other roles send
 //! makes the answer invalid: if it were stored, every later request would be refused.
 
-use crate::model::{ContentBlock, ToolCall};
+use crate::model::{CallArguments, ContentBlock, ToolCall};
 use crate::provider::codec::DecodeError;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -47,9 +47,9 @@ impl BlockFields {
         serde_json::from_str(self.0.get(field)?.get()).ok()
     }
 
-    /// Returns a field in its original form.
-    pub(super) fn raw(&self, field: &str) -> Option<&str> {
-        self.0.get(field).map(|value| value.get())
+    /// Returns the arguments of a call.
+    pub(super) fn input(&self) -> Option<CallArguments> {
+        self.0.get("input").cloned().map(CallArguments::from)
     }
 
     /// Sets a field, or replaces its value.
@@ -80,7 +80,7 @@ pub(super) enum Replay {
 /// Decodes a block. `arguments` are those of a streamed call, which are not in its fields.
 pub(super) fn read(
     fields: &BlockFields,
-    arguments: Option<&str>,
+    arguments: Option<CallArguments>,
 ) -> Result<(Option<ContentBlock>, Replay), DecodeError> {
     let kind = fields.string("type").ok_or(DecodeError::Malformed)?;
     let whole = |known: &[&str]| match fields.has_only(known) {
@@ -99,7 +99,7 @@ pub(super) fn read(
         }
         "tool_use" => {
             let call = call(fields, arguments)?;
-            let is_object = fields.raw("input").is_some_and(|input| input.starts_with('{'));
+            let is_object = fields.input().is_some_and(|input| input.object().is_some());
             let replay = match is_object {
                 true => whole(&["type", "id", "name", "input", "caller"]),
                 false => Replay::Nothing,
@@ -119,19 +119,15 @@ pub(super) fn read(
     })
 }
 
-fn call(fields: &BlockFields, arguments: Option<&str>) -> Result<ToolCall, DecodeError> {
+fn call(fields: &BlockFields, arguments: Option<CallArguments>) -> Result<ToolCall, DecodeError> {
     let field = |name: &str| fields.string(name).ok_or(DecodeError::Malformed);
     let (id, name) = (field("id")?, field("name")?);
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     if id.is_empty() || id.len() > ID_CHARS_MAX || !id.chars().all(is_allowed) {
         return Err(DecodeError::Malformed);
     }
-    let arguments = arguments.or_else(|| fields.raw("input")).unwrap_or_default();
-    Ok(ToolCall {
-        id,
-        name,
-        arguments: arguments.to_owned(),
-    })
+    let arguments = arguments.or_else(|| fields.input()).unwrap_or_default();
+    Ok(ToolCall { id, name, arguments })
 }
 
 /// Fails if the answer has another role than the assistant. A missing role means the assistant.

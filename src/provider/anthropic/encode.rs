@@ -4,7 +4,7 @@
 use super::PROVIDER;
 use crate::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
 use crate::provider::TurnRequest;
-use crate::provider::answer::{RequestIds, object_or_empty};
+use crate::provider::answer::RequestIds;
 use crate::provider::codec::AnswerMode;
 use crate::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
@@ -205,7 +205,7 @@ fn tool_use(call: &ToolCall, id: String) -> Content<'_> {
         r#type: "tool_use",
         id,
         name: callable_name(&call.name),
-        input: object_or_empty(&call.arguments),
+        input: call.arguments.object_or_empty(),
     })
 }
 

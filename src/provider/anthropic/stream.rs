@@ -4,8 +4,8 @@
 use super::PROVIDER;
 use super::block::{BlockFields, Replay, check_role, read};
 use super::decode::{AnthropicError, AnthropicUsage, stop_reason};
-use crate::model::{StopReason, Usage};
-use crate::provider::answer::{Draft, object_or_empty};
+use crate::model::{CallArguments, StopReason, Usage};
+use crate::provider::answer::Draft;
 use crate::provider::codec::{AnswerDecoder, DecodeError};
 use crate::provider::sse::SseParser;
 use crate::provider::{Completion, StreamEvent};
@@ -91,10 +91,11 @@ impl AnswerDecoder for AnthropicStreamDecoder {
         };
         let mut blocks = Vec::new();
         let mut raw = (!self.has_unknown_parts).then(Vec::new);
-        for block in self.blocks.into_values() {
-            let arguments = Some(block.json.clone()).filter(|json| !json.is_empty());
-            let fields = block.into_fields()?;
-            let (canonical, replay) = read(&fields, arguments.as_deref())?;
+        for mut block in self.blocks.into_values() {
+            let json = std::mem::take(&mut block.json);
+            let arguments = (!json.is_empty()).then(|| CallArguments::from(json));
+            let fields = block.into_fields(arguments.as_ref())?;
+            let (canonical, replay) = read(&fields, arguments)?;
             blocks.extend(canonical);
             match replay {
                 Replay::AsItIs => {
@@ -200,8 +201,9 @@ impl AnthropicStreamDecoder {
 }
 
 impl PartialBlock {
-    /// Returns the block as in an answer delivered whole, with the content of its deltas.
-    fn into_fields(mut self) -> Result<BlockFields, DecodeError> {
+    /// Returns the block as in an answer delivered whole, with the content of its deltas and the `arguments` that they
+    /// add up to.
+    fn into_fields(mut self, arguments: Option<&CallArguments>) -> Result<BlockFields, DecodeError> {
         let grown = [
             ("text", &self.text),
             ("thinking", &self.thinking),
@@ -215,13 +217,8 @@ impl PartialBlock {
         if !self.citations.is_empty() {
             self.fields.set("citations", to_raw_value(&self.citations)?);
         }
-        let input = match self.json.is_empty() {
-            true => self.fields.raw("input"),
-            false => Some(self.json.as_str()),
-        };
-        if let Some(input) = input {
-            let input = object_or_empty(input).to_owned();
-            self.fields.set("input", input);
+        if let Some(input) = arguments.cloned().or_else(|| self.fields.input()) {
+            self.fields.set("input", input.object_or_empty().to_owned());
         }
         Ok(self.fields)
     }

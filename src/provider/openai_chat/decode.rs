@@ -2,7 +2,7 @@
 
 use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::provider::Completion;
-use crate::provider::answer::{Draft, object_or_empty};
+use crate::provider::answer::Draft;
 use crate::provider::codec::DecodeError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -127,23 +127,22 @@ pub(super) fn decode(provider: &str, body: &[u8]) -> Result<Completion, DecodeEr
     let calls = message.tool_calls.unwrap_or_default();
     calls.iter().try_for_each(|call| check_kind(&call.others))?;
     let says_more = says_more(&message.others) || calls.iter().any(|call| says_more(&call.others));
+    let calls: Vec<ToolCall> = calls
+        .into_iter()
+        .map(|call| ToolCall {
+            id: call.id.unwrap_or_default(),
+            name: call.function.name.unwrap_or_default(),
+            arguments: arguments_text(&call.function.arguments).into(),
+        })
+        .collect();
     // A message can be replayed unchanged only if it has a role.
     let is_sound = message.others.get("role").is_some_and(|role| role == "assistant")
         && message.others.get("function_call").is_none_or(is_empty)
-        && calls
-            .iter()
-            .all(|call| is_object(&arguments_text(&call.function.arguments)));
+        && calls.iter().all(|call| call.arguments.object().is_some());
     let answer = ChatAnswer {
         text: text_of(&message.content)?,
         refusal: message.refusal.unwrap_or_default(),
-        calls: calls
-            .into_iter()
-            .map(|call| ToolCall {
-                id: call.id.unwrap_or_default(),
-                name: call.function.name.unwrap_or_default(),
-                arguments: arguments_text(&call.function.arguments),
-            })
-            .collect(),
+        calls,
         raw: (says_more && is_sound).then_some(choice.message),
         reason,
         usage: whole.usage.unwrap_or_default().into(),
@@ -181,8 +180,8 @@ impl ChatAnswer {
         let texts = [self.text, self.refusal].map(|text| ContentBlock::Text { text });
         let calls = self.calls.into_iter().map(|mut call| {
             // Some servers omit the arguments instead of sending an empty object.
-            if call.arguments.trim().is_empty() && stop != StopReason::MaxTokens {
-                call.arguments = "{}".to_owned();
+            if call.arguments.is_blank() && stop != StopReason::MaxTokens {
+                call.arguments = "{}".into();
             }
             ContentBlock::Call(call)
         });
@@ -214,11 +213,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     }
-}
-
-/// Returns true if the arguments are an object, so that the provider accepts a replayed call.
-pub(super) fn is_object(arguments: &str) -> bool {
-    object_or_empty(arguments).get() == arguments.trim()
 }
 
 /// Returns the arguments as text: as written, or serialised if the server sent an object.

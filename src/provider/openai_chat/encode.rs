@@ -4,7 +4,7 @@
 use super::{AnswerBound, OpenaiChat};
 use crate::model::{Assistant, Step, ToolCall, ToolResult};
 use crate::provider::TurnRequest;
-use crate::provider::answer::{RequestIds, object_or_empty};
+use crate::provider::answer::RequestIds;
 use crate::provider::codec::AnswerMode;
 use crate::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
@@ -187,7 +187,7 @@ fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Message<'a> {
 
 fn tool_call(call: &ToolCall, id: String) -> Call<'_> {
     let name = callable_name(&call.name);
-    let arguments = object_or_empty(&call.arguments).get();
+    let arguments = call.arguments.object_or_empty().get();
     Call {
         id,
         r#type: "function",

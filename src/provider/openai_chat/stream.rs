@@ -1,8 +1,8 @@
 //! Decodes a chat completion that is delivered as a stream. Before `[DONE]`, only text for the user is passed on.
 
 use super::decode::{
-    ChatAnswer, FunctionPart, OpenaiError, OpenaiUsage, arguments_text, check_fields, check_kind, is_object,
-    says_more, text_of,
+    ChatAnswer, FunctionPart, OpenaiError, OpenaiUsage, arguments_text, check_fields, check_kind, says_more,
+    text_of,
 };
 use crate::model::{ToolCall, Usage};
 use crate::provider::codec::{AnswerDecoder, DecodeError};
@@ -54,9 +54,14 @@ struct CallDelta {
 #[derive(Debug)]
 struct PartialCall {
     index: Option<u64>,
-    call: ToolCall,
+    id: String,
+    name: String,
+    arguments: String,
     others: Map<String, Value>,
 }
+
+/// A complete call with its unknown fields.
+type FinishedCall = (ToolCall, Map<String, Value>);
 
 /// A decoder for one answer.
 #[derive(Debug)]
@@ -95,11 +100,15 @@ impl AnswerDecoder for OpenaiStreamDecoder {
         let (Some(reason), true) = (self.reason.take(), self.is_done) else {
             return Err(DecodeError::Incomplete);
         };
+        let calls: Vec<_> = std::mem::take(&mut self.calls)
+            .into_iter()
+            .map(PartialCall::finish)
+            .collect();
         let answer = ChatAnswer {
-            raw: self.raw()?,
+            raw: self.raw(&calls)?,
             text: self.text,
             refusal: self.refusal,
-            calls: self.calls.into_iter().map(|growing| growing.call).collect(),
+            calls: calls.into_iter().map(|(call, _)| call).collect(),
             reason,
             usage: self.usage,
             model: self.model,
@@ -164,7 +173,7 @@ impl OpenaiStreamDecoder {
     fn apply_call_delta(&mut self, delta: CallDelta) -> Option<StreamEvent> {
         let arguments = arguments_text(&delta.function.arguments);
         if let Some(growing) = self.continued(&delta) {
-            growing.call.arguments.push_str(&arguments);
+            growing.arguments.push_str(&arguments);
             merge(&mut growing.others, delta.others);
             return None;
         }
@@ -172,11 +181,9 @@ impl OpenaiStreamDecoder {
         let id = delta.id.unwrap_or_default();
         self.calls.push(PartialCall {
             index: delta.index,
-            call: ToolCall {
-                id,
-                name: name.clone(),
-                arguments,
-            },
+            id,
+            name: name.clone(),
+            arguments,
             others: delta.others,
         });
         Some(StreamEvent::CallStarted { name })
@@ -194,21 +201,16 @@ impl OpenaiStreamDecoder {
             None => self.calls.last_mut()?,
         };
         let id = delta.id.as_deref().unwrap_or_default();
-        let is_other = !id.is_empty() && id != growing.call.id;
+        let is_other = !id.is_empty() && id != growing.id;
         let begins_unnumbered = delta.index.is_none() && id.is_empty() && delta.function.name.is_some();
         (!is_other && !begins_unnumbered).then_some(growing)
     }
 
     /// Returns the message as in an answer delivered whole, if it has content beyond Drydock's own format.
-    fn raw(&self) -> Result<Option<Box<RawValue>>, DecodeError> {
-        let says_more =
-            says_more(&self.others) || self.calls.iter().any(|growing| says_more(&growing.others));
-        if !says_more
-            || !self
-                .calls
-                .iter()
-                .all(|growing| is_object(&growing.call.arguments))
-        {
+    fn raw(&self, calls: &[FinishedCall]) -> Result<Option<Box<RawValue>>, DecodeError> {
+        let says_more = says_more(&self.others) || calls.iter().any(|(_, others)| says_more(others));
+        // The provider accepts a replayed call only if its arguments are an object.
+        if !says_more || !calls.iter().all(|(call, _)| call.arguments.object().is_some()) {
             return Ok(None);
         }
         let mut message = self.others.clone();
@@ -216,8 +218,8 @@ impl OpenaiStreamDecoder {
         message.insert("role".to_owned(), "assistant".into());
         let content = Some(self.text.as_str()).filter(|text| !text.is_empty());
         message.insert("content".to_owned(), content.into());
-        if !self.calls.is_empty() {
-            let calls: Vec<Value> = self.calls.iter().map(PartialCall::to_json).collect();
+        if !calls.is_empty() {
+            let calls: Vec<Value> = calls.iter().map(to_json).collect();
             message.insert("tool_calls".to_owned(), calls.into());
         }
         Ok(Some(to_raw_value(&message)?))
@@ -225,17 +227,26 @@ impl OpenaiStreamDecoder {
 }
 
 impl PartialCall {
-    fn to_json(&self) -> Value {
-        let mut json = self.others.clone();
-        let ToolCall { id, name, arguments } = &self.call;
-        json.insert("id".to_owned(), id.as_str().into());
-        json.insert("type".to_owned(), "function".into());
-        json.insert(
-            "function".to_owned(),
-            json!({"name": name, "arguments": arguments}),
-        );
-        json.into()
+    fn finish(self) -> FinishedCall {
+        let call = ToolCall {
+            id: self.id,
+            name: self.name,
+            arguments: self.arguments.into(),
+        };
+        (call, self.others)
     }
+}
+
+fn to_json((call, others): &FinishedCall) -> Value {
+    let mut json = others.clone();
+    let ToolCall { id, name, arguments } = call;
+    json.insert("id".to_owned(), id.as_str().into());
+    json.insert("type".to_owned(), "function".into());
+    json.insert(
+        "function".to_owned(),
+        json!({"name": name, "arguments": arguments}),
+    );
+    json.into()
 }
 
 /// Adds parts to unknown fields. Texts and lists are continued, other values are replaced.

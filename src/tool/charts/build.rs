@@ -19,6 +19,7 @@ pub(super) struct HelmBuildArguments {
 }
 
 impl ToolArguments for HelmBuildArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("chart", "path"), ("directory", "path"), ("dir", "path")];
 }

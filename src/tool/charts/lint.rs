@@ -18,6 +18,7 @@ pub(super) struct HelmLintArguments {
 }
 
 impl ToolArguments for HelmLintArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("chart", "path"), ("directory", "path"), ("dir", "path")];
 }

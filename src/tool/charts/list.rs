@@ -18,6 +18,7 @@ pub(super) struct HelmListArguments {
 }
 
 impl ToolArguments for HelmListArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("chart", "path"), ("directory", "path"), ("dir", "path")];
 }

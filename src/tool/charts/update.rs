@@ -19,6 +19,7 @@ pub(super) struct HelmUpdateArguments {
 }
 
 impl ToolArguments for HelmUpdateArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] =
         &[("chart", "path"), ("directory", "path"), ("dir", "path")];
 }

@@ -19,6 +19,7 @@ pub(super) struct JbInitArguments {
 }
 
 impl ToolArguments for JbInitArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 

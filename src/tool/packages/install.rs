@@ -22,6 +22,7 @@ pub(super) struct JbInstallArguments {
 }
 
 impl ToolArguments for JbInstallArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 

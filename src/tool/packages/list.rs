@@ -19,6 +19,7 @@ pub(super) struct JbListArguments {
 }
 
 impl ToolArguments for JbListArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 

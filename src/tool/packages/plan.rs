@@ -25,6 +25,7 @@ pub(super) struct JbPlanArguments {
 }
 
 impl ToolArguments for JbPlanArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 

@@ -22,6 +22,7 @@ pub(super) struct JbUpdateArguments {
 }
 
 impl ToolArguments for JbUpdateArguments {
+    const SUBJECT: Option<&'static str> = Some("path");
     const ALIASES: &'static [(&'static str, &'static str)] = &[("directory", "path"), ("dir", "path")];
 }
 

@@ -27,7 +27,7 @@ fn written(name: &str, arguments: &str) -> ToolCall {
     ToolCall {
         id: "call_1".to_owned(),
         name: name.to_owned(),
-        arguments: arguments.to_owned(),
+        arguments: arguments.into(),
     }
 }
 
@@ -155,7 +155,7 @@ fn a_call_is_prepared_with_its_effect_and_arguments() {
         .prepare(&written("file_read", "{\"path\":\"a\"}"), BYTES_MAX)
         .unwrap();
     assert_eq!(
-        (prepared.tool.spec().name, prepared.effect),
+        (prepared.tool.spec().name, prepared.tool.effect()),
         ("file_read", Effect::Read)
     );
     assert_eq!(prepared.arguments, json!({ "path": "a" }));
@@ -168,7 +168,7 @@ fn a_call_is_prepared_with_its_effect_and_arguments() {
     let prepared = toolbox()
         .prepare(&written("file_write", "{}"), BYTES_MAX)
         .unwrap();
-    assert_eq!(prepared.effect, Effect::WriteWorkspace);
+    assert_eq!(prepared.tool.effect(), Effect::WriteWorkspace);
 }
 
 /// T59, TK-87, TK-88

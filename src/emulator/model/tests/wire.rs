@@ -55,7 +55,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         let arguments: Vec<&str> = answer
             .assistant
             .calls()
-            .map(|call| call.arguments.as_str())
+            .map(|call| call.arguments.text())
             .collect();
         let second = "{\"path\":\"b \\\"quoted\\\" and long enough for several deltas\"}";
         assert_eq!(arguments, ["{\"path\":\"a/ü.jsonnet\"}", second]);
@@ -400,7 +400,7 @@ proptest! {
             for way in [WAYS[0], WAYS[3]] {
                 let mut fixture = ModelFixture::new(way, queue([says("ok")]));
                 let arguments = json!({"path": path});
-                let call = ToolCall { id: "id_1".into(), name: "file_read".into(), arguments: arguments.to_string() };
+                let call = ToolCall { id: "id_1".into(), name: "file_read".into(), arguments: arguments.to_string().into() };
                 let assistant = Assistant {
                     blocks: vec![ContentBlock::Text { text: said.clone() }, ContentBlock::Call(call)],
                     raw: None,
