@@ -156,7 +156,7 @@ impl App {
         let parts = Parts {
             store: store.clone(),
             access: Arc::clone(&access),
-            providers: provider::build(&config.providers, client.clone(), config.model.stream),
+            providers: provider::build(&config.providers, client.clone(), config.model.answer_mode),
             toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer), host)?,
             comparer,
             repositories,

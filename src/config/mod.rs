@@ -22,10 +22,10 @@ mod variables;
 
 pub use error::{ConfigError, Problem};
 pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
-pub use models::{KNOWN_PROVIDERS, KnownProvider, known_provider, usual_model};
+pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, known_provider, usual_model};
 pub use settings::{
-    BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookChange, HookScheme, HookSettings,
-    LimitSettings, ModelSettings, OperatorSettings, PostTo, ProgramSettings, ProviderSettings,
+    AnswerMode, BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookChange, HookScheme,
+    HookSettings, LimitSettings, ModelSettings, OperatorSettings, PostTo, ProgramSettings, ProviderSettings,
     RepositorySettings, RetentionSettings, SandboxSettings, ServerSettings, SlackSettings, TelegramMode,
     TelegramSettings,
 };

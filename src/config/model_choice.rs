@@ -3,7 +3,7 @@
 
 use crate::config::models::{KNOWN_PROVIDERS, known_provider, usual_model};
 use crate::config::reader::{SettingLayer, SettingsReader};
-use crate::config::settings::ModelSettings;
+use crate::config::settings::{AnswerMode, ModelSettings};
 use crate::model::edit_distance;
 use std::collections::BTreeSet;
 
@@ -36,7 +36,10 @@ pub(super) fn for_terminal(reader: &mut SettingsReader<'_>) -> ModelSettings {
 fn settings(reader: &mut SettingsReader<'_>, default: Option<String>) -> ModelSettings {
     ModelSettings {
         default: default.unwrap_or_default(),
-        stream: reader.boolean("model.stream"),
+        answer_mode: match reader.boolean("model.stream") {
+            true => AnswerMode::Streamed,
+            false => AnswerMode::Whole,
+        },
     }
 }
 

@@ -5,8 +5,37 @@ use crate::config::settings::ProviderSettings;
 use crate::model::Secret;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A provider with a built-in API client.
+/// A provider with a built-in API client. Services with a name of the operator's own are [`ProviderId::Custom`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderId {
+    /// `anthropic`
+    Anthropic,
+    /// `openai`
+    Openai,
+    /// `google`
+    Google,
+    /// `openrouter`
+    Openrouter,
+    /// `azure`
+    Azure,
+    /// `ollama`
+    Ollama,
+    /// `custom`
+    Custom,
+}
+
+impl ProviderId {
+    /// Returns the provider of a configured name.
+    pub fn of(name: &str) -> Self {
+        known_provider(name).map_or(Self::Custom, |known| known.id)
+    }
+}
+
+/// The built-in facts about a provider.
+#[derive(Debug)]
 pub struct KnownProvider {
+    /// The provider.
+    pub id: ProviderId,
     /// The name, which is also the name of its section.
     pub name: &'static str,
     /// Aliases of the name.
@@ -22,6 +51,7 @@ pub struct KnownProvider {
 /// The known providers, in the order in which a terminal session looks for a key.
 pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
     KnownProvider {
+        id: ProviderId::Anthropic,
         name: "anthropic",
         aliases: &[],
         base_url: Some("https://api.anthropic.com"),
@@ -29,6 +59,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         usual_model: Some("claude-opus-4-6"),
     },
     KnownProvider {
+        id: ProviderId::Openai,
         name: "openai",
         aliases: &[],
         base_url: Some("https://api.openai.com/v1"),
@@ -36,6 +67,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         usual_model: Some("gpt-4o"),
     },
     KnownProvider {
+        id: ProviderId::Google,
         name: "google",
         aliases: &["gemini"],
         base_url: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
@@ -43,6 +75,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         usual_model: Some("gemini-2.0-flash"),
     },
     KnownProvider {
+        id: ProviderId::Openrouter,
         name: "openrouter",
         aliases: &[],
         base_url: Some("https://openrouter.ai/api/v1"),
@@ -50,6 +83,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         usual_model: None,
     },
     KnownProvider {
+        id: ProviderId::Azure,
         name: "azure",
         aliases: &[],
         base_url: None,
@@ -57,6 +91,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         usual_model: None,
     },
     KnownProvider {
+        id: ProviderId::Ollama,
         name: "ollama",
         aliases: &[],
         base_url: Some("http://localhost:11434/v1"),
@@ -64,6 +99,7 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         usual_model: None,
     },
     KnownProvider {
+        id: ProviderId::Custom,
         name: "custom",
         aliases: &[],
         base_url: None,

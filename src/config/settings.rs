@@ -122,13 +122,22 @@ pub struct RetentionSettings {
     pub mirror_days: Option<u32>,
 }
 
+/// The delivery of a model's answer. Both modes give the same answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerMode {
+    /// The answer is delivered as server-sent events.
+    Streamed,
+    /// The answer is delivered in one piece.
+    Whole,
+}
+
 /// `[model]`: the model that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSettings {
     /// `default` and `provider` together, as `provider/model`; `anthropic/claude-sonnet-4-5` if neither is set.
     pub default: String,
-    /// `stream`, default true.
-    pub stream: bool,
+    /// `stream`, by default answers are streamed.
+    pub answer_mode: AnswerMode,
 }
 
 /// `[providers.<name>]`: anthropic, openai, openrouter, ollama, google, azure or custom.

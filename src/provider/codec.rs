@@ -3,17 +3,9 @@
 
 use super::sse::SseError;
 use super::{Completion, StreamEvent, TurnRequest};
+pub(super) use crate::config::AnswerMode;
 use crate::model::Secret;
 use http::{HeaderName, HeaderValue};
-
-/// The delivery of an answer. Both modes produce the same [`Completion`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerMode {
-    /// The answer is delivered as server-sent events.
-    Streamed,
-    /// The answer is delivered in one piece.
-    Whole,
-}
 
 /// An error of decoding an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +57,10 @@ pub(super) trait Codec: Send + Sync {
 
     /// Creates a decoder for an answer that is delivered as a stream.
     fn decoder(&self) -> Box<dyn AnswerDecoder>;
+
+    /// Returns a streamed answer of at least 4,096 bytes with text and two calls, as the provider sends it.
+    #[cfg(test)]
+    fn recorded_answer(&self) -> String;
 }
 
 /// A decoder of one streamed answer.

@@ -1,13 +1,15 @@
 //! Models and their providers. A provider answers one [`TurnRequest`] with one [`Completion`]. The codecs are pure,
 //! and the answer is the same with or without streaming.
 
+// The wire formats.
 mod anthropic;
+mod openai_chat;
+// The code that they share.
 mod answer;
 mod codec;
 mod failure;
 mod gate;
 mod http;
-mod openai_chat;
 mod providers;
 mod retry;
 mod schema;
@@ -23,11 +25,54 @@ pub use providers::{Providers, build};
 pub use schema::ToolSchema;
 
 use crate::access::Identity;
+#[cfg(test)]
+use crate::config::KnownProvider;
+use crate::config::ProviderId;
 use crate::model::{Assistant, Turn, json_bytes};
+use anthropic::AnthropicMessages;
 use async_trait::async_trait;
+use codec::Codec;
+use openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// Returns the wire format of a provider, which is called `name` in the configuration.
+fn wire_format(provider: ProviderId, name: &str) -> Box<dyn Codec> {
+    let chat = |bound, key| -> Box<dyn Codec> {
+        let provider = Cow::Owned(name.to_owned());
+        Box::new(OpenaiChat { provider, bound, key })
+    };
+    match provider {
+        ProviderId::Anthropic => Box::new(AnthropicMessages),
+        ProviderId::Openai => chat(AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
+        ProviderId::Azure => chat(AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
+        ProviderId::Google | ProviderId::Openrouter | ProviderId::Ollama | ProviderId::Custom => {
+            chat(AnswerBound::MaxTokens, KeyHeader::Bearer)
+        }
+    }
+}
+
+/// Returns the first known provider of each wire format. Each format has a path of its own.
+#[cfg(test)]
+pub(crate) fn first_of_each_format() -> Vec<&'static KnownProvider> {
+    let path = |known: &KnownProvider| wire_format(known.id, known.name).path();
+    let mut first: Vec<&'static KnownProvider> = Vec::new();
+    for known in crate::config::KNOWN_PROVIDERS {
+        if first.iter().all(|other| path(other) != path(known)) {
+            first.push(known);
+        }
+    }
+    first
+}
+
+/// Returns each wire format once.
+#[cfg(test)]
+fn wire_formats() -> Vec<Box<dyn Codec>> {
+    let first = first_of_each_format().into_iter();
+    first.map(|known| wire_format(known.id, known.name)).collect()
+}
 
 /// The description of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

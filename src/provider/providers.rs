@@ -1,32 +1,13 @@
 //! Builds the providers and resolves `provider/model` to one of them. The built-in facts about each provider are in
 //! [`KNOWN_PROVIDERS`].
 
-use super::Provider;
-use super::anthropic::AnthropicMessages;
-use super::codec::{AnswerMode, Codec};
 use super::gate::ProviderGate;
 use super::http::HttpProvider;
-use super::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
-use crate::config::{KNOWN_PROVIDERS, ProviderSettings, known_provider};
-use std::borrow::Cow;
+use super::{Provider, wire_format};
+use crate::config::{AnswerMode, KNOWN_PROVIDERS, ProviderId, ProviderSettings, known_provider};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Returns the codec for a provider's name. The operator's own names use the same codec as `custom`.
-fn codec(name: &str) -> Box<dyn Codec> {
-    match name {
-        "anthropic" => Box::new(AnthropicMessages),
-        "openai" => chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
-        "azure" => chat(name, AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
-        _ => chat(name, AnswerBound::MaxTokens, KeyHeader::Bearer),
-    }
-}
-
-fn chat(name: &str, bound: AnswerBound, key: KeyHeader) -> Box<dyn Codec> {
-    let provider = Cow::Owned(name.to_owned());
-    Box::new(OpenaiChat { provider, bound, key })
-}
 
 /// The configured providers.
 pub struct Providers {
@@ -39,15 +20,10 @@ pub struct Providers {
 pub fn build(
     settings: &BTreeMap<String, ProviderSettings>,
     client: reqwest::Client,
-    stream: bool,
+    answer_mode: AnswerMode,
 ) -> Providers {
-    let delivery = if stream {
-        AnswerMode::Streamed
-    } else {
-        AnswerMode::Whole
-    };
     let built = |(name, settings): (&String, &ProviderSettings)| {
-        let provider = build_one(name, settings, client.clone(), delivery);
+        let provider = build_one(name, settings, client.clone(), answer_mode);
         (
             name.clone(),
             provider.map(|provider| Arc::new(provider) as Arc<dyn Provider>),
@@ -86,7 +62,7 @@ fn build_one(
     name: &str,
     settings: &ProviderSettings,
     client: reqwest::Client,
-    delivery: AnswerMode,
+    answer_mode: AnswerMode,
 ) -> Result<HttpProvider, String> {
     let known = known_provider(name);
     let api_key = settings
@@ -96,7 +72,7 @@ fn build_one(
     if api_key.is_none() && settings.needs_key {
         return Err(format!("`{name}` needs a key: set `providers.{name}.api_key`"));
     }
-    let codec = codec(name);
+    let codec = wire_format(ProviderId::of(name), name);
     if codec.headers(api_key.as_ref()).is_none() {
         return Err(format!(
             "`providers.{name}.api_key` has characters a header cannot carry"
@@ -112,7 +88,7 @@ fn build_one(
         )?,
         codec,
         api_key,
-        answer_mode: delivery,
+        answer_mode,
         attempt_time_max: Duration::from_secs(settings.request_seconds_max.max(1)),
         idle_time_max: Duration::from_secs(settings.idle_seconds_max.max(1)),
         attempts_max: settings.attempts_max.max(1),
@@ -154,7 +130,7 @@ mod tests {
     #![allow(clippy::expect_used)]
 
     use super::{build, endpoint};
-    use crate::config::ProviderSettings;
+    use crate::config::{AnswerMode, ProviderSettings};
     use crate::http_client::api_client;
     use crate::model::Secret;
     use std::collections::BTreeMap;
@@ -191,7 +167,7 @@ mod tests {
             ),
             ("barn".to_owned(), settings(None, "")),
         ]);
-        let providers = build(&settings, api_client().expect("client"), true);
+        let providers = build(&settings, api_client().expect("client"), AnswerMode::Streamed);
         providers
             .resolve(name)
             .map(|(provider, model)| (provider.id().to_owned(), model))
@@ -240,7 +216,11 @@ mod tests {
                 "`openai/` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
             ]
         );
-        let none = build(&BTreeMap::new(), api_client().expect("client"), true);
+        let none = build(
+            &BTreeMap::new(),
+            api_client().expect("client"),
+            AnswerMode::Streamed,
+        );
         let error = none.resolve("anthropic/claude").err();
         let expected = "`anthropic/claude` needs `[providers.anthropic]` in the configuration";
         assert_eq!(error.as_deref(), Some(expected));

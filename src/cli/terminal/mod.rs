@@ -133,7 +133,7 @@ impl Terminal {
             helm: super::helm(&config.sandbox, downloads),
         };
         let comparer = Arc::clone(&services.comparer);
-        let providers = provider::build(&config.providers, client, config.model.stream);
+        let providers = provider::build(&config.providers, client, config.model.answer_mode);
         let (provider, model) = providers
             .resolve(&config.model.default)
             .map_err(CliError::config)?;

@@ -1,7 +1,7 @@
 //! Tests of the layers' priority and syntax.
 
 use super::*;
-use crate::config::{ChannelSettings, HookScheme, TelegramMode};
+use crate::config::{AnswerMode, ChannelSettings, HookScheme, TelegramMode};
 use std::collections::BTreeSet;
 
 #[test]
@@ -68,7 +68,7 @@ fn a_variable_is_read_as_the_type_its_key_wants() {
     assert_eq!(config.server.listen.to_string(), "[::1]:80");
     assert_eq!(config.server.link_hosts, ["a.example.com", "b.example.com"]);
     assert_eq!(config.server.body_bytes_max, 2_000_000);
-    assert!(!config.model.stream);
+    assert_eq!(config.model.answer_mode, AnswerMode::Whole);
     let config = Config::load(with("", &[("DRYDOCK_SERVER__LINK_HOSTS", "[\"a.b\"]")])).unwrap();
     assert_eq!(config.server.link_hosts, ["a.b"]);
 }

@@ -1,12 +1,15 @@
 //! A scripted model behind an API: Anthropic's Messages and OpenAI's chat completions, streamed and whole. It checks
 //! every request like the real service, answers an invalid one with the real service's error, and records it.
 
+// The wire formats.
 mod anthropic;
+mod openai;
+// The code that they share.
 mod body;
 mod conversation;
-mod openai;
 mod script;
 mod server;
+mod wire_format;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +20,10 @@ use server::SharedModel;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use wire_format::EmulatedFormat;
+
+/// The emulated wire formats.
+const WIRE_FORMATS: &[&dyn EmulatedFormat] = &[&anthropic::Messages, &openai::ChatCompletions];
 
 /// A running emulator. Stops when dropped.
 pub struct ModelEmulator {

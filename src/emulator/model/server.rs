@@ -3,7 +3,8 @@
 use super::body::{AnswerBody, BodyEnding};
 use super::conversation::{ModelRequest, RequestMessage, RequestTool};
 use super::script::{AnswerFault, AnswerScript, ScriptedAnswer};
-use super::{anthropic, openai};
+use super::wire_format::EmulatedFormat;
+use super::{WIRE_FORMATS, openai};
 use crate::emulator::server::{Closing, serve};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
@@ -78,10 +79,24 @@ struct State {
     answers: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Api {
-    Anthropic,
-    Openai(KeyPolicy),
+/// The wire format of a request, and the rule for its API key.
+#[derive(Clone, Copy)]
+struct Api {
+    format: &'static dyn EmulatedFormat,
+    key: KeyPolicy,
+}
+
+impl Api {
+    /// Returns the wire format at an address.
+    fn at(method: &Method, path: &str) -> Option<Self> {
+        let mut formats = WIRE_FORMATS.iter().filter(|_| method == Method::POST);
+        formats.find_map(|format| {
+            Some(Self {
+                format: *format,
+                key: format.key_policy(path)?,
+            })
+        })
+    }
 }
 
 impl SharedModel {
@@ -151,14 +166,10 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedModel>, stop
 }
 
 async fn respond(shared: &SharedModel, request: Request<Incoming>) -> Response<AnswerBody> {
-    let api = match (request.method(), request.uri().path()) {
-        (&Method::POST, "/v1/messages") => Api::Anthropic,
-        (&Method::POST, "/v1/chat/completions") => Api::Openai(KeyPolicy::Required),
-        (&Method::POST, "/chat/completions") => Api::Openai(KeyPolicy::Optional),
-        (method, path) => {
-            shared.remember(format!("{method} {path}: no such address"));
-            return json_response(404, openai::error_body("no such address"));
-        }
+    let (method, path) = (request.method(), request.uri().path());
+    let Some(api) = Api::at(method, path) else {
+        shared.remember(format!("{method} {path}: no such address"));
+        return json_response(404, openai::error_body("no such address"));
     };
     let (parts, body) = request.into_parts();
     let read = read(api, &parts.headers, body).await;
@@ -210,10 +221,7 @@ async fn read(
         .map_err(|_| ModelRefusal::invalid_request("the body is not UTF-8"))?;
     let json: Value =
         serde_json::from_str(&raw).map_err(|_| ModelRefusal::invalid_request("the body is not JSON"))?;
-    let mut read = match api {
-        Api::Anthropic => anthropic::read(headers, &json)?,
-        Api::Openai(key) => openai::read(headers, &json, key)?,
-    };
+    let mut read = api.format.read(headers, &json, api.key)?;
     let asked = ModelRequest {
         model: read.model.clone(),
         system: std::mem::take(&mut read.system),
@@ -250,13 +258,7 @@ async fn write(api: Api, read: &ParsedRequest, answer: &ScriptedAnswer, number: 
         )
         | None => {}
     }
-    let text = match (api, read.is_streamed) {
-        (Api::Anthropic, true) => anthropic::stream(answer, &read.model, number),
-        (Api::Anthropic, false) => anthropic::whole(answer, &read.model, number),
-        (Api::Openai(_), true) => openai::stream(answer, &read.model, number, read.includes_usage),
-        (Api::Openai(_), false) => openai::whole(answer, &read.model, number),
-    };
-    let mut bytes = Bytes::from(text);
+    let mut bytes = Bytes::from(api.format.write(answer, read, number));
     bytes.truncate(bytes_max);
     let content_type = if read.is_streamed {
         "text/event-stream; charset=utf-8"
@@ -267,10 +269,7 @@ async fn write(api: Api, read: &ParsedRequest, answer: &ScriptedAnswer, number: 
 }
 
 fn refuse(api: Api, refusal: &ModelRefusal) -> Response<AnswerBody> {
-    let body = match api {
-        Api::Anthropic => anthropic::error_body(refusal.status, &refusal.why),
-        Api::Openai(_) => openai::error_body(&refusal.why),
-    };
+    let body = api.format.error_body(refusal.status, &refusal.why);
     json_response(refusal.status, body)
 }
 

@@ -1,4 +1,4 @@
-//! Tests of both codecs with the emulator: requests arrive correctly, and answers are decoded or refused.
+//! Tests of the codecs with the emulator: requests arrive correctly, and answers are decoded or refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,7 +8,7 @@ mod wire;
 
 use super::{AnswerScript, ModelEmulator};
 use crate::access::{Identity, Role, testing::identity};
-use crate::config::ProviderSettings;
+use crate::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSettings, known_provider};
 use crate::http_client::api_client;
 use crate::model::{History, Secret};
 use crate::provider::{
@@ -19,20 +19,30 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
+/// The key of every provider.
+const KEY: &str = "sk-ant-test";
+
 /// The client is built once, because it reads the machine's certificates.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| api_client().expect("client"));
 
-/// The tested models, each with or without streaming.
-const WAYS: [(&str, bool); 8] = [
-    ("anthropic/claude-test", true),
-    ("anthropic/claude-test", false),
-    ("openai/gpt-test", true),
-    ("openai/gpt-test", false),
-    ("google/gemini-test", true),
-    ("google/gemini-test", false),
-    ("ollama/llama-test", true),
-    ("openrouter/maker/model:free", true),
-];
+/// A provider, and how its answers are delivered.
+type Way = (&'static KnownProvider, AnswerMode);
+
+/// Returns every known provider, with each answer mode.
+fn ways() -> impl Iterator<Item = Way> {
+    let modes = [AnswerMode::Streamed, AnswerMode::Whole];
+    KNOWN_PROVIDERS
+        .iter()
+        .flat_map(move |known| modes.map(|mode| (known, mode)))
+}
+
+/// Returns a provider that streams its answers.
+fn streamed(provider: &str) -> Way {
+    (
+        known_provider(provider).expect("a known provider"),
+        AnswerMode::Streamed,
+    )
+}
 
 /// An emulator and a provider that is connected to it.
 struct ModelFixture {
@@ -46,25 +56,27 @@ struct ModelFixture {
 }
 
 impl ModelFixture {
-    fn new((name, is_streamed): (&str, bool), script: impl AnswerScript + 'static) -> Self {
+    fn new((known, mode): Way, script: impl AnswerScript + 'static) -> Self {
         let emulator = ModelEmulator::start(script).expect("emulator");
-        let settings = |path: &str, api_key: Option<&str>| ProviderSettings {
-            api_key: api_key.map(|key| Secret::new(key.to_owned())),
-            needs_key: api_key.is_some(),
+        // A provider without a key is at a path without a version.
+        let needs_key = !known.variables.is_empty();
+        let path = match (needs_key, mode) {
+            (false, _) => "",
+            (true, AnswerMode::Streamed) => "/v1/",
+            (true, AnswerMode::Whole) => "/v1",
+        };
+        let settings = ProviderSettings {
+            api_key: needs_key.then(|| Secret::new(KEY.to_owned())),
+            needs_key,
             base_url: format!("{}{path}", emulator.url()),
             request_seconds_max: 20,
             idle_seconds_max: 1,
             attempts_max: 1,
         };
-        let settings = BTreeMap::from([
-            ("anthropic".to_owned(), settings("", Some("sk-ant-test"))),
-            ("openai".to_owned(), settings("/v1", Some("sk-test"))),
-            ("google".to_owned(), settings("/v1", Some("AIza-test"))),
-            ("openrouter".to_owned(), settings("/v1/", Some("sk-or-test"))),
-            ("ollama".to_owned(), settings("", None)),
-        ]);
-        let providers = build(&settings, CLIENT.clone(), is_streamed);
-        let (provider, model) = providers.resolve(name).expect("provider");
+        let settings = BTreeMap::from([(known.name.to_owned(), settings)]);
+        let providers = build(&settings, CLIENT.clone(), mode);
+        let name = format!("{}/maker/model:free", known.name);
+        let (provider, model) = providers.resolve(&name).expect("provider");
         let tools = vec![ToolSpec {
             name: "file_read",
             description: "Reads a file.",

@@ -3,6 +3,8 @@
 mod block;
 mod decode;
 mod encode;
+#[cfg(test)]
+mod recorded;
 mod stream;
 
 use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, secret_header};
@@ -46,5 +48,10 @@ impl Codec for AnthropicMessages {
 
     fn decoder(&self) -> Box<dyn AnswerDecoder> {
         Box::new(stream::AnthropicStreamDecoder::default())
+    }
+
+    #[cfg(test)]
+    fn recorded_answer(&self) -> String {
+        recorded::anthropic_answer()
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of both codecs on recorded answers: cut at every byte, corrupted, and in the variants of other servers.
+//! Tests of the codecs on recorded answers: cut at every byte, corrupted, and in the variants of other servers.
 
 #![allow(clippy::expect_used)]
 
@@ -8,7 +8,7 @@ use super::{Codec, DecodeError};
 use crate::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::provider::anthropic::AnthropicMessages;
 use crate::provider::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
-use crate::provider::{Completion, StreamEvent};
+use crate::provider::{Completion, StreamEvent, wire_formats};
 use proptest::prelude::*;
 
 const OPENAI: OpenaiChat = OpenaiChat {
@@ -27,89 +27,6 @@ fn call(id: &str, name: &str, arguments: &str) -> ContentBlock {
 
 fn text(text: &str) -> ContentBlock {
     ContentBlock::Text { text: text.into() }
-}
-
-fn anthropic_answer() -> String {
-    let words = "grüße 🚢 ".repeat(40);
-    let mut stream = String::new();
-    let mut event = |data: String| stream.push_str(&format!("event: x\r\ndata: {data}\r\n\r\n"));
-    event(r#"{"type":"message_start","message":{"model":"claude-1","usage":{"input_tokens":10,"cache_read_input_tokens":5,"cache_creation_input_tokens":3,"output_tokens":1}}}"#.into());
-    event(r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#.into());
-    event(
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm."}}"#
-            .into(),
-    );
-    event(
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#
-            .into(),
-    );
-    event(r#"{"type":"content_block_stop","index":0}"#.into());
-    event(r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"b64"}}"#.into());
-    event(r#"{"type":"content_block_stop","index":1}"#.into());
-    event(r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}"#.into());
-    event(r#"{"type":"ping"}"#.into());
-    for _ in 0..4 {
-        event(format!(
-            r#"{{"type":"content_block_delta","index":2,"delta":{{"type":"text_delta","text":"{words}"}}}}"#
-        ));
-    }
-    event(r#"{"type":"content_block_stop","index":2}"#.into());
-    event(r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_1","name":"file_read","input":{}}}"#.into());
-    event(
-        r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":""}}"#
-            .into(),
-    );
-    event(r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"path\":"}}"#.into());
-    event(r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"\"a\"}"}}"#.into());
-    event(r#"{"type":"content_block_stop","index":3}"#.into());
-    event(r#"{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"toolu_2","name":"git_status","input":{}}}"#.into());
-    event(r#"{"type":"content_block_stop","index":4}"#.into());
-    event(
-        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":42}}"#.into(),
-    );
-    event(r#"{"type":"message_stop"}"#.into());
-    stream
-}
-
-fn openai_answer() -> String {
-    let words = "grüße 🚢 ".repeat(60);
-    let mut stream = String::from("\u{feff}: connected\n\n");
-    let mut chunk = |choices: &str, more: &str| {
-        stream.push_str(&format!(
-            "data: {{\"id\":\"c\",\"model\":\"gpt-1\",\"choices\":[{choices}]{more}}}\n\n"
-        ));
-    };
-    let delta = |delta: &str| format!(r#"{{"index":0,"delta":{delta},"finish_reason":null}}"#);
-    chunk(&delta(r#"{"role":"assistant","content":""}"#), "");
-    for _ in 0..4 {
-        chunk(&delta(&format!(r#"{{"content":"{words}"}}"#)), "");
-    }
-    chunk(
-        &delta(
-            r#"{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"file_read","arguments":""}}]}"#,
-        ),
-        "",
-    );
-    chunk(
-        &delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":"}}]}"#),
-        "",
-    );
-    chunk(
-        &delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"\"a\"}"}}]}"#),
-        "",
-    );
-    chunk(
-        &delta(
-            r#"{"tool_calls":[{"index":1,"id":"c2","type":"function","function":{"name":"git_status","arguments":"{}"}}]}"#,
-        ),
-        "",
-    );
-    chunk(r#"{"index":0,"delta":{},"finish_reason":"tool_calls"}"#, "");
-    let usage =
-        r#","usage":{"prompt_tokens":18,"completion_tokens":42,"prompt_tokens_details":{"cached_tokens":8}}"#;
-    chunk("", usage);
-    stream.push_str("data: [DONE]\n\n");
-    stream
 }
 
 fn streamed(codec: &dyn Codec, parts: &[&[u8]]) -> Result<(Completion, String), DecodeError> {
@@ -140,13 +57,21 @@ fn seen(completion: &Completion) -> String {
     )
 }
 
+/// Every wire format that a known provider uses is tested; a new one has a path of its own.
+#[test]
+fn each_wire_format_is_there_once() {
+    let paths: Vec<&str> = wire_formats().iter().map(|format| format.path()).collect();
+    assert!(
+        paths.starts_with(&["/v1/messages", "/chat/completions"]),
+        "{paths:?}"
+    );
+}
+
 /// R11: at least 4,096 bytes, and no prefix of them is a complete answer.
 #[test]
 fn an_answer_cut_at_any_byte_is_no_answer_and_in_any_two_parts_it_is_the_same() {
-    for (codec, answer) in [
-        (&AnthropicMessages as &dyn Codec, anthropic_answer()),
-        (&OPENAI, openai_answer()),
-    ] {
+    for codec in wire_formats() {
+        let (codec, answer) = (&*codec, codec.recorded_answer());
         assert!(answer.len() >= 4_096, "{}", answer.len());
         let (whole, words) = streamed(codec, &[answer.as_bytes()]).expect("answer");
         assert_eq!(words, whole.assistant.text());
@@ -168,7 +93,11 @@ fn an_answer_cut_at_any_byte_is_no_answer_and_in_any_two_parts_it_is_the_same() 
 
 #[test]
 fn an_anthropic_answer_keeps_its_order_its_costs_and_its_own_blocks() {
-    let (answer, words) = streamed(&AnthropicMessages, &[anthropic_answer().as_bytes()]).expect("answer");
+    let (answer, words) = streamed(
+        &AnthropicMessages,
+        &[AnthropicMessages.recorded_answer().as_bytes()],
+    )
+    .expect("answer");
     let expected = vec![
         text(&words),
         call("toolu_1", "file_read", "{\"path\":\"a\"}"),
@@ -203,7 +132,7 @@ fn an_anthropic_answer_keeps_its_order_its_costs_and_its_own_blocks() {
 
 #[test]
 fn an_openai_answer_keeps_its_order_and_its_costs() {
-    let (answer, words) = streamed(&OPENAI, &[openai_answer().as_bytes()]).expect("answer");
+    let (answer, words) = streamed(&OPENAI, &[OPENAI.recorded_answer().as_bytes()]).expect("answer");
     let expected = vec![
         text(&words),
         call("c1", "file_read", "{\"path\":\"a\"}"),
@@ -283,7 +212,7 @@ fn what_a_message_says_beyond_the_canonical_view_is_kept() {
 /// R11
 #[test]
 fn a_stream_that_repeats_its_end_is_one_answer_and_one_without_it_is_none() {
-    let answer = anthropic_answer();
+    let answer = AnthropicMessages.recorded_answer();
     let stop = "event: x\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n";
     let twice = format!("{answer}{stop}{answer}");
     let once = streamed(&AnthropicMessages, &[answer.as_bytes()])
@@ -354,10 +283,10 @@ proptest! {
 
     #[test]
     fn spoiled_answers_never_panic(at in 0usize..4_000, byte in any::<u8>(), cut in 0usize..4_000) {
-        for (codec, answer) in [(&AnthropicMessages as &dyn Codec, anthropic_answer()), (&OPENAI, openai_answer())] {
-            let mut bytes = answer.into_bytes();
+        for codec in wire_formats() {
+            let mut bytes = codec.recorded_answer().into_bytes();
             bytes[at] = byte;
-            let _ = streamed(codec, &[&bytes[..cut], &bytes[cut..]]);
+            let _ = streamed(&*codec, &[&bytes[..cut], &bytes[cut..]]);
             let _ = codec.decode(&bytes);
         }
     }

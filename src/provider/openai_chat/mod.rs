@@ -2,6 +2,8 @@
 
 mod decode;
 mod encode;
+#[cfg(test)]
+mod recorded;
 mod stream;
 
 use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, secret_header};
@@ -71,5 +73,10 @@ impl Codec for OpenaiChat {
 
     fn decoder(&self) -> Box<dyn AnswerDecoder> {
         Box::new(stream::OpenaiStreamDecoder::new(self.provider.clone()))
+    }
+
+    #[cfg(test)]
+    fn recorded_answer(&self) -> String {
+        recorded::openai_answer()
     }
 }

@@ -3,5 +3,32 @@
 pub(super) mod answer;
 mod request;
 
-pub(super) use answer::{error_body, stream, whole};
-pub(super) use request::read;
+use super::script::ScriptedAnswer;
+use super::server::{KeyPolicy, ModelRefusal, ParsedRequest};
+use super::wire_format::EmulatedFormat;
+use http::HeaderMap;
+use serde_json::Value;
+
+/// The Messages API, which requires a key.
+pub(super) struct Messages;
+
+impl EmulatedFormat for Messages {
+    fn key_policy(&self, path: &str) -> Option<KeyPolicy> {
+        (path == "/v1/messages").then_some(KeyPolicy::Required)
+    }
+
+    fn read(&self, headers: &HeaderMap, body: &Value, _: KeyPolicy) -> Result<ParsedRequest, ModelRefusal> {
+        request::read(headers, body)
+    }
+
+    fn write(&self, answer: &ScriptedAnswer, request: &ParsedRequest, number: u64) -> String {
+        match request.is_streamed {
+            true => answer::stream(answer, &request.model, number),
+            false => answer::whole(answer, &request.model, number),
+        }
+    }
+
+    fn error_body(&self, status: u16, why: &str) -> String {
+        answer::error_body(status, why)
+    }
+}

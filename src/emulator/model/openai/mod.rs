@@ -3,5 +3,38 @@
 mod answer;
 mod request;
 
-pub(super) use answer::{error_body, stream, whole};
-pub(super) use request::read;
+pub(super) use answer::error_body;
+
+use super::script::ScriptedAnswer;
+use super::server::{KeyPolicy, ModelRefusal, ParsedRequest};
+use super::wire_format::EmulatedFormat;
+use http::HeaderMap;
+use serde_json::Value;
+
+/// Chat completions, with a version in the path and a key, or with neither.
+pub(super) struct ChatCompletions;
+
+impl EmulatedFormat for ChatCompletions {
+    fn key_policy(&self, path: &str) -> Option<KeyPolicy> {
+        match path {
+            "/v1/chat/completions" => Some(KeyPolicy::Required),
+            "/chat/completions" => Some(KeyPolicy::Optional),
+            _ => None,
+        }
+    }
+
+    fn read(&self, headers: &HeaderMap, body: &Value, key: KeyPolicy) -> Result<ParsedRequest, ModelRefusal> {
+        request::read(headers, body, key)
+    }
+
+    fn write(&self, answer: &ScriptedAnswer, request: &ParsedRequest, number: u64) -> String {
+        match request.is_streamed {
+            true => answer::stream(answer, &request.model, number, request.includes_usage),
+            false => answer::whole(answer, &request.model, number),
+        }
+    }
+
+    fn error_body(&self, _: u16, why: &str) -> String {
+        answer::error_body(why)
+    }
+}

@@ -1,6 +1,6 @@
 //! Tests of failures: of the wire, of the provider, and of invalid requests.
 
-use super::{ModelFixture, WAYS, asking, failure_kind_of};
+use super::{KEY, ModelFixture, asking, failure_kind_of, streamed, ways};
 use crate::emulator::model::{AnswerFault, calls, queue, says};
 use crate::http_client::api_client;
 use crate::provider::{ProviderError, ProviderFailureKind, StreamEvent};
@@ -14,7 +14,7 @@ fn line() -> crate::emulator::model::ScriptedAnswer {
 /// R11: the codecs' own tests cut at every byte; here the connection is real.
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_never_an_answer() {
-    for way in WAYS {
+    for way in ways() {
         for bytes in [0, 1, 100, 400] {
             for fault in [AnswerFault::EndAfter(bytes), AnswerFault::ResetAfter(bytes)] {
                 let mut fixture = ModelFixture::new(way, queue([line().with_fault(fault.clone())]));
@@ -38,7 +38,10 @@ async fn an_answer_that_breaks_off_is_never_an_answer() {
 /// R11
 #[tokio::test]
 async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
-    let mut fixture = ModelFixture::new(WAYS[0], queue([line().with_fault(AnswerFault::StallAfter(300))]));
+    let mut fixture = ModelFixture::new(
+        streamed("anthropic"),
+        queue([line().with_fault(AnswerFault::StallAfter(300))]),
+    );
     let begun = Instant::now();
     let outcome = fixture.ask(&asking("hello")).await;
     let error = outcome.expect_err("stalled").to_string();
@@ -52,11 +55,15 @@ async fn an_answer_that_stalls_is_given_up_after_the_idle_time() {
 async fn an_error_inside_a_stream_is_an_error() {
     for (way, kind, expected) in [
         (
-            WAYS[0],
+            streamed("anthropic"),
             "overloaded_error",
             "the model provider is overloaded (529)",
         ),
-        (WAYS[2], "server_error", "the model provider has a fault (500)"),
+        (
+            streamed("openai"),
+            "server_error",
+            "the model provider has a fault (500)",
+        ),
     ] {
         let mut fixture = ModelFixture::new(
             way,
@@ -70,14 +77,14 @@ async fn an_error_inside_a_stream_is_an_error() {
 /// R11
 #[tokio::test]
 async fn a_body_that_is_not_the_format_is_no_answer() {
-    for way in WAYS {
+    for way in ways() {
         let mut fixture = ModelFixture::new(way, queue([line().with_fault(AnswerFault::Malformed)]));
         let outcome = fixture.ask(&asking("hello")).await;
         let error = outcome.expect_err("malformed").to_string();
         let expected = format!(
             "the answer is not in the provider's format: ask again; if the failure remains, check that \
              `providers.{}.base_url` is the address of the API",
-            way.0.split('/').next().unwrap_or_default()
+            way.0.name
         );
         assert_eq!(error, expected);
     }
@@ -86,7 +93,7 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
 #[tokio::test]
 async fn cancelling_ends_a_call_at_once_wherever_it_is() {
     for fault in [AnswerFault::Stall, AnswerFault::StallAfter(300)] {
-        let fixture = ModelFixture::new(WAYS[0], queue([line().with_fault(fault)]));
+        let fixture = ModelFixture::new(streamed("anthropic"), queue([line().with_fault(fault)]));
         let cancel = fixture.cancel.clone();
         let begun = Instant::now();
         let emulator = &fixture.emulator;
@@ -116,9 +123,9 @@ async fn cancelling_ends_a_call_at_once_wherever_it_is() {
 /// R9
 #[tokio::test]
 async fn a_refusal_names_what_to_do_and_no_secret() {
-    for way in WAYS {
+    for way in ways() {
         for status in [400, 401, 402, 403, 404] {
-            let body = r#"{"error":{"type":"x","message":"sk-ant-test in a body"}}"#.to_owned();
+            let body = format!(r#"{{"error":{{"type":"x","message":"{KEY} in a body"}}}}"#);
             let fault = AnswerFault::Status {
                 status,
                 headers: vec![],
@@ -149,7 +156,7 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
         headers,
         body: String::new(),
     };
-    let mut fixture = ModelFixture::new(WAYS[0], queue([says("never").with_fault(fault)]));
+    let mut fixture = ModelFixture::new(streamed("anthropic"), queue([says("never").with_fault(fault)]));
     let outcome = fixture.ask(&asking("hello")).await;
     let seven = Some(Duration::from_secs(7));
     assert!(matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == seven));
@@ -163,7 +170,7 @@ async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
 /// R10
 #[tokio::test]
 async fn nobody_listening_is_said_without_the_address() {
-    let mut fixture = ModelFixture::new(WAYS[0], queue([]));
+    let mut fixture = ModelFixture::new(streamed("anthropic"), queue([]));
     let stopped = super::ModelEmulator::start(queue([])).expect("emulator");
     std::mem::replace(&mut fixture.emulator, stopped).shutdown().await;
     let error = fixture.ask(&asking("hello")).await.expect_err("nobody");
@@ -230,7 +237,7 @@ async fn a_malformed_conversation_is_answered_and_recorded_as_a_problem() {
 
 #[tokio::test]
 async fn a_request_without_a_script_line_is_recorded_as_a_problem() {
-    let mut fixture = ModelFixture::new(WAYS[0], queue([calls("file_read", json!({}))]));
+    let mut fixture = ModelFixture::new(streamed("anthropic"), queue([calls("file_read", json!({}))]));
     fixture.ask(&asking("hello")).await.expect("answer");
     let outcome = fixture.ask(&asking("hello")).await;
     assert_eq!(failure_kind_of(&outcome), Some(ProviderFailureKind::Rejected));

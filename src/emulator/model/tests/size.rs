@@ -1,6 +1,6 @@
 //! Tests that a request is never longer than its calculated size.
 
-use super::{ModelFixture, WAYS, asking};
+use super::{ModelFixture, asking, ways};
 use crate::emulator::model::{queue, says};
 use crate::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage};
 use crate::provider::fixed_bytes;
@@ -14,7 +14,7 @@ async fn no_request_is_longer_than_was_counted() {
         &"\u{0}\"".repeat(500),
         &"a".repeat(5_000),
     ];
-    for way in WAYS {
+    for way in ways() {
         for text in texts {
             let line = says(text)
                 .with_thinking(text)

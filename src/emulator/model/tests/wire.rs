@@ -1,11 +1,12 @@
 //! Tests of valid requests and answers, and of nonsense from a model.
 
-use super::{ModelFixture, WAYS, asking, failure_kind_of};
+use super::{ModelFixture, asking, failure_kind_of, ways};
+use crate::config::{AnswerMode, KNOWN_PROVIDERS, ProviderId, known_provider};
 use crate::emulator::model::{
     AnswerFault, RequestCall, RequestMessage, RequestResult, RequestRole, calls, queue, says,
 };
 use crate::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
-use crate::provider::{ProviderFailureKind, StreamEvent};
+use crate::provider::{ProviderFailureKind, StreamEvent, first_of_each_format};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResu
 /// SDK-8, TK-75, TK-76, STK-37, STK-46, STK-39
 #[tokio::test]
 async fn a_turn_with_tools_goes_through_every_provider() {
-    for way in WAYS {
+    for way in ways() {
         let first = says("I look first. It takes more than forty characters to say.")
             .with_call("file_read", json!({"path": "a/ü.jsonnet"}))
             .with_call(
@@ -79,7 +80,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         let asked = fixture.emulator.requests();
         assert_eq!(asked[1].last_results().len(), 2);
         assert_eq!(asked[1].last_user_text(), "hello");
-        let is_anthropic = way.0.starts_with("anthropic");
+        let is_anthropic = way.0.id == ProviderId::Anthropic;
         let sent: Value = serde_json::from_str(&asked[1].raw).expect("a body");
         let by = if is_anthropic { "user" } else { "tool" };
         assert_eq!(
@@ -104,13 +105,13 @@ async fn a_turn_with_tools_goes_through_every_provider() {
 /// TK-76
 #[tokio::test]
 async fn streamed_and_whole_answers_are_the_same() {
-    for name in ["anthropic/m", "openai/m"] {
+    for known in KNOWN_PROVIDERS {
         let mut answers = Vec::new();
-        for is_streamed in [true, false] {
+        for mode in [AnswerMode::Streamed, AnswerMode::Whole] {
             let line = says("Words.")
                 .with_thinking("Hm.")
                 .with_call("file_read", json!({"path": "a"}));
-            let mut fixture = ModelFixture::new((name, is_streamed), queue([line]));
+            let mut fixture = ModelFixture::new((known, mode), queue([line]));
             let answer = fixture.ask(&asking("hello")).await.expect("answer");
             let raw = answer.assistant.raw.as_ref().map(|raw| {
                 raw.blocks
@@ -130,20 +131,21 @@ async fn streamed_and_whole_answers_are_the_same() {
         assert_eq!(answers[0], answers[1]);
         assert_eq!(
             answers[0].3.as_ref().map(Vec::len),
-            name.starts_with("anthropic").then_some(3)
+            (known.id == ProviderId::Anthropic).then_some(3)
         );
     }
 }
 
 #[tokio::test]
 async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
-    for is_streamed in [true, false] {
+    let known = |name| known_provider(name).expect("a known provider");
+    for mode in [AnswerMode::Streamed, AnswerMode::Whole] {
         let line = || {
             says("Words.")
                 .with_thinking("Hm.\u{2028}")
                 .with_call("file_read", json!({"path": "a"}))
         };
-        let mut fixture = ModelFixture::new(("anthropic/m", is_streamed), queue([line(), says("ok")]));
+        let mut fixture = ModelFixture::new((known("anthropic"), mode), queue([line(), says("ok")]));
         let mut history = asking("hello");
         let answer = fixture.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
@@ -166,7 +168,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         );
         fixture.assert_in_order();
 
-        let mut other = ModelFixture::new(("openai/m", is_streamed), queue([says("ok")]));
+        let mut other = ModelFixture::new((known("openai"), mode), queue([says("ok")]));
         other.ask(&history).await.expect("answer");
         assert!(!other.emulator.requests()[0].raw.contains("signature"));
         other.assert_in_order();
@@ -176,7 +178,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
 /// STK-38, STK-49
 #[tokio::test]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
-    for way in WAYS {
+    for way in ways() {
         let mut fixture = ModelFixture::new(way, |asked: &crate::emulator::model::ModelRequest| {
             match asked.messages.len() % 4 {
                 1 => calls("file_read", json!({"path": "a"})),
@@ -205,17 +207,17 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
             // Only one wire format has the cache marker.
             let marker = ",\"cache_control\":{\"type\":\"ephemeral\"}";
             let marked = before.matches(marker).count();
-            assert_eq!(marked, before.matches("cache_control").count(), "{}", way.0);
-            assert_eq!(marked > 0, way.0.starts_with("anthropic"), "{}", way.0);
+            assert_eq!(marked, before.matches("cache_control").count(), "{}", way.0.name);
+            assert_eq!(marked > 0, way.0.id == ProviderId::Anthropic, "{}", way.0.name);
             // The end of the common part: the marker, which moves, or the end of the list.
-            let end = match way.0.starts_with("anthropic") {
+            let end = match way.0.id == ProviderId::Anthropic {
                 true => before.rfind(",\"cache_control\"").expect("marker"),
                 false => before.rfind("]}").expect("end"),
             };
             assert!(
                 pair[1].raw.as_bytes().starts_with(&before.as_bytes()[..end]),
                 "{}",
-                way.0
+                way.0.name
             );
         }
         fixture.assert_in_order();
@@ -242,14 +244,15 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
         ["max_tokens", "length", "refusal", "content_filter", "unheard_of"]
             .map(|word| AnswerFault::Stop(word.to_owned())),
     );
-    for way in WAYS {
+    for way in ways() {
         for fault in &faults {
             let line = || {
                 let line = says("Hm.").with_call("file_read", json!({"path": "a"}));
                 line.with_call("no such tool", json!({}))
                     .with_fault(fault.clone())
             };
-            if !way.1 && way.0.starts_with("anthropic") && matches!(fault, AnswerFault::Arguments(_)) {
+            let is_whole_message = way.0.id == ProviderId::Anthropic && way.1 == AnswerMode::Whole;
+            if is_whole_message && matches!(fault, AnswerFault::Arguments(_)) {
                 // Without streaming, the arguments are part of the body, and the body would not be JSON.
                 continue;
             }
@@ -283,8 +286,8 @@ async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_contin
     let message = json!({"role": "tool", "tool_call_id": "a", "content": "forged"});
     let openai =
         json!({"model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
-    for way in WAYS {
-        let body = match way.0.starts_with("anthropic") {
+    for way in ways() {
+        let body = match way.0.id == ProviderId::Anthropic {
             true => anthropic.to_string(),
             false => openai.to_string(),
         };
@@ -314,7 +317,7 @@ async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_contin
         let answer = fixture.ask(&history).await.expect("answer").assistant;
         assert_eq!(
             (answer.text().as_str(), answer.raw.is_some()),
-            ("Done.", way.0.starts_with("anthropic"))
+            ("Done.", way.0.id == ProviderId::Anthropic)
         );
         fixture.assert_in_order();
     }
@@ -360,7 +363,7 @@ async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
     history.begin("next").expect("turn");
     history.close("I stopped.");
     history.begin("and now?").expect("turn");
-    for way in WAYS {
+    for way in ways() {
         let mut fixture = ModelFixture::new(way, queue([says("ok")]));
         fixture.ask(&history).await.expect("answer");
         fixture.assert_in_order();
@@ -397,7 +400,8 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
         runtime.block_on(async {
-            for way in [WAYS[0], WAYS[3]] {
+            let modes = [AnswerMode::Streamed, AnswerMode::Whole].into_iter().cycle();
+            for way in first_of_each_format().into_iter().zip(modes) {
                 let mut fixture = ModelFixture::new(way, queue([says("ok")]));
                 let arguments = json!({"path": path});
                 let call = ToolCall { id: "id_1".into(), name: "file_read".into(), arguments: arguments.to_string().into() };
@@ -412,7 +416,7 @@ proptest! {
                 history.push(Step::new(assistant, vec![result]).expect("step")).expect("open");
                 fixture.ask(&history).await.expect("answer");
                 fixture.assert_in_order();
-                let is_anthropic = way.0.starts_with("anthropic");
+                let is_anthropic = way.0.id == ProviderId::Anthropic;
                 let expected = [
                     RequestMessage { role: RequestRole::User, text: user.clone(), calls: vec![], results: vec![] },
                     RequestMessage {
