@@ -1,6 +1,6 @@
 //! The list of commands about environments, packages and charts in the demo's help. It has each terminal command, its
 //! description, and the model's tool with the same function. It is generated from the command-line parser and the
-//! toolbox.
+//! tools, each of which names its command.
 
 use super::{CommandLine, comparer, evaluator};
 use crate::bundler::OfflineFetcher;
@@ -8,31 +8,13 @@ use crate::config::SandboxSettings;
 use crate::helm::Helm;
 use crate::redact::Redactor;
 use crate::sandbox::ProgramPath;
-use crate::tool::{self, ToolServices};
+use crate::tool::{self, Tool, ToolServices};
 use clap::CommandFactory;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The commands that are listed with their subcommands.
 const LISTED_COMMANDS: [&str; 2] = ["tanka", "jb"];
-
-/// The tools, each with the command of the same function.
-const TOOL_COMMANDS: [(&str, &str); 14] = [
-    ("helm_dependency_build", "tanka charts build"),
-    ("helm_dependency_list", "tanka charts dependencies"),
-    ("helm_dependency_update", "tanka charts update"),
-    ("helm_lint", "tanka charts lint"),
-    ("jb_init", "jb init"),
-    ("jb_install", "jb install"),
-    ("jb_list", "jb list"),
-    ("jb_plan", "jb plan"),
-    ("jb_update", "jb update"),
-    ("tanka_diff", "tanka env diff"),
-    ("tanka_find_environments", "tanka env list"),
-    ("tanka_format_jsonnet", "tanka fmt"),
-    ("tanka_show", "tanka env show"),
-    ("tanka_validate_jsonnet", "tanka lint"),
-];
 
 /// A command for the list.
 struct ListedCommand {
@@ -43,17 +25,14 @@ struct ListedCommand {
 
 /// Returns the list of commands for the demo's help, one per line.
 pub(super) fn command_list() -> String {
-    let tools = tool_names();
+    let tools = tool_commands();
     let commands = commands();
     let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or_default();
     let command_width = widest(&mut commands.iter().map(|command| command.path.len()));
-    let tool_width = widest(&mut TOOL_COMMANDS.iter().map(|(tool, _)| tool.len()));
+    let tool_width = widest(&mut tools.values().map(|tool| tool.len()));
     let mut lines = vec!["Tools in the terminal, each with --json, and their names for a model:".to_owned()];
     for ListedCommand { path, about } in &commands {
-        let tool = TOOL_COMMANDS
-            .iter()
-            .find(|(tool, command)| command == path && tools.contains(tool))
-            .map_or("", |(tool, _)| tool);
+        let tool = tools.get(path.as_str()).copied().unwrap_or_default();
         lines.push(format!(
             "  drydock {path:command_width$}  {tool:tool_width$}  {about}"
         ));
@@ -61,8 +40,16 @@ pub(super) fn command_list() -> String {
     lines.join("\n")
 }
 
-/// Returns the names of all tools. Nothing is started or contacted for this.
-fn tool_names() -> BTreeSet<&'static str> {
+/// Returns the commands that tools name, each with its tool.
+fn tool_commands() -> BTreeMap<&'static str, &'static str> {
+    let named = tools()
+        .into_iter()
+        .filter_map(|tool| Some((tool.command()?, tool.spec().name)));
+    named.collect()
+}
+
+/// Returns all tools. Nothing is started or contacted for this.
+fn tools() -> Vec<Arc<dyn Tool>> {
     let settings = SandboxSettings::default();
     let mut programs = settings.programs.clone();
     // The list includes the tools that need helm, whether or not it is installed.
@@ -74,7 +61,7 @@ fn tool_names() -> BTreeSet<&'static str> {
         evaluator,
         helm: Helm::configured(ProgramPath::current(), &programs).map(Arc::new),
     };
-    tool::all(&services).iter().map(|tool| tool.spec().name).collect()
+    tool::all(&services)
 }
 
 /// Returns the commands below [`LISTED_COMMANDS`], in the order of their help.
@@ -101,19 +88,26 @@ fn commands() -> Vec<ListedCommand> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TOOL_COMMANDS, command_list, commands, tool_names};
+    use super::{command_list, commands, tool_commands, tools};
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_tanka_jb_and_helm_tool_has_a_command_and_the_list_shows_both() {
-        let (tools, commands, listed) = (tool_names(), commands(), command_list());
-        let is_ours = |tool: &&&str| {
+        let (tool_commands, commands, listed) = (tool_commands(), commands(), command_list());
+        let is_ours = |tool: &&str| {
             ["tanka_", "jb_", "helm_"]
                 .iter()
                 .any(|kind| tool.starts_with(kind))
         };
-        let ours: Vec<&str> = tools.iter().filter(is_ours).copied().collect();
-        assert_eq!(ours, TOOL_COMMANDS.map(|(tool, _)| tool));
-        for (tool, command) in TOOL_COMMANDS {
+        let tools = tools();
+        let ours: BTreeSet<&str> = tools
+            .iter()
+            .map(|tool| tool.spec().name)
+            .filter(is_ours)
+            .collect();
+        assert!(ours.len() >= 14, "{ours:?}");
+        assert_eq!(ours, tool_commands.values().copied().collect());
+        for (command, tool) in tool_commands {
             assert!(commands.iter().any(|typed| typed.path == command), "{command}");
             let line = listed
                 .lines()

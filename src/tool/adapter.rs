@@ -25,6 +25,11 @@ pub(super) trait ToolBody: Sized + Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// The effect a call may have.
     const EFFECT: Effect;
+    /// Arguments of calls as a model writes them, for a repository like that of the demo. Tests make these calls for
+    /// every role, and each call that names `environments/dev` for `environments/prod` as well.
+    const EXAMPLES: &'static [&'static str];
+    /// The terminal command with the same function, such as `jb list`.
+    const COMMAND: Option<&'static str> = None;
     /// The function that answers a call.
     const RUN: ToolFunction<Self>;
 }
@@ -81,6 +86,10 @@ impl<T: ToolBody> ToolAdapter<T> {
         }
     }
 
+    fn bind(&self, arguments: Value) -> Result<T::Arguments, ToolError> {
+        bind(T::NAME, &self.spec.schema, arguments).map_err(escape_error)
+    }
+
     async fn acquire_place(&self, cancel: &CancellationToken) -> Result<Option<FairSlot>, ToolError> {
         let Some(places) = &self.places else {
             return Ok(None);
@@ -107,8 +116,20 @@ impl<T: ToolBody> Tool for ToolAdapter<T> {
         subject::<T::Arguments>(arguments)
     }
 
+    fn examples(&self) -> &'static [&'static str] {
+        T::EXAMPLES
+    }
+
+    fn command(&self) -> Option<&'static str> {
+        T::COMMAND
+    }
+
+    fn check(&self, arguments: Value) -> Result<(), ToolError> {
+        self.bind(arguments).map(drop)
+    }
+
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
-        let arguments = bind::<T::Arguments>(T::NAME, &self.spec.schema, arguments).map_err(escape_error)?;
+        let arguments = self.bind(arguments)?;
         let context = (self.extract_context)(cx);
         let place = self.acquire_place(cx.cancel).await?;
         match T::RUN {

@@ -29,6 +29,10 @@ impl ToolBody for FileDelete {
     const NAME: &'static str = "file_delete";
     const DESCRIPTION: &'static str = "Deletes one file from the workspace.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[
+        r#"{"path":"environments/dev/main.jsonnet"}"#,
+        r#"{"path":"README.md"}"#,
+    ];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -37,6 +37,8 @@ impl ToolBody for FileEdit {
     const DESCRIPTION: &'static str = "Replaces one piece of text in a file and keeps the rest. The text must occur \
                                        exactly once.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] =
+        &[r#"{"path":"environments/dev/main.jsonnet","old":"web:1.8.3","new":"web:1.9.0"}"#];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

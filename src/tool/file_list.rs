@@ -46,6 +46,7 @@ impl ToolBody for FileList {
     const NAME: &'static str = "file_list";
     const DESCRIPTION: &'static str = "Lists files whose path matches a glob, sorted by path. Dot-files are left out unless the glob names one.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"glob_pattern":"environments/dev/*"}"#];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

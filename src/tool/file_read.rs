@@ -44,6 +44,7 @@ impl ToolBody for FileRead {
     const NAME: &'static str = "file_read";
     const DESCRIPTION: &'static str = "Reads a text file of the repository as the workspace has it now. Long files come in pages of 500 lines.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"environments/dev/main.jsonnet"}"#];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

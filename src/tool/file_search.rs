@@ -55,6 +55,7 @@ impl ToolBody for FileSearch {
     const NAME: &'static str = "file_search";
     const DESCRIPTION: &'static str = "Finds every line that contains a text, in the files that match a glob. Answers `file:line:` and the line.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"glob_pattern":"**","text_query":"web"}"#];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -32,6 +32,10 @@ impl ToolBody for FileWrite {
     const NAME: &'static str = "file_write";
     const DESCRIPTION: &'static str = "Creates a file or replaces all of its content. Use `file_edit` for a small change to an existing file.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[
+        r#"{"path":"environments/dev/new.txt","content":"x\n"}"#,
+        r#"{"path":"lib/new.libsonnet","content":"{}\n"}"#,
+    ];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -35,6 +35,7 @@ impl ToolBody for GitDiff {
     const NAME: &'static str = "git_diff";
     const DESCRIPTION: &'static str = "Shows what this workspace changed against its base commit, as a unified diff. Nothing is staged or committed.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &["{}"];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -43,6 +43,7 @@ impl ToolBody for GitLog {
     const NAME: &'static str = "git_log";
     const DESCRIPTION: &'static str = "Lists the newest commits up to the workspace's base: hash, date, author and first line of the message.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"limit":1}"#];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

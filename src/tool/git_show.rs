@@ -44,6 +44,7 @@ impl ToolBody for GitShow {
     const NAME: &'static str = "git_show";
     const DESCRIPTION: &'static str = "Shows one commit: author, date, message and the unified diff of all its files against its first parent.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"ref":"HEAD"}"#];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -26,6 +26,7 @@ impl ToolBody for GitStatus {
     const DESCRIPTION: &'static str =
         "Lists the files this workspace added (A), modified (M) or deleted (D) against its base commit.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &["{}"];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

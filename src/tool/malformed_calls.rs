@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::ToolError;
 use super::file_delete::FileDelete;
 use super::file_edit::FileEdit;
 use super::file_list::FileList;
@@ -11,11 +10,16 @@ use super::file_search::FileSearch;
 use super::file_write::FileWrite;
 use super::git_diff::GitDiff;
 use super::git_status::GitStatus;
-use super::testing::{call, write_policy};
+use super::testing::{all_tools, call, write_policy};
 use super::write_policy::WritePolicy;
+use super::{Tool, ToolError};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 use proptest::{collection, sample};
 use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+
+/// Every tool; built once, because their schemas are rendered.
+static EVERY_TOOL: LazyLock<Vec<Arc<dyn Tool>>> = LazyLock::new(all_tools);
 
 fn bound(policy: &WritePolicy, name: &str, arguments: Value) -> Result<String, ToolError> {
     match name {
@@ -234,6 +238,12 @@ fn any_json() -> impl Strategy<Value = Value> {
     ];
     let key = sample::select(vec![
         "path",
+        "env_path",
+        "file_path",
+        "ref",
+        "packages",
+        "include",
+        "update",
         "file",
         "content",
         "old",
@@ -267,6 +277,11 @@ proptest! {
         ] {
             let answer = bound(&policy, name, arguments.clone());
             prop_assert!(!matches!(answer, Err(ToolError::Fatal(_))), "{}", name);
+        }
+        for tool in EVERY_TOOL.iter() {
+            let checked = tool.check(arguments.clone());
+            let is_answered = matches!(checked, Ok(()) | Err(ToolError::Malformed(_)));
+            prop_assert!(is_answered, "{}", tool.spec().name);
         }
     }
 }

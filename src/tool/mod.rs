@@ -141,6 +141,22 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Returns arguments of calls, as JSON, for a repository like that of the demo.
+    fn examples(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the terminal command with the same function, such as `jb list`, if there is one.
+    fn command(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Checks arguments as a call does, without a call.
+    fn check(&self, arguments: Value) -> Result<(), ToolError> {
+        let _ = arguments;
+        Ok(())
+    }
+
     /// Runs one call.
     async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError>;
 }
@@ -243,6 +259,12 @@ mod tests {
                 );
             }
             assert_subject_is_shown(&*tool);
+            assert!(!tool.examples().is_empty(), "{} has no example", spec.name);
+            for example in tool.examples() {
+                let arguments = serde_json::from_str(example).unwrap();
+                let checked = tool.check(arguments).map_err(|err| err.to_string());
+                assert_eq!(checked, Ok(()), "{example}");
+            }
             assert_ne!(spec.name, "tanka_apply");
             if spec.name.starts_with("git_") || spec.name.starts_with("tanka_") {
                 assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
@@ -280,107 +302,25 @@ mod tests {
     /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47, TK-49
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
-        let toolbox = Toolbox::new(all_tools()).unwrap();
-        let parameters = |name: &str| {
-            let schema = toolbox.find(name).unwrap().spec().schema;
-            let properties = schema["properties"].as_object().unwrap().clone();
-            let described = properties.into_iter().map(|(name, mut property)| {
+        let mut promised = BTreeSet::new();
+        for tool in all_tools() {
+            let ToolSpec { name, schema, .. } = tool.spec();
+            let mut properties = schema["properties"].clone();
+            for property in properties.as_object_mut().unwrap().values_mut() {
                 property.as_object_mut().unwrap().remove("description");
-                (name, property)
+            }
+            let promise = json!({
+                "effect": tool.effect(),
+                "properties": properties,
+                "required": schema["required"],
             });
-            (
-                described.collect::<serde_json::Map<_, _>>().into(),
-                schema["required"].clone(),
-            )
-        };
-        let text = json!({ "type": "string" });
-        let texts = json!({ "type": "array", "items": text, "default": [] });
-        let offset = json!({ "type": "integer", "minimum": 0, "default": 0 });
-        let limit = |default: u64, maximum: u64| json!({ "type": "integer", "minimum": 1, "maximum": maximum, "default": default });
-        for (name, properties, required) in [
-            (
-                "file_read",
-                json!({ "path": text, "offset": offset, "limit": limit(500, 500) }),
-                json!(["path"]),
-            ),
-            (
-                "file_write",
-                json!({ "path": text, "content": text }),
-                json!(["path", "content"]),
-            ),
-            (
-                "file_edit",
-                json!({ "path": text, "old": text, "new": text }),
-                json!(["path", "old", "new"]),
-            ),
-            (
-                "file_list",
-                json!({ "glob_pattern": text, "offset": offset, "limit": limit(200, 200) }),
-                json!(["glob_pattern"]),
-            ),
-            (
-                "file_search",
-                json!({ "glob_pattern": text, "text_query": text, "offset": offset, "limit": limit(200, 200) }),
-                json!(["glob_pattern", "text_query"]),
-            ),
-            ("file_delete", json!({ "path": text }), json!(["path"])),
-            ("git_log", json!({ "limit": limit(10, 100) }), json!(null)),
-            (
-                "git_show",
-                json!({ "ref": { "type": "string", "default": "HEAD" } }),
-                json!(null),
-            ),
-            ("git_diff", json!({ "path": text }), json!(null)),
-            ("git_status", json!({}), json!(null)),
-            ("jb_init", json!({ "path": text }), json!(["path"])),
-            (
-                "jb_install",
-                json!({ "path": text, "packages": texts }),
-                json!(["path"]),
-            ),
-            (
-                "jb_update",
-                json!({ "path": text, "packages": texts }),
-                json!(["path"]),
-            ),
-            ("jb_list", json!({ "path": text }), json!(["path"])),
-            (
-                "jb_plan",
-                json!({ "path": text, "packages": texts, "update": { "type": "boolean", "default": false } }),
-                json!(["path"]),
-            ),
-            ("helm_dependency_list", json!({ "path": text }), json!(["path"])),
-            ("helm_dependency_build", json!({ "path": text }), json!(["path"])),
-            ("helm_dependency_update", json!({ "path": text }), json!(["path"])),
-            ("helm_lint", json!({ "path": text }), json!(["path"])),
-            (
-                "tanka_find_environments",
-                json!({ "path": { "type": "string", "default": "." } }),
-                json!(null),
-            ),
-            (
-                "tanka_show",
-                json!({ "env_path": text, "name": text, "include": texts, "exclude": texts }),
-                json!(["env_path"]),
-            ),
-            (
-                "tanka_format_jsonnet",
-                json!({ "file_path": text }),
-                json!(["file_path"]),
-            ),
-            (
-                "tanka_diff",
-                json!({ "env_path": text, "name": text, "cluster": { "type": "boolean", "default": false } }),
-                json!(["env_path"]),
-            ),
-            (
-                "tanka_validate_jsonnet",
-                json!({ "file_path": text }),
-                json!(["file_path"]),
-            ),
-        ] {
-            let expected: (serde_json::Value, serde_json::Value) = (properties, required);
-            assert_eq!(parameters(name), expected, "{name}");
+            insta::assert_snapshot!(name, format!("{promise:#}"));
+            promised.insert(format!("drydock__tool__tests__{name}.snap"));
         }
+        // A promise without its tool is broken as well.
+        let snapshots = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tool/snapshots");
+        let files = std::fs::read_dir(snapshots).unwrap();
+        let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(files.collect::<BTreeSet<_>>(), promised);
     }
 }

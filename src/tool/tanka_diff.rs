@@ -51,6 +51,8 @@ impl ToolBody for TankaDiff {
     const DESCRIPTION: &'static str = "Renders an environment on the base and from this workspace and shows how its Kubernetes objects differ, with risks and \
                                        checks. The values of Secrets are hidden, and no cluster is contacted.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"env_path":"environments/dev"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka env diff");
     const RUN: ToolFunction<Self> =
         ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
 }

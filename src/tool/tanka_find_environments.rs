@@ -41,6 +41,8 @@ impl ToolBody for TankaFindEnvironments {
     const DESCRIPTION: &'static str = "Lists the Tanka environments below a directory, with name, namespace, API server and labels. \
                                        Those that cannot be loaded are listed with the reason.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &["{}"];
+    const COMMAND: Option<&'static str> = Some("tanka env list");
     const RUN: ToolFunction<Self> =
         ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
 }

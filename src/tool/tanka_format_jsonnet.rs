@@ -30,6 +30,8 @@ impl ToolBody for FormatJsonnet {
     const NAME: &'static str = "tanka_format_jsonnet";
     const DESCRIPTION: &'static str = "Returns a Jsonnet file in the standard style, as `tk fmt` would write it, and leaves the file as it is. Write the text with `file_write` to keep it.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"file_path":"environments/dev/main.jsonnet"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka fmt");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -46,6 +46,8 @@ impl ToolBody for TankaShow {
     const DESCRIPTION: &'static str = "Renders an environment from the files of this workspace and shows its Kubernetes objects as YAML, \
                                        cross-checked by a second engine. The values of Secrets are hidden.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"env_path":"environments/dev"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka env show");
     const RUN: ToolFunction<Self> =
         ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
 }

@@ -37,6 +37,8 @@ impl ToolBody for ValidateJsonnet {
                                        environment that uses it. Returns `✓ valid`, or the problems with their \
                                        locations.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"file_path":"environments/dev/main.jsonnet"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka lint");
     const RUN: ToolFunction<Self> =
         ToolFunction::Async(|context, arguments| Box::pin(run(context, arguments)));
 }

@@ -180,6 +180,7 @@ impl ToolBody for LateWrite {
     const NAME: &'static str = "late_write";
     const DESCRIPTION: &'static str = "Writes a file late.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &["{}"];
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(|held, _| {
         let LateWriteControl { policy, steps, .. } = held;
         let late = path("late");

@@ -1,5 +1,5 @@
-//! The matrix of rights: every tool and every command for all roles, through the real gateway, as one reviewed table. A
-//! new tool fails here until `tries` has calls for it. A new command changes the table. There is no helm, so the tools
+//! The matrix of rights: every tool and every command for all roles, through the real gateway, as one reviewed
+//! table for each tool and one for the commands. A new tool is tried with its examples. There is no helm, so the tools
 //! about charts are not in it.
 
 use crate::support::app::{TestApp, step_number};
@@ -13,8 +13,9 @@ use drydock::config::SandboxSettings;
 use drydock::emulator::model::{ModelRequest, calls, says};
 use drydock::redact::Redactor;
 use drydock::tanka::LazyEvaluator;
-use drydock::tool::{self, ToolServices};
+use drydock::tool::{self, Tool, ToolServices};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -22,34 +23,28 @@ const OWNER: &str = "U0OWNER";
 const CANARY: &str = "CANARY-OWNER";
 const COLUMN_CHARS_MAX: usize = 110;
 
-/// Returns the calls with which each tool is tested. A tool that is missing here fails the test.
-fn tries(tool: &str) -> Vec<Value> {
-    let main = |environment: &str| format!("environments/{environment}/main.jsonnet");
-    match tool {
-        "file_read" => vec![json!({"path": main("prod")}), json!({"path": "environments/dev/owner.txt"})],
-        "file_list" => vec![json!({"glob_pattern": "environments/dev/*"})],
-        "file_search" => vec![json!({"glob_pattern": "**", "text_query": "CANARY"})],
-        "file_write" => ["dev", "prod"]
-            .iter()
-            .map(|environment| json!({"path": format!("environments/{environment}/new.txt"), "content": "x\n"}))
-            .chain([json!({"path": "lib/new.libsonnet", "content": "{}\n"})])
-            .collect(),
-        "file_edit" => ["dev", "prod"]
-            .iter()
-            .map(|environment| json!({"path": main(environment), "old": "web:1.8.3", "new": "web:1.9.0"}))
-            .collect(),
-        "file_delete" => vec![json!({"path": main("dev")}), json!({"path": main("prod")}), json!({"path": "README.md"})],
-        "git_diff" | "git_status" => vec![json!({})],
-        "git_log" => vec![json!({"limit": 1})],
-        "tanka_format_jsonnet" | "tanka_validate_jsonnet" => vec![json!({"file_path": main("prod")})],
-        "git_show" => vec![json!({"ref": "HEAD"})],
-        "jb_init" => ["environments/dev", "lib"].iter().map(|path| json!({"path": path})).collect(),
-        "jb_install" | "jb_update" | "jb_plan" => vec![json!({"path": ".", "packages": ["github.com/org/c"]})],
-        "jb_list" => vec![json!({"path": "."})],
-        "tanka_find_environments" => vec![json!({})],
-        "tanka_show" | "tanka_diff" => ["dev", "prod"].iter().map(|environment| json!({"env_path": format!("environments/{environment}")})).collect(),
-        other => panic!("say here how `{other}` is tried"),
+/// Calls that are tried beside the examples of their tools: they ask for what the owner of the change wrote.
+const ATTACKS: [(&str, &str); 2] = [
+    ("file_read", r#"{"path":"environments/dev/owner.txt"}"#),
+    ("file_search", r#"{"glob_pattern":"**","text_query":"CANARY"}"#),
+];
+
+/// Returns the calls with which a tool is tested: its examples, those for `dev` for `prod` as well, and the attacks.
+fn tries(tool: &dyn Tool) -> Vec<Value> {
+    let name = tool.spec().name;
+    let mut tries = Vec::new();
+    for example in tool.examples() {
+        tries.push((*example).to_owned());
+        tries.push(example.replace("environments/dev", "environments/prod"));
     }
+    let attacks = ATTACKS.iter().filter(|(attacked, _)| *attacked == name);
+    tries.extend(attacks.map(|(_, call)| (*call).to_owned()));
+    tries.dedup();
+    assert!(!tries.is_empty(), "`{name}` has no examples");
+    tries
+        .iter()
+        .map(|call| serde_json::from_str(call).unwrap())
+        .collect()
 }
 
 /// Returns a command with the argument with which it is tested.
@@ -74,12 +69,16 @@ fn tool_services() -> ToolServices {
     }
 }
 
-/// Returns the first line of a text, without the parts that differ from run to run.
+/// Returns the first line of a text, without the parts that differ from run to run or change with every new tool.
 fn short(text: &str) -> String {
     let commits = regex::Regex::new(r"\b[0-9a-f]{7,40}\b").unwrap();
     let seconds = regex::Regex::new(r"\d+\.\d s").unwrap();
+    let tools = regex::Regex::new("available: `.*`").unwrap();
+    let usage = regex::Regex::new(r"[\d,]+ tokens in \d+ model calls").unwrap();
     let text = commits.replace_all(text, "<commit>");
     let text = seconds.replace_all(&text, "<time>");
+    let text = tools.replace_all(&text, "available: <tools>");
+    let text = usage.replace_all(&text, "<usage> model calls");
     let line = text
         .lines()
         .find(|line| !line.trim().is_empty())
@@ -114,28 +113,43 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     app.admit_slack_editor("U0REVOKED").await;
     app.revoke("U0REVOKED").await;
 
-    let mut table = String::new();
+    let mut tables: BTreeMap<String, String> = BTreeMap::new();
     for actor in ["U0UNKNOWN", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
         let admitted = !matches!(actor, "U0UNKNOWN" | "U0REVOKED");
         for tool in tool::all(&tool_services()) {
             let name = tool.spec().name;
-            for arguments in tries(name) {
+            for arguments in tries(&*tool) {
                 let got = tried(&app, actor, admitted, name, &arguments).await;
-                let about = arguments["path"].as_str().unwrap_or_default();
+                let about = tool.subject(&arguments).unwrap_or_default();
+                let table = tables.entry(format!("who_gets_{name}")).or_default();
                 writeln!(table, "{actor} | {name} {about} | {got}").unwrap();
             }
         }
         for known in command::ALL {
             let word = asked_with(known.word);
             let got = commanded(&app, actor, admitted, &owned.thread, &word).await;
+            let table = tables.entry("who_gets_commands".to_owned()).or_default();
             writeln!(table, "{actor} | !{word} in the owner's thread | {got}").unwrap();
         }
     }
-    assert!(!table.contains(CANARY), "{table}");
+    for (name, table) in &tables {
+        assert!(!table.contains(CANARY), "{name}: {table}");
+    }
     // The attempts of the other people did not alter the owner's change.
     let diff = app.run_command_in(OWNER, &owned.thread, "!diff").await;
     assert!(diff.contains(CANARY), "{diff}");
-    insta::assert_snapshot!("who_gets_what", table);
+    for (name, table) in &tables {
+        insta::assert_snapshot!(name.as_str(), table);
+    }
+    // A table whose tool is gone is wrong as well.
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/snapshots")).unwrap();
+    let files = files.filter_map(|file| {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let name = name.strip_prefix("it__matrix__")?.strip_suffix(".snap")?;
+        Some(name.to_owned())
+    });
+    let files: BTreeSet<String> = files.collect();
+    assert_eq!(files, tables.into_keys().collect());
 }
 
 async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments: &Value) -> String {

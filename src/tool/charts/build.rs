@@ -31,6 +31,8 @@ impl ToolBody for HelmDependencyBuild {
     const NAME: &'static str = "helm_dependency_build";
     const DESCRIPTION: &'static str = "Packs the dependencies of a Helm chart into its `charts/` at the versions of `Chart.lock`; they are charts of this repository (`file://`) or come from https repositories on hosts the operator allows. Use `helm_dependency_update` after `Chart.yaml` was changed.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"charts/web"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka charts build");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -30,6 +30,8 @@ impl ToolBody for HelmLint {
     const NAME: &'static str = "helm_lint";
     const DESCRIPTION: &'static str = "Checks a Helm chart with `helm lint` and reports its problems.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"charts/web"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka charts lint");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -30,6 +30,8 @@ impl ToolBody for HelmDependencyList {
     const NAME: &'static str = "helm_dependency_list";
     const DESCRIPTION: &'static str = "Lists the dependencies of a Helm chart: name, version, repository, and whether each is in `charts/`.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"charts/web"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka charts dependencies");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -34,6 +34,8 @@ impl ToolBody for HelmDependencyUpdate {
                                        of this repository (`file://`) or come from https repositories on hosts the \
                                        operator allows.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"charts/web"}"#];
+    const COMMAND: Option<&'static str> = Some("tanka charts update");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -31,6 +31,8 @@ impl ToolBody for JbInit {
     const DESCRIPTION: &'static str =
         "Starts a jsonnet-bundler project: creates an empty `jsonnetfile.json` in a directory.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"environments/dev"}"#, r#"{"path":"lib"}"#];
+    const COMMAND: Option<&'static str> = Some("jb init");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

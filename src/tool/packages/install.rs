@@ -33,6 +33,8 @@ impl ToolBody for JbInstall {
     const NAME: &'static str = "jb_install";
     const DESCRIPTION: &'static str = "Installs Jsonnet packages into `vendor/` at their locked versions, and adds packages to `jsonnetfile.json`. Versions that are locked stay; `jb_update` moves them.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":".","packages":["github.com/org/c"]}"#];
+    const COMMAND: Option<&'static str> = Some("jb install");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -31,6 +31,8 @@ impl ToolBody for JbList {
     const DESCRIPTION: &'static str = "Lists the Jsonnet packages of a project: the version that `jsonnetfile.json` \
                                        declares and the locked commit.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":"."}"#];
+    const COMMAND: Option<&'static str> = Some("jb list");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

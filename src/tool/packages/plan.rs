@@ -36,6 +36,8 @@ impl ToolBody for JbPlan {
     const NAME: &'static str = "jb_plan";
     const DESCRIPTION: &'static str = "Shows what `jb_install` or `jb_update` would change: each package with the commit it is at and the one it would be at. Nothing is written.";
     const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":".","packages":["github.com/org/c"]}"#];
+    const COMMAND: Option<&'static str> = Some("jb plan");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 

@@ -34,6 +34,8 @@ impl ToolBody for JbUpdate {
     const DESCRIPTION: &'static str = "Moves locked Jsonnet packages to the newest commit of the version that \
                                        `jsonnetfile.json` declares. Use `jb_plan` to see what would change.";
     const EFFECT: Effect = Effect::WriteWorkspace;
+    const EXAMPLES: &'static [&'static str] = &[r#"{"path":".","packages":["github.com/org/c"]}"#];
+    const COMMAND: Option<&'static str> = Some("jb update");
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(run);
 }
 
