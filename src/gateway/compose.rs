@@ -8,13 +8,15 @@ use crate::model::{
     Sender, Usage, short_line,
 };
 use crate::redact::{self, Redactor};
-use crate::store::Conversation;
+use crate::store::{self, Conversation, StoreError};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
 
 /// The line under every change. It is always true.
 pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
+/// Maximum number of times that the replies of one write are composed.
+pub(super) const COMPOSITIONS_MAX: usize = 16;
 /// Maximum number of messages in one answer. Longer answers become a file, so later messages do not wait for them.
 pub(super) const MESSAGES_MAX: usize = 5;
 /// Largest file that is sent, in bytes. Larger files are unreadable in a chat, and platforms refuse them.
@@ -81,6 +83,7 @@ impl Address {
 
     /// Splits a reply into messages that fit this place.
     pub(super) fn split(&self, config: &Config, reply: &Reply) -> Vec<Reply> {
+        assert_may_render();
         match config.channels.get(&self.channel) {
             Some(settings) => channel::split(settings, &config.server, reply),
             // A channel that is no longer configured has no delivery.
@@ -90,6 +93,7 @@ impl Address {
 
     /// True if a reply needs at most this number of messages in this place.
     pub(super) fn fits(&self, config: &Config, reply: &Reply, messages_max: usize) -> bool {
+        assert_may_render();
         match config.channels.get(&self.channel) {
             Some(settings) => channel::fits(settings, &config.server, reply, messages_max),
             None => true,
@@ -211,6 +215,17 @@ impl Address {
         };
         self.op(&file_name, action)
     }
+}
+
+/// Returns the error of a write whose replies were composed [`COMPOSITIONS_MAX`] times, and each time from facts that
+/// had changed by then.
+pub(super) fn outdated_too_often() -> StoreError {
+    StoreError::Unavailable("the grants or the change differed each time the answer was composed".to_owned())
+}
+
+/// Panics in tests if a reply is rendered on the thread that writes to the store. All other writes would wait.
+fn assert_may_render() {
+    debug_assert!(!store::is_writing_thread(), "a reply is rendered within a write");
 }
 
 /// Returns the operation name of each message of a result.
@@ -368,9 +383,63 @@ pub(super) fn seconds(elapsed: Duration) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{seconds, thousands};
+    use super::{Address, seconds, thousands};
+    use crate::config::{Config, ConfigSources, SourceFile};
+    use crate::model::{Account, ChatPlace, Platform, Reply};
+    use crate::store::Store;
+    use std::sync::Arc;
     use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_reply_cannot_be_rendered_within_a_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let address = Address {
+            channel: "team".to_owned(),
+            place: ChatPlace {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T1".to_owned(),
+                },
+                chat: "C1".to_owned(),
+                thread: None,
+            },
+            reply_to: None,
+            mention: None,
+            ephemeral_to: None,
+            prefix: "inbox-7".to_owned(),
+            response_url: None,
+        };
+        let toml = r#"
+            [channels.team]
+            kind = "slack"
+            bot_token = { env = "TOKEN" }
+            signing_secret = { env = "SIGNING" }
+            [providers.anthropic]
+            api_key = { env = "SIGNING" }
+        "#;
+        let variables = [
+            ("TOKEN", "xoxb-17653672481-abc"),
+            ("SIGNING", "8f742231b10e8888abcd99"),
+        ];
+        let sources = ConfigSources {
+            file: Some(SourceFile {
+                path: "drydock.toml".into(),
+                text: toml.to_owned(),
+            }),
+            environment: variables
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            flags: Vec::new(),
+        };
+        let config = Arc::new(Config::load(sources).unwrap());
+        let split = move || address.split(&config, &Reply::text("Done.")).len();
+        let in_write = split.clone();
+        assert!(store.write(move |_| Ok(in_write())).await.is_err());
+        assert_eq!(store.read(move |_| Ok(split())).await, Ok(1));
+    }
 
     #[test]
     fn numbers_read_well() {

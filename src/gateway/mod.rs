@@ -36,12 +36,12 @@ use crate::config::{ChannelSettings, Config, HookSettings};
 use crate::crash_point;
 use crate::health::Health;
 use crate::model::{
-    Action, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, Receipt, Reply, ReplyPart,
+    Action, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Receipt, Reply, ReplyPart,
 };
 use crate::planted;
 use crate::provider::Providers;
 use crate::redact::Redactor;
-use crate::store::{AcceptOutcome, DueOperation, QueueKind, QueueLimits, RefusalNotice, Store, StoreError};
+use crate::store::{AcceptOutcome, DueOperation, QueueKind, QueueLimits, Store, StoreError};
 use crate::tool::Toolbox;
 use crate::workspace::{DeniedFiles, SecretGuard};
 use active_turns::ActiveTurns;
@@ -138,7 +138,7 @@ impl Gateway {
         for (name, settings) in &parts.config.hooks {
             match parts.access.hook_identity(name, settings, (parts.now)()).await {
                 Ok(_) => {}
-                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are refused"),
+                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are turned away"),
                 Err(error) => return Err(error),
             }
         }
@@ -211,7 +211,10 @@ impl Gateway {
             }
             AcceptOutcome::NotAddressed => Ok(ReceiveOutcome::Refused),
             AcceptOutcome::Full => {
-                warn!(inbound.channel, "a message was refused: too many messages wait");
+                warn!(
+                    inbound.channel,
+                    "a message was not taken: too many wait before it"
+                );
                 self.note("ingress.full", &inbound.channel, "queue.full", at);
                 if is_hook && !planted::is("D1") {
                     return Ok(ReceiveOutcome::Full);
@@ -247,18 +250,15 @@ impl Gateway {
         let limits = &self.parts.config.limits;
         let waiting_max = limits.waiting_messages_max;
         let refusal = self.hook(inbound).is_none().then(|| {
-            let inbound = inbound.clone();
-            Box::new(move || {
-                if planted::is("D1") {
-                    return Vec::new();
-                }
-                let id = inbound.delivery.first().map_or("", String::as_str);
-                let address = commands::address_of(&inbound, format!("refused/{id}"));
-                let text = format!(
-                    "{waiting_max} messages wait already, so I did not accept this one. Send it again later."
-                );
-                vec![address.post("answer", Reply::text(text))]
-            }) as RefusalNotice
+            if planted::is("D1") {
+                return Vec::new();
+            }
+            let id = inbound.delivery.first().map_or("", String::as_str);
+            let address = commands::address_of(inbound, format!("refused/{id}"));
+            let text = format!(
+                "{waiting_max} messages wait already, so I did not accept this one. Send it again later."
+            );
+            vec![address.post("answer", Reply::text(text))]
         });
         QueueLimits {
             of_conversation_max: waiting_max,
@@ -274,13 +274,9 @@ impl Gateway {
 
     /// Returns the settings of the hook that sent an inbound.
     fn hook(&self, inbound: &Inbound) -> Option<&HookSettings> {
-        match &inbound.kind {
-            InboundKind::Hook { .. } => self.parts.config.hooks.get(&inbound.sender.id),
-            InboundKind::Text { .. }
-            | InboundKind::Command { .. }
-            | InboundKind::Join { .. }
-            | InboundKind::Click { .. }
-            | InboundKind::Unsupported { .. } => None,
+        match inbound.sender.platform {
+            Platform::Hook => self.parts.config.hooks.get(&inbound.sender.id),
+            Platform::Slack | Platform::Telegram | Platform::Terminal => None,
         }
     }
 
@@ -522,10 +518,9 @@ impl Gateway {
     }
 }
 
-/// True if the sender can get an ephemeral message. In groups of other platforms, unknown senders get no notice.
+/// True if the sender can get an ephemeral message. Telegram groups have none, so unknown senders get no notice there.
 fn can_send_ephemeral(inbound: &Inbound) -> bool {
-    let chat = inbound.place.account.platform.chat();
-    inbound.direct || chat.is_some_and(|chat| chat.has_ephemeral_notices)
+    inbound.direct || inbound.place.account.platform == Platform::Slack
 }
 
 fn plain(reply: &Reply) -> String {

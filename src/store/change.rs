@@ -5,7 +5,7 @@ use super::{Store, StoreError, edits};
 use crate::model::{Change, ChangeNumber, Check, ConversationId, RequiredGrant, Stats};
 use bytes::Bytes;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 const COLUMNS: &str =
     "number, revision, repository, base, patch, stats, checks, effects, conversation, needs";
@@ -63,77 +63,150 @@ impl Store {
     }
 }
 
-/// Stores a change. The same content keeps its revision. Other content becomes the next revision while the
-/// conversation's change is open, and otherwise gets a new number.
-pub(super) fn prepare(
-    tx: &Transaction<'_>,
-    id: ConversationId,
-    change: NewChange,
-    at: Timestamp,
-) -> Result<NumberedChange, StoreError> {
-    let (number, revision) = match current(tx, id)? {
-        Some(open)
-            if content(tx, &open)? == change.content
-                && open.base == change.base
-                && open.repository == change.repository =>
-        {
+/// The state of a conversation that determines the name of its next change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ChangeState {
+    pub(super) open: Option<OpenChange>,
+    /// True if the edits are withheld.
+    is_withheld: bool,
+}
+
+/// The newest revision of an open change, without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OpenChange {
+    number: ChangeNumber,
+    revision: u32,
+    repository: String,
+    base: String,
+    content: [u8; 32],
+}
+
+impl OpenChange {
+    pub(super) fn name(&self) -> String {
+        Change::name(self.number, self.revision)
+    }
+
+    /// True if the change is this revision again.
+    fn is_same(&self, change: &NewChange) -> bool {
+        self.content == change.content && self.base == change.base && self.repository == change.repository
+    }
+}
+
+impl ChangeState {
+    pub(super) fn read(tx: &Transaction<'_>, id: ConversationId) -> Result<Self, StoreError> {
+        let is_withheld = tx
+            .prepare_cached("SELECT withheld IS NOT NULL FROM conversation WHERE id = ?1")?
+            .query_row([id.0], |row| row.get(0))
+            .optional()?
+            .ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
+        Ok(Self {
+            open: open(tx, id)?,
+            is_withheld,
+        })
+    }
+
+    /// Returns a change as it is stored while `open` is the open one. The same content keeps its revision.
+    pub(super) fn revision_of(&self, open: &OpenChange, change: NewChange) -> NewRevision {
+        match open.is_same(&change) {
+            true => NewRevision {
+                is_repeated: true,
+                ..NewRevision::new(change, open.number, open.revision, self.is_withheld)
+            },
+            false => NewRevision::new(change, open.number, open.revision + 1, true),
+        }
+    }
+}
+
+/// A change with the name under which it is stored, and the hash of its unmasked patch.
+#[derive(Debug)]
+pub(super) struct NewRevision {
+    pub(super) numbered: NumberedChange,
+    content: [u8; 32],
+    /// True if the revision is stored already. Only its checks may be newer.
+    is_repeated: bool,
+}
+
+/// True if no change has this number.
+pub(super) fn is_free(tx: &Transaction<'_>, number: ChangeNumber) -> Result<bool, StoreError> {
+    let is_used = tx
+        .prepare_cached("SELECT 1 FROM change WHERE number = ?1")?
+        .exists([number.0])?;
+    Ok(!is_used)
+}
+
+impl NewRevision {
+    /// Returns a change as it is stored under a reserved number.
+    pub(super) fn first(change: NewChange, reserved: ChangeNumber) -> Self {
+        Self::new(change, reserved, 1, true)
+    }
+
+    fn new(change: NewChange, number: ChangeNumber, revision: u32, is_new: bool) -> Self {
+        let content = change.content;
+        let change = Change {
+            number,
+            revision,
+            repository: change.repository,
+            base: change.base,
+            patch: change.patch,
+            stats: change.stats,
+            checks: change.checks,
+            effects: change.effects,
+            needs: change.needs,
+        };
+        Self {
+            numbered: NumberedChange { change, is_new },
+            content,
+            is_repeated: false,
+        }
+    }
+
+    /// Stores the revision as the open change of the conversation, which is not withheld.
+    pub(super) fn store(
+        &self,
+        tx: &Transaction<'_>,
+        id: ConversationId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let change = &self.numbered.change;
+        if self.is_repeated {
             // The checks may have run again.
             tx.prepare_cached(
                 "UPDATE change SET checks = ?3, effects = ?4, needs = ?5 WHERE number = ?1 AND revision = ?2",
             )?
             .execute(params![
-                open.number.0,
-                open.revision,
+                change.number.0,
+                change.revision,
                 json(&change.checks)?,
                 change.effects,
                 json(&change.needs)?
             ])?;
-            let is_new = withhold(tx, id, None)?;
-            let change = Change {
-                checks: change.checks,
-                effects: change.effects,
-                needs: change.needs,
-                ..open
-            };
-            return Ok(NumberedChange { change, is_new });
+            withhold(tx, id, None)?;
+            return Ok(());
         }
-        Some(open) => (open.number, open.revision + 1),
-        None => (next_number(tx)?, 1),
-    };
-    let patch = edits::store_blob(tx, &change.patch)?;
-    tx.prepare_cached(
-        "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation, created_at,
-                             needs, content)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-    )?
-    .execute(params![
-        number.0,
-        revision,
-        change.repository,
-        change.base,
-        patch,
-        json(&change.stats)?,
-        json(&change.checks)?,
-        change.effects,
-        id.0,
-        millis(at),
-        json(&change.needs)?,
-        change.content,
-    ])?;
-    tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
-        .execute(params![id.0, number.0])?;
-    let change = Change {
-        number,
-        revision,
-        repository: change.repository,
-        base: change.base,
-        patch: change.patch,
-        stats: change.stats,
-        checks: change.checks,
-        effects: change.effects,
-        needs: change.needs,
-    };
-    Ok(NumberedChange { change, is_new: true })
+        let patch = edits::store_blob(tx, &change.patch)?;
+        tx.prepare_cached(
+            "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation,
+                                 created_at, needs, content)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?
+        .execute(params![
+            change.number.0,
+            change.revision,
+            change.repository,
+            change.base,
+            patch,
+            json(&change.stats)?,
+            json(&change.checks)?,
+            change.effects,
+            id.0,
+            millis(at),
+            json(&change.needs)?,
+            self.content,
+        ])?;
+        tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
+            .execute(params![id.0, change.number.0])?;
+        Ok(())
+    }
 }
 
 /// Stores why the edits of a conversation are withheld, or that they are not. Returns false if nothing changed.
@@ -160,18 +233,11 @@ pub(super) fn close(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<S
     Ok(name)
 }
 
-/// Returns the hash of a revision's unmasked patch.
-fn content(tx: &Transaction<'_>, change: &Change) -> Result<[u8; 32], StoreError> {
-    let content = tx
-        .prepare_cached("SELECT content FROM change WHERE number = ?1 AND revision = ?2")?
-        .query_row(params![change.number.0, change.revision], |row| row.get(0))?;
-    Ok(content)
-}
-
-fn next_number(tx: &Transaction<'_>) -> Result<ChangeNumber, StoreError> {
-    let number = tx
-        .prepare_cached("SELECT COALESCE(MAX(number), 0) + 1 FROM change")?
-        .query_row([], |row| row.get(0))?;
+/// Returns the lowest number above those of all stored changes.
+pub(super) fn next_number(tx: &Connection) -> Result<ChangeNumber, rusqlite::Error> {
+    let number = tx.query_row("SELECT COALESCE(MAX(number), 0) + 1 FROM change", [], |row| {
+        row.get(0)
+    })?;
     Ok(ChangeNumber(number))
 }
 
@@ -180,6 +246,27 @@ pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option
         Some(number) => Ok(newest(tx, number)?.map(|(change, _)| change)),
         None => Ok(None),
     }
+}
+
+/// Returns the newest revision of the open change, without its content.
+fn open(tx: &Transaction<'_>, id: ConversationId) -> Result<Option<OpenChange>, StoreError> {
+    let open = tx
+        .prepare_cached(
+            "SELECT change.number, revision, change.repository, change.base, content FROM conversation
+             JOIN change ON change.number = conversation.change_number
+             WHERE conversation.id = ?1 ORDER BY revision DESC LIMIT 1",
+        )?
+        .query_row([id.0], |row| {
+            Ok(OpenChange {
+                number: ChangeNumber(row.get(0)?),
+                revision: row.get(1)?,
+                repository: row.get(2)?,
+                base: row.get(3)?,
+                content: row.get(4)?,
+            })
+        })
+        .optional()?;
+    Ok(open)
 }
 
 /// Returns the number of the open change.

@@ -4,10 +4,9 @@
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};
-use super::people::{self, GrantRow};
-use super::{NewChange, Store, StoreError, change, claim, conversation, outbox};
+use super::{ComposedWrite, ProspectiveChange, Store, StoreError, change, claim, conversation, outbox};
 use crate::crash_point;
-use crate::model::{Change, ChangeNumber, ConversationId, InboxId, Op, UserId};
+use crate::model::{ChangeNumber, ConversationId, InboxId, Op};
 use crate::planted;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -61,33 +60,17 @@ pub enum ClearOutcome {
     Yes,
 }
 
-/// A function that decides whether a person may have a change. It gets their current grants, or `None` after
-/// revocation.
-pub type GrantDecision = Box<dyn FnOnce(Option<&[GrantRow]>, &NewChange) -> Result<(), String> + Send>;
-
-/// The edits that remain after an undo.
+/// The edits that remain after an undo, with the answers to the command.
+#[derive(Clone, Debug)]
 pub struct UndoRemainder {
     /// The snapshot of the edits.
     pub snapshot: String,
-    /// The change with these edits; `None` if they equal the base.
-    pub change: Option<NewChange>,
-    /// The person who made the edits.
-    pub user: UserId,
-    /// The decision for that person. It runs inside the transaction, so it only computes and does not wait.
-    pub decide: GrantDecision,
-}
-
-/// The outcome for the edits that remain after an undo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemainderOutcome<'a> {
-    /// The edits are a revision of the open change.
-    Prepared(&'a Change),
-    /// The person may not have the edits, for this reason.
-    Withheld(&'a str),
-    /// The edits equal the base, and the open change is closed.
-    AsBase,
-    /// The workspace was changed again in the meantime.
-    Overtaken,
+    /// The reason the edits are withheld, if the person may not have them. Then the prospective change is not stored.
+    pub withheld: Option<String>,
+    /// The answers if the workspace still has the snapshot.
+    pub ops: Vec<Op>,
+    /// The answers if the workspace was changed again in the meantime.
+    pub ops_if_overtaken: Vec<Op>,
 }
 
 /// The result of a stop.
@@ -179,47 +162,42 @@ impl Store {
 
     /// Finishes an undo with remaining edits, in one transaction. Stores them as the next revision of the open change,
     /// or closes it if they equal the base, and answers the command. If the workspace has another snapshot by now, a
-    /// later message prepared something else, and no revision is made. A refused revision is not made either.
+    /// later message prepared something else, and no revision is made. Withheld edits make no revision either. If what
+    /// `prospect` says differs by now, nothing is stored, and the caller composes the answers again.
     pub async fn finish_undo(
         &self,
         inbox: InboxId,
         id: ConversationId,
+        mut prospect: ProspectiveChange,
         rest: UndoRemainder,
-        announce: impl FnOnce(RemainderOutcome<'_>) -> Vec<Op> + Send + 'static,
         at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let UndoRemainder {
-            snapshot,
-            change,
-            user,
-            decide,
-        } = rest;
-        self.write(move |tx| {
-            if !answer(tx, inbox, at)? {
-                return Ok(());
-            }
-            if edits::snapshot(tx, id)? != snapshot {
-                return outbox::enqueue(tx, &announce(RemainderOutcome::Overtaken), at);
-            }
-            let Some(change) = change else {
-                if let Some(name) = change::close(tx, id)? {
-                    let data = serde_json::json!({ "change": name, "command": inbox, "conversation": id });
+    ) -> Result<ComposedWrite<()>, StoreError> {
+        let (written, _prospect) = self
+            .write(move |tx| {
+                let is_overtaken = edits::snapshot(tx, id)? != rest.snapshot;
+                if !is_overtaken && let Some(basis) = prospect.outdated_by(tx, id)? {
+                    return Ok((ComposedWrite::Outdated(basis), prospect));
+                }
+                if !answer(tx, inbox, at)? {
+                    return Ok((ComposedWrite::Stored(()), prospect));
+                }
+                if is_overtaken {
+                    outbox::enqueue(tx, &rest.ops_if_overtaken, at)?;
+                    return Ok((ComposedWrite::Stored(()), prospect));
+                }
+                if let Some(why) = &rest.withheld {
+                    change::withhold(tx, id, Some(why))?;
+                } else if prospect.store(tx, id, at)?.is_none()
+                    && let Some(change) = change::close(tx, id)?
+                {
+                    let data = serde_json::json!({ "change": change, "command": inbox, "conversation": id });
                     audit_in(tx, "change.closed", data, at)?;
                 }
-                return outbox::enqueue(tx, &announce(RemainderOutcome::AsBase), at);
-            };
-            let ops = match decide(people::current_grants(tx, user)?.as_deref(), &change) {
-                Ok(()) => announce(RemainderOutcome::Prepared(
-                    &change::prepare(tx, id, change, at)?.change,
-                )),
-                Err(why) => {
-                    change::withhold(tx, id, Some(&why))?;
-                    announce(RemainderOutcome::Withheld(&why))
-                }
-            };
-            outbox::enqueue(tx, &ops, at)
-        })
-        .await
+                outbox::enqueue(tx, &rest.ops, at)?;
+                Ok((ComposedWrite::Stored(()), prospect))
+            })
+            .await?;
+        Ok(written)
     }
 
     /// Marks a command as answered and enqueues its answers, in one transaction. A repeated call changes nothing.

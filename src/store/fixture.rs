@@ -1,8 +1,10 @@
 //! Fixtures for tests of the store: a store in its own directory, and messages to store.
 
+use super::people::GrantRow;
 use super::{
-    AcceptOutcome, Announcement, Claim, Claimable, Cost, FileEdits, FinishedTurn, NewChange, QueueKind,
-    QueueLimits, Store, StoredChange, TurnAnswer, TurnEnd, TurnStart, TurnWorker,
+    AcceptOutcome, Announcement, Claim, Claimable, ComposedWrite, Cost, FileEdits, FinishedTurn, NewChange,
+    ProspectiveChange, QueueKind, QueueLimits, Store, StoreError, StoredChange, TurnAnswer, TurnEnd,
+    TurnStart, TurnWorker,
 };
 use crate::model::{
     Account, Action, Assistant, Change, ChatPlace, ConversationId, FileMode, FileVersion, Inbound,
@@ -229,9 +231,94 @@ pub(super) fn named(leaves: StoredChange<'_>) -> String {
     }
 }
 
+/// The end of a turn before the name of its change is known.
+pub(super) enum EndDraft {
+    Answered(Box<AnswerDraft>),
+    Refused(Vec<Op>, Option<Cost>),
+}
+
+/// An answer with a function that composes its announcement.
+pub(super) struct AnswerDraft {
+    pub(super) verdict: Verdict,
+    pub(super) source: VerdictSource,
+    pub(super) answer: Option<Step>,
+    pub(super) cost: Option<Cost>,
+    pub(super) change: Option<NewChange>,
+    pub(super) withheld: Option<String>,
+    pub(super) edits_anew: bool,
+    pub(super) summary: serde_json::Value,
+    pub(super) announce: Box<dyn FnOnce(StoredChange<'_>) -> Announcement>,
+}
+
+impl<T: std::fmt::Debug> ComposedWrite<T> {
+    /// Returns the result of a write that was not outdated.
+    pub(super) fn stored(self) -> T {
+        match self {
+            Self::Stored(value) => value,
+            Self::Outdated(basis) => panic!("{basis:?}"),
+        }
+    }
+}
+
+impl Store {
+    /// Returns a change as it would be stored now.
+    pub(super) async fn prospect(
+        &self,
+        id: ConversationId,
+        user: UserId,
+        change: Option<NewChange>,
+    ) -> Result<ProspectiveChange, StoreError> {
+        Ok(self.prospective_change(self.change_basis(id, user).await?, change))
+    }
+
+    /// Ends a turn as the gateway does: by the current grants and the name that its change gets.
+    pub(super) async fn finish_composed(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        user: UserId,
+        decide: impl FnOnce(Option<&[GrantRow]>) -> EndDraft,
+        at: Timestamp,
+    ) -> Result<FinishedTurn, StoreError> {
+        let id = claim.conversation;
+        let basis = self.change_basis(id, user).await?;
+        let granted = self.prospective_change(basis.clone(), None);
+        let (prospect, end) = match decide(granted.grants()) {
+            EndDraft::Refused(ops, cost) => (granted, TurnEnd::Refused(ops, cost)),
+            EndDraft::Answered(draft) => {
+                let AnswerDraft {
+                    verdict,
+                    source,
+                    answer,
+                    cost,
+                    change,
+                    withheld,
+                    edits_anew,
+                    summary,
+                    announce,
+                } = *draft;
+                let prospect = self.prospective_change(basis, change);
+                let answer = TurnAnswer {
+                    verdict,
+                    source,
+                    answer,
+                    cost,
+                    withheld,
+                    edits_anew,
+                    summary,
+                };
+                let announcement = announce(answer.stored(&prospect));
+                (prospect, TurnEnd::Answered(Box::new(answer), announcement))
+            }
+        };
+        let finished = self.finish_turn(claim, turn, prospect, end, at).await?;
+        Ok(finished.stored())
+    }
+}
+
 /// Returns the end of a turn that posts the name of its change.
-pub(super) fn ends(change: Option<NewChange>) -> TurnAnswer {
-    TurnAnswer {
+pub(super) fn ends(change: Option<NewChange>) -> AnswerDraft {
+    AnswerDraft {
         verdict: Verdict::Pass,
         source: VerdictSource::Verified,
         answer: Some(answer("done")),
@@ -267,16 +354,16 @@ pub(super) async fn turn(
         )
         .await
         .unwrap();
-    let finish = TurnAnswer {
+    let finish = AnswerDraft {
         answer: None,
         ..ends(change)
     };
     let FinishedTurn { change, .. } = store
-        .finish_turn(
+        .finish_composed(
             &claim,
             turn,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(finish)),
+            move |_| EndDraft::Answered(Box::new(finish)),
             at(second),
         )
         .await

@@ -55,18 +55,15 @@ pub enum AcceptOutcome {
     Full,
 }
 
-/// A function that creates the notice for a refused message when too many wait. The notice is enqueued in the refusing
-/// transaction, and the message counts as handled.
-pub type RefusalNotice = Box<dyn FnOnce() -> Vec<Op> + Send>;
-
 /// The limits for waiting messages.
 pub struct QueueLimits {
     /// Maximum number of messages of one conversation and queue that wait behind the active one.
     pub of_conversation_max: usize,
     /// Maximum number of messages over all conversations of a hook. Applies only without `refusal`.
     pub of_hook_max: usize,
-    /// The notice to a refused person. Without it nothing is stored, and the sender must deliver again.
-    pub refusal: Option<RefusalNotice>,
+    /// The notice to a refused person. It is enqueued in the refusing transaction, and the message counts as handled.
+    /// Without it nothing is stored, and the sender must deliver again.
+    pub refusal: Option<Vec<Op>>,
 }
 
 /// An accepted command without an answer.
@@ -217,7 +214,7 @@ fn accept(
     {
         if let Some(refusal) = room.refusal {
             remember_delivery(tx, &inbound.delivery, at)?;
-            outbox::enqueue(tx, &refusal(), at)?;
+            outbox::enqueue(tx, &refusal, at)?;
         }
         return Ok(AcceptOutcome::Full);
     }
@@ -472,7 +469,7 @@ mod tests {
         accept(&store, &says("U1", "x", &["n"]), 0).await;
         let late = says("U1", "late", &["late"]);
         let refused = || QueueLimits {
-            refusal: Some(Box::new(|| vec![post("refused", None, "Too many wait.")])),
+            refusal: Some(vec![post("refused", None, "Too many wait.")]),
             ..room(1)
         };
         let answer = store.accept(&late, QueueKind::Turn, refused(), None, at(1)).await;

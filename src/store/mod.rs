@@ -27,6 +27,7 @@ mod open;
 mod outbox;
 pub(crate) mod people;
 mod privacy;
+mod prospect;
 mod reader;
 mod recovery;
 mod retention;
@@ -46,14 +47,12 @@ pub use card::CardOutcome;
 pub use change::{NewChange, NumberedChange};
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};
 pub(crate) use command::apply_once;
-pub use command::{
-    ClearOutcome, DiscardOutcome, GrantDecision, RemainderOutcome, StopOutcome, UndoOutcome, UndoRemainder,
-};
+pub use command::{ClearOutcome, DiscardOutcome, StopOutcome, UndoOutcome, UndoRemainder};
 pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;
 pub use edits::FileEdits;
-pub use inbox::{AcceptOutcome, QueueKind, QueueLimits, RefusalNotice, UnansweredCommand};
+pub use inbox::{AcceptOutcome, QueueKind, QueueLimits, UnansweredCommand};
 pub use ingress_activity::{IngressActivity, RejectedRequest, read_ingress_activity};
 pub use open::OpenError;
 pub(crate) use outbox::enqueue as enqueue_in;
@@ -62,19 +61,21 @@ pub use outbox::{
     RetryMode,
 };
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
+pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use turn::{
-    Announcement, AnnouncementBuilder, FinishedTurn, StartedTurn, StoredChange, TurnAnswer, TurnEnd,
-    TurnStart, TurnSummary,
+    Announcement, FinishedTurn, StartedTurn, StoredChange, TurnAnswer, TurnEnd, TurnStart, TurnSummary,
 };
 pub use usage::{Cost, UsageReport};
 
 use condition::Reporter;
+use prospect::ReservedNumbers;
 use reader::ReadPool;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+pub(crate) use writer::is_writing_thread;
 use writer::{Durability, WriteQueue};
 
 /// An error of the store, by what the caller can do about it.
@@ -167,6 +168,7 @@ struct Inner {
     /// Ids of operations that [`Store::lease_due`] returned and that have no outcome yet. A restart forgets them on
     /// purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
+    reserved_numbers: Arc<ReservedNumbers>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -185,6 +187,7 @@ impl Store {
 
     fn start(opened: open::OpenedStore) -> Result<Self, OpenError> {
         let reporter = Reporter::default();
+        let reserved_numbers = Arc::new(ReservedNumbers::starting_at(opened.next_change));
         Ok(Self {
             inner: Arc::new(Inner {
                 reader: ReadPool::start(opened.readers, reporter.clone())?,
@@ -194,6 +197,7 @@ impl Store {
                 directory: opened.directory,
                 is_checked: opened.is_checked,
                 in_flight: Arc::default(),
+                reserved_numbers,
                 _lock: opened.lock,
             }),
         })

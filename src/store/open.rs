@@ -4,8 +4,9 @@
 use super::directory_lock::DirectoryLock;
 use super::integrity::{IntegrityCheck, TornLog, check, find_torn_pages};
 use super::last_start::{self, LastStart};
-use super::{migration, recovery};
+use super::{change, migration, recovery};
 use crate::crash_point;
+use crate::model::ChangeNumber;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::io::Errno;
@@ -137,6 +138,8 @@ pub(super) struct OpenedStore {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
     pub(super) pepper: [u8; 32],
+    /// The number of the next new change.
+    pub(super) next_change: ChangeNumber,
     pub(super) lock: Option<DirectoryLock>,
     /// The path of the write-ahead log.
     pub(super) log: PathBuf,
@@ -185,6 +188,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     migration::migrate(&mut writer).map_err(|err| OpenError::Migration(err.to_string()))?;
     crash_point::after("B26");
     let number = recovery::recover(&mut writer).map_err(of_file)?;
+    let next_change = change::next_number(&writer).map_err(of_file)?;
     let pepper = match pepper {
         Some(pepper) => pepper,
         None => create_pepper(directory)?,
@@ -197,6 +201,7 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
         writer,
         readers: readers(&file)?,
         pepper,
+        next_change,
         lock: Some(lock),
         log: directory.join(LOG),
         directory: directory.to_owned(),

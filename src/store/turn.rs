@@ -5,11 +5,10 @@ use super::claim::{Claim, check_fence};
 use super::column::{count, json, millis, parse, parse_word, time, word};
 use super::edits::FileEdits;
 use super::outbox::{DueOperation, InFlightLock};
-use super::people::{self, GrantRow};
 use super::usage::Cost;
 use super::{
-    NewAction, NewChange, NumberedChange, Store, StoreError, action, change, command, conversation, edits,
-    inbox, outbox, usage,
+    ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store, StoreError, action,
+    change, command, conversation, edits, inbox, outbox, usage,
 };
 use crate::crash_point;
 use crate::model::{
@@ -21,6 +20,8 @@ use serde_json::Value;
 
 /// The beginning of a turn, stored in one transaction.
 pub struct TurnStart {
+    /// The person for whom the turn runs.
+    pub user: UserId,
     /// The person's message, as the model reads it.
     pub user_text: String,
     /// The repository and base commit to bind the workspace to, if they changed.
@@ -32,7 +33,7 @@ pub struct TurnStart {
 }
 
 /// A turn that began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedTurn {
     /// The row of the turn.
     pub turn: TurnId,
@@ -40,6 +41,8 @@ pub struct StartedTurn {
     pub has_card: bool,
     /// True if the person stopped the message in the meantime.
     pub is_stopped: bool,
+    /// The facts from which the end of the turn can be composed, if they are the same by then.
+    pub basis: ChangeBasis,
 }
 
 #[cfg(test)]
@@ -47,6 +50,7 @@ impl TurnStart {
     /// Returns the start of a turn without a card, with the workspace as bound.
     pub fn quiet(user_text: impl Into<String>) -> Self {
         Self {
+            user: UserId(1),
             user_text: user_text.into(),
             bind: None,
             card: None,
@@ -55,10 +59,12 @@ impl TurnStart {
     }
 }
 
-/// The end of a turn. The transaction that ends it decides by the person's current grants.
+/// The end of a turn, composed for a [`ProspectiveChange`]. It is data only: nothing is computed in the transaction that
+/// stores it.
+#[derive(Clone, Debug)]
 pub enum TurnEnd {
-    /// The turn is answered.
-    Answered(Box<TurnAnswer>),
+    /// The turn is answered, and this is announced.
+    Answered(Box<TurnAnswer>, Announcement),
     /// The person has no access. Only the cost is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
 }
@@ -78,7 +84,8 @@ pub struct FinishedTurn {
     pub due: Option<Vec<DueOperation>>,
 }
 
-/// An answer, with everything that becomes durable with it.
+/// An answer, with what becomes durable with it.
+#[derive(Clone, Debug)]
 pub struct TurnAnswer {
     /// The verdict on the turn.
     pub verdict: Verdict,
@@ -89,18 +96,13 @@ pub struct TurnAnswer {
     pub answer: Option<Step>,
     /// The cost of the model call for that answer.
     pub cost: Option<Cost>,
-    /// The prepared change; `None` if the workspace equals its base or the change is withheld.
-    pub change: Option<NewChange>,
-    /// The reason the edits are withheld, if the person may not have them.
+    /// The reason the edits are withheld, if the person may not have them. Then the prospective change is not stored.
     pub withheld: Option<String>,
     /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
     /// the change of an earlier event as it is.
     pub edits_anew: bool,
     /// The facts about the turn, for `/status` and the recording.
     pub summary: Value,
-    /// Builds the announcement of the prepared change. It runs inside the transaction, so it only computes and does not
-    /// wait.
-    pub announce: AnnouncementBuilder,
 }
 
 /// The stored change at the end of a turn.
@@ -114,8 +116,16 @@ pub enum StoredChange<'a> {
     Change(&'a NumberedChange),
 }
 
-/// A function that builds the announcement from the stored change.
-pub type AnnouncementBuilder = Box<dyn FnOnce(StoredChange<'_>) -> Announcement + Send>;
+impl TurnAnswer {
+    /// Returns what is stored of a prospective change if the turn ends with this answer.
+    pub fn stored<'a>(&self, prospect: &'a ProspectiveChange) -> StoredChange<'a> {
+        match (&self.withheld, prospect.change(), prospect.closes()) {
+            (None, Some(numbered), _) => StoredChange::Change(numbered),
+            (None, None, Some(name)) if !self.edits_anew => StoredChange::Closed(name),
+            (None, None, _) | (Some(_), _, _) => StoredChange::Nothing,
+        }
+    }
+}
 
 /// The operations and buttons that are stored together, at the end of a turn or during it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -203,6 +213,7 @@ impl Store {
                 turn,
                 has_card,
                 is_stopped: inbox::is_stopped(tx, inbox)?,
+                basis: ChangeBasis::read(tx, claim.conversation, begin.user)?,
             })
         })
         .await
@@ -269,38 +280,54 @@ impl Store {
     }
 
     /// Ends a turn. One transaction stores the verdict, the final answer, the change, replies, buttons, an audit line
-    /// and that the message is done. `decide` gets the current grants of `user` in that transaction, or `None` after
-    /// revocation. It only computes and does not wait.
+    /// and that the message is done. It also reads again what `prospect` says. If anything differs by now, it stores
+    /// nothing and returns `None`; the caller composes the end anew.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
         turn: TurnId,
-        user: UserId,
-        decide: impl FnOnce(Option<&[GrantRow]>) -> TurnEnd + Send + 'static,
+        mut prospect: ProspectiveChange,
+        end: TurnEnd,
         at: Timestamp,
-    ) -> Result<FinishedTurn, StoreError> {
+    ) -> Result<ComposedWrite<FinishedTurn>, StoreError> {
         let claim = *claim;
-        self.write_leasing(move |tx, busy| {
-            let standing = people::current_grants(tx, user)?;
-            match decide(standing.as_deref()) {
-                TurnEnd::Answered(finish) => finish_turn(tx, claim, turn, *finish, at, busy),
-                TurnEnd::Refused(ops, cost) => {
-                    let inbox = check_open(tx, claim, turn)?;
-                    if let Some(cost) = &cost {
-                        usage::record(tx, claim.conversation, turn, cost, at)?;
-                    }
-                    dismiss(tx, claim, inbox, &ops, at)?;
-                    Ok(FinishedTurn {
-                        verdict: Verdict::Error,
-                        source: VerdictSource::Harness,
-                        is_answered: false,
-                        change: None,
-                        due: None,
-                    })
+        let (written, _prospect) = self
+            .write_leasing(move |tx, busy| {
+                let inbox = check_open(tx, claim, turn)?;
+                if let Some(basis) = prospect.outdated_by(tx, claim.conversation)? {
+                    return Ok((ComposedWrite::Outdated(basis), prospect));
                 }
-            }
-        })
-        .await
+                let finished = match end {
+                    TurnEnd::Answered(answer, announcement) => {
+                        let ended = (turn, inbox);
+                        finish_turn(
+                            tx,
+                            claim,
+                            ended,
+                            (*answer, &announcement),
+                            &mut prospect,
+                            at,
+                            busy,
+                        )?
+                    }
+                    TurnEnd::Refused(ops, cost) => {
+                        if let Some(cost) = &cost {
+                            usage::record(tx, claim.conversation, turn, cost, at)?;
+                        }
+                        dismiss(tx, claim, inbox, &ops, at)?;
+                        FinishedTurn {
+                            verdict: Verdict::Error,
+                            source: VerdictSource::Harness,
+                            is_answered: false,
+                            change: None,
+                            due: None,
+                        }
+                    }
+                };
+                Ok((ComposedWrite::Stored(finished), prospect))
+            })
+            .await?;
+        Ok(written)
     }
 
     /// Answers a turn message without a turn, because its sender lost access or its content is unsupported. Edits of
@@ -418,12 +445,12 @@ fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary,
 fn finish_turn(
     tx: &Transaction<'_>,
     claim: Claim,
-    turn: TurnId,
-    finish: TurnAnswer,
+    (turn, inbox): (TurnId, InboxId),
+    (finish, announcement): (TurnAnswer, &Announcement),
+    prospect: &mut ProspectiveChange,
     at: Timestamp,
     busy: &mut InFlightLock<'_>,
 ) -> Result<FinishedTurn, StoreError> {
-    let inbox = check_open(tx, claim, turn)?;
     if let Some(answer) = &finish.answer
         && !is_answered(tx, turn)?
     {
@@ -442,28 +469,21 @@ fn finish_turn(
         word(&finish.source)?,
         json(&finish.summary)?
     ])?;
-    let change = finish
-        .change
-        .map(|change| change::prepare(tx, claim.conversation, change, at))
-        .transpose()?;
-    let closed = match (&change, &finish.withheld) {
-        (Some(_), _) => None,
-        (None, Some(why)) => {
+    let (change, closed) = match &finish.withheld {
+        Some(why) => {
             change::withhold(tx, claim.conversation, Some(why))?;
-            None
+            (None, None)
         }
-        (None, None) if finish.edits_anew => None,
-        (None, None) => change::close(tx, claim.conversation)?,
+        None => match prospect.store(tx, claim.conversation, at)?.cloned() {
+            Some(change) => (Some(change), None),
+            None if finish.edits_anew => (None, None),
+            None => (None, change::close(tx, claim.conversation)?),
+        },
     };
     inbox::finish(tx, claim.conversation, inbox, at)?;
-    let leaves = match (&change, &closed) {
-        (Some(numbered), _) => StoredChange::Change(numbered),
-        (None, Some(name)) => StoredChange::Closed(name),
-        (None, None) => StoredChange::Nothing,
-    };
-    let due = announce(tx, &(finish.announce)(leaves), at, busy)?;
+    let due = announce(tx, announcement, at, busy)?;
     let data = serde_json::json!({
-        "change": change.as_ref().map(|numbered| numbered.change.to_string()),
+        "change": change.as_ref().map(Change::to_string),
         "closed": closed,
         "conversation": claim.conversation,
         "source": finish.source,
@@ -476,7 +496,7 @@ fn finish_turn(
         verdict: finish.verdict,
         source: finish.source,
         is_answered: true,
-        change: change.map(|numbered| numbered.change),
+        change,
         due,
     })
 }

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
+/// The name of the writer thread.
+const THREAD_NAME: &str = "store-writer";
 /// Maximum number of queued jobs. Further callers wait.
 const WAITING_MAX: usize = 1_024;
 /// Maximum number of jobs in one commit.
@@ -58,6 +60,11 @@ pub(super) struct WriteQueue {
     reporter: Reporter,
 }
 
+/// True on the thread that writes. Work that needs no transaction must not run on it, because all other writes wait.
+pub(crate) fn is_writing_thread() -> bool {
+    std::thread::current().name() == Some(THREAD_NAME)
+}
+
 impl WriteQueue {
     pub(super) fn start(
         mut connection: Connection,
@@ -77,7 +84,7 @@ impl WriteQueue {
             synced: true,
         };
         let thread = std::thread::Builder::new()
-            .name("store-writer".to_owned())
+            .name(THREAD_NAME.to_owned())
             .spawn(move || {
                 if catch_unwind(AssertUnwindSafe(|| thread.run(works))).is_err() {
                     thread.reporter.broken("the thread that writes panicked");

@@ -11,14 +11,14 @@ mod resumed;
 pub(super) use order::CommandOrder;
 
 use super::Gateway;
-use super::compose::{self, Address, FULL_REPLY_FILE, MESSAGES_MAX};
+use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
 use super::turn::REVOKED;
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
 use crate::crash_point;
 use crate::jsonnet::Budget;
 use crate::model::{ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart};
-use crate::store::{NewChange, RemainderOutcome, StoreError, UndoRemainder};
+use crate::store::{ComposedWrite, NewChange, ProspectiveChange, StoreError, UndoRemainder};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -72,21 +72,38 @@ impl CommandAnswer {
 }
 
 impl Revision {
-    fn announcement(address: &Address, left: RemainderOutcome<'_>) -> Op {
-        let text = match left {
-            RemainderOutcome::Prepared(change) => format!(
-                "Undone. {change} is now {}; `diff` shows it.",
-                compose::totals(change)
-            ),
-            RemainderOutcome::Withheld(why) => format!("Undone. Remaining: {}", compose::withheld(why)),
-            RemainderOutcome::AsBase => {
-                "Undone; the workspace equals the base again, and nothing is prepared.".to_owned()
-            }
-            RemainderOutcome::Overtaken => {
-                "Undone. The workspace was changed again since; `diff` shows what is prepared.".to_owned()
-            }
+    /// Composes the answers after `ops`, for the grants of `prospect`.
+    fn remainder(&self, ops: &[Op], prospect: &ProspectiveChange) -> UndoRemainder {
+        let covered = match (&self.change, prospect.grants()) {
+            (None, _) => Ok(()),
+            (Some(change), Some(grants)) => self
+                .identity
+                .with_stored(grants)
+                .may_prepare(&change.repository, &change.needs),
+            (Some(_), None) => Err("access was revoked".to_owned()),
         };
-        address.post("answer", Reply::text(text))
+        let withheld = covered.err();
+        let text = match (&withheld, prospect.change()) {
+            (Some(why), _) => format!("Undone. Remaining: {}", compose::withheld(why)),
+            (None, Some(numbered)) => {
+                let change = &numbered.change;
+                let totals = compose::totals(change);
+                format!("Undone. {change} is now {totals}; `diff` shows it.")
+            }
+            (None, None) => "Undone; the workspace equals the base again, and nothing is prepared.".to_owned(),
+        };
+        let answers = |text: &str| {
+            let answer = self.address.post("answer", Reply::text(text));
+            ops.iter().cloned().chain([answer]).collect()
+        };
+        UndoRemainder {
+            snapshot: self.snapshot.clone(),
+            withheld,
+            ops: answers(&text),
+            ops_if_overtaken: answers(
+                "Undone. The workspace was changed again since; `diff` shows what is prepared.",
+            ),
+        }
     }
 }
 
@@ -203,7 +220,7 @@ impl Gateway {
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
         };
-        match self.store_revision(inbox, ops.clone(), revision).await {
+        match self.store_revision(inbox, &ops, &revision).await {
             Ok(()) => Ok(()),
             Err(error) if error.may_pass() => Err(error),
             Err(error) => {
@@ -214,36 +231,25 @@ impl Gateway {
         }
     }
 
+    /// Stores a revision with its answers. They are composed again if what they depend on changed in between.
     async fn store_revision(
         &self,
         inbox: InboxId,
-        mut ops: Vec<Op>,
-        revision: Revision,
+        ops: &[Op],
+        revision: &Revision,
     ) -> Result<(), StoreError> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        let Revision {
-            conversation,
-            identity,
-            snapshot,
-            change,
-            address,
-        } = revision;
-        let announce = move |left: RemainderOutcome<'_>| {
-            ops.push(Revision::announcement(&address, left));
-            ops
-        };
-        let rest = UndoRemainder {
-            snapshot,
-            change,
-            user: identity.user(),
-            decide: Box::new(move |grants, change| match grants {
-                Some(grants) => identity
-                    .with_stored(grants)
-                    .may_prepare(&change.repository, &change.needs),
-                None => Err("access was revoked".to_owned()),
-            }),
-        };
-        store.finish_undo(inbox, conversation, rest, announce, now).await
+        let (id, user) = (revision.conversation, revision.identity.user());
+        let mut basis = store.change_basis(id, user).await?;
+        for _ in 0..COMPOSITIONS_MAX {
+            let prospect = store.prospective_change(basis, revision.change.clone());
+            let rest = revision.remainder(ops, &prospect);
+            match store.finish_undo(inbox, id, prospect, rest, now).await? {
+                ComposedWrite::Stored(()) => return Ok(()),
+                ComposedWrite::Outdated(stored) => basis = stored,
+            }
+        }
+        Err(outdated_too_often())
     }
 
     async fn answer(
@@ -288,13 +294,11 @@ impl Gateway {
         )
     }
 
-    /// Returns the conversation that a command is about. A platform may send a command without its thread. Then it
-    /// means the sender's newest conversation in that chat at the time of typing.
+    /// Returns the conversation that a command is about. A Slack slash command carries no thread. It means the sender's
+    /// newest conversation in that chat at the time of typing.
     async fn target_conversation(&self, asked: &AcceptedCommand) -> anyhow::Result<ConversationId> {
         let (own, inbound) = (asked.conversation, &asked.inbound);
-        let chat = inbound.place.account.platform.chat();
-        let drops_threads = chat.is_some_and(|chat| chat.drops_threads_of_commands);
-        if inbound.place.thread.is_some() || !drops_threads {
+        if inbound.place.thread.is_some() || inbound.place.account.platform != Platform::Slack {
             return Ok(own);
         }
         let place = &inbound.place;
@@ -373,10 +377,10 @@ impl Gateway {
                 .is_none()
                 .then(|| address.full_reply_file(reply));
             messages.push(Reply::text(match &file {
-                Some(_) => format!("This is cut here; the full text follows as `{FULL_REPLY_FILE}`."),
+                Some(_) => format!("This is cut here; the whole of it follows as `{FULL_REPLY_FILE}`."),
                 None => format!(
-                    "This is cut here: {left} more messages would be too many, and I cannot show a file to you \
-                     alone. Ask in a thread, with `!` before the command."
+                    "This is cut here: {left} more messages would be too many, and a file cannot be shown to you alone. \
+                     Ask in a thread, with `!` before the word."
                 ),
             }));
         }
@@ -453,7 +457,7 @@ fn help(identity: &Identity) -> Reply {
         .map(|known| (known.usage(), known.what.to_owned()))
         .collect();
     let admin = if identity.is_admin() {
-        " You admit people with `user add`, or with an invite that `drydock invite` makes on the server."
+        " You let people in: `user add`, or an invite that `drydock invite` makes on the server."
     } else {
         ""
     };
@@ -463,12 +467,9 @@ fn help(identity: &Identity) -> Reply {
             "Ask about the files and environments, and look at what they render to and how they differ; you change nothing."
         }
     };
-    // The newest platform is first.
-    let forms = Platform::chats().rev().map(|chat| chat.command_form);
-    let forms = forms.collect::<Vec<_>>().join(", ");
     let text = format!(
         "{offer} {}{admin}\n\
-         These are answered without a model, as {forms}, and `!word` in threads:",
+         These are answered without a model, as `/word` in Telegram (`_` for `-`), `/drydock word` in Slack, and `!word` in threads:",
         compose::NOT_APPLIED
     );
     Reply::text(text).with(ReplyPart::Facts { rows })

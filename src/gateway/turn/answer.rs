@@ -12,12 +12,12 @@ use crate::config::Config;
 use crate::crash_point;
 use crate::gateway::Gateway;
 use crate::gateway::change_preparation::PreparedChange;
-use crate::gateway::compose::{self, Address, Facts};
+use crate::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource};
 use crate::recording;
-use crate::store::people::GrantRow;
 use crate::store::{
-    Announcement, Cost, FinishedTurn, NewAction, NewChange, NumberedChange, StoredChange, TurnAnswer, TurnEnd,
+    Announcement, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction, NewChange, NumberedChange,
+    ProspectiveChange, StoredChange, TurnAnswer, TurnEnd,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -32,6 +32,8 @@ const BUTTON_DAYS: i32 = 7;
 pub(super) struct EndedTurn<'a> {
     pub(super) assigned: &'a ClaimedMessage,
     pub(super) turn: TurnId,
+    /// The facts that the end is composed from, as of the start of the turn.
+    pub(super) basis: ChangeBasis,
     pub(super) opened: &'a OpenedTurn,
     pub(super) address: &'a Address,
     pub(super) outcome: TurnOutcome,
@@ -50,6 +52,7 @@ impl Gateway {
         let EndedTurn {
             assigned,
             turn,
+            basis,
             opened,
             address,
             mut outcome,
@@ -102,12 +105,6 @@ impl Gateway {
             cost,
             answer,
         };
-        let refusal = {
-            let (can_find, address) = (self.can_find(address), address.clone());
-            move |why: &str| refusal(can_find, &address, why)
-        };
-        let user = opened.identity.user();
-        let store = &self.parts.store;
         crash_point::before("B18");
         let FinishedTurn {
             verdict,
@@ -115,15 +112,7 @@ impl Gateway {
             is_answered,
             change,
             due,
-        } = store
-            .finish_turn(
-                &assigned.claim,
-                turn,
-                user,
-                move |grants| ending.decide(grants, refusal),
-                (self.parts.now)(),
-            )
-            .await?;
+        } = self.store_end(assigned, turn, basis, ending).await?;
         crash_point::after("B18");
         self.dispatch_leased(&address.channel, due).await;
         // The answer is sent before the rest is recorded.
@@ -148,6 +137,28 @@ impl Gateway {
             if is_answered { "answered" } else { "refused" }
         );
         Ok(())
+    }
+
+    /// Composes the end of a turn and stores it. If the facts that it was composed from differ by then, because a grant
+    /// was removed for example, it is composed again.
+    async fn store_end(
+        &self,
+        assigned: &ClaimedMessage,
+        turn: TurnId,
+        mut basis: ChangeBasis,
+        ending: TurnEnding,
+    ) -> anyhow::Result<FinishedTurn> {
+        let (store, claim) = (&self.parts.store, &assigned.claim);
+        for _ in 0..COMPOSITIONS_MAX {
+            let prospect = store.prospective_change(basis, ending.change.clone());
+            let end = ending.compose(&prospect);
+            let now = (self.parts.now)();
+            match store.finish_turn(claim, turn, prospect, end, now).await? {
+                ComposedWrite::Stored(finished) => return Ok(finished),
+                ComposedWrite::Outdated(stored) => basis = stored,
+            }
+        }
+        Err(outdated_too_often().into())
     }
 
     fn change_buttons(&self, opened: &OpenedTurn) -> (ChangeButtons, Vec<NewAction>) {
@@ -197,60 +208,57 @@ struct TurnEnding {
 }
 
 impl TurnEnding {
-    /// Decides with the grants in the transaction that ends the turn. A person without access gets one line. A change
-    /// that the grants do not cover is withheld, even if an earlier turn edited it: it stays in the workspace and is
-    /// not prepared.
-    fn decide(self, grants: Option<&[GrantRow]>, refusal: impl FnOnce(&str) -> Vec<Op>) -> TurnEnd {
-        let Self {
-            identity,
-            repository,
-            change,
-            masked,
-            answer_step: said,
-            cost,
-            mut answer,
-        } = self;
-        let Some(grants) = grants else {
-            return TurnEnd::Refused(refusal(REVOKED), cost);
+    /// Composes the end for the grants of `prospect`, which the transaction that stores it reads again. A person without
+    /// access gets one line. A change that the grants do not cover is withheld, even if an earlier turn edited it: it
+    /// stays in the workspace and is not prepared.
+    fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
+        let (draft, repository) = (&self.answer, &self.repository);
+        let refused = |why: &str| {
+            let ops = refusal(draft.can_find_posts, &draft.address, why);
+            TurnEnd::Refused(ops, self.cost.clone())
         };
-        let identity = identity.with_stored(grants);
-        if identity.role(&repository).is_none() {
-            return TurnEnd::Refused(refusal(&locked_out_text(&identity, &repository)), cost);
+        let Some(grants) = prospect.grants() else {
+            return refused(REVOKED);
+        };
+        let identity = self.identity.with_stored(grants);
+        if identity.role(repository).is_none() {
+            return refused(&locked_out_text(&identity, repository));
         }
-        let covered = match &change {
-            Some(change) => identity.may_prepare(&repository, &change.needs),
+        let covered = match &self.change {
+            Some(change) => identity.may_prepare(repository, &change.needs),
             None => Ok(()),
         };
         let withheld = covered.err();
+        let mut outcome = draft.outcome.clone();
         if let Some(why) = &withheld {
-            answer.outcome.withhold(why);
+            outcome.withhold(why);
         }
-        let outcome = &answer.outcome;
-        let notice = outcome.notice.clone();
-        TurnEnd::Answered(Box::new(TurnAnswer {
+        let closing = || outcome.notice.clone().and_then(closing);
+        let answer = TurnAnswer {
             verdict: outcome.verdict,
             source: outcome.source,
             summary: serde_json::json!({
                 "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
                 "tokens": outcome.usage.total(),
-                "elapsed_ms": u64::try_from(answer.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
+                "elapsed_ms": u64::try_from(draft.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
             }),
-            change: change.filter(|_| withheld.is_none()),
             withheld,
-            edits_anew: answer.address.mention.is_none(),
-            answer: said.or_else(|| notice.and_then(closing)),
-            cost,
-            announce: Box::new(move |leaves| match (leaves, masked) {
-                (StoredChange::Change(numbered), Some(patch)) => {
-                    let change = Change {
-                        patch,
-                        ..numbered.change.clone()
-                    };
-                    answer.announce(StoredChange::Change(&NumberedChange { change, ..*numbered }))
-                }
-                (leaves, _) => answer.announce(leaves),
-            }),
-        }))
+            edits_anew: draft.address.mention.is_none(),
+            answer: self.answer_step.clone().or_else(closing),
+            cost: self.cost.clone(),
+        };
+        let announcement = match (answer.stored(prospect), &self.masked) {
+            (StoredChange::Change(numbered), Some(patch)) => {
+                let change = Change {
+                    patch: patch.clone(),
+                    ..numbered.change.clone()
+                };
+                let shown = NumberedChange { change, ..*numbered };
+                draft.announce(&outcome, StoredChange::Change(&shown))
+            }
+            (stored, _) => draft.announce(&outcome, stored),
+        };
+        TurnEnd::Answered(Box::new(answer), announcement)
     }
 }
 
@@ -290,10 +298,10 @@ struct ResultDraft {
 }
 
 impl ResultDraft {
-    fn announce(self, leaves: StoredChange<'_>) -> Announcement {
+    fn announce(&self, outcome: &TurnOutcome, leaves: StoredChange<'_>) -> Announcement {
         let is_hook = self.address.mention.is_none();
         // A hook that changed nothing sends no message.
-        if is_hook && leaves == StoredChange::Nothing && self.outcome.notice.is_none() {
+        if is_hook && leaves == StoredChange::Nothing && outcome.notice.is_none() {
             return Announcement::default();
         }
         let left = match leaves {
@@ -302,8 +310,8 @@ impl ResultDraft {
             leaves => RemainingChange::from_stored(leaves),
         };
         let change = left.shown();
-        let last_card = (!is_hook).then(|| self.last_card());
-        let (buttons, mut actions) = self.buttons;
+        let last_card = (!is_hook).then(|| self.last_card(outcome));
+        let (buttons, mut actions) = self.buttons.clone();
         // The buttons are for this change only, not for a later one.
         if let Some(change) = change {
             let name = Change::name(change.number, 1);
@@ -317,10 +325,10 @@ impl ResultDraft {
             address: &self.address,
             config: &self.config,
             remaining_change: left,
-            outcome: &self.outcome,
+            outcome,
             write_state: self.write_state,
             model_answer: &self.model_answer,
-            stale: self.stale,
+            stale: self.stale.clone(),
             facts: self.facts,
             buttons: pressed.then_some(buttons),
         };
@@ -349,12 +357,12 @@ impl ResultDraft {
         }
     }
 
-    fn last_card(&self) -> Op {
+    fn last_card(&self, outcome: &TurnOutcome) -> Op {
         let done = format!(
             "Done in {}; the result is below.",
             compose::seconds(self.facts.elapsed)
         );
-        let line = self.outcome.notice.clone().unwrap_or(done);
+        let line = outcome.notice.clone().unwrap_or(done);
         let fill = Action::Fill {
             post: self.address.id("card"),
             reply: Reply::text(line),

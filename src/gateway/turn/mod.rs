@@ -21,7 +21,7 @@ use crate::model::{
     VerdictSource,
 };
 use crate::recording::RecordedEvent;
-use crate::store::{Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
+use crate::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
 use crate::workspace::{Overlay, Tree};
 pub(super) use opening::locked_out_text;
 
@@ -107,7 +107,7 @@ impl Gateway {
         let begin = self.begin(assigned, &address, &opened, handle, begun);
         let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, handle, shutdown));
         // The model is called in the meantime. Its answer waits until the turn is stored.
-        let ((turn, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
+        let ((turn, basis, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         card.close().await;
         if opened.is_locked_out() {
             let journal = ran.ok().map(|(_, journal)| journal);
@@ -140,6 +140,7 @@ impl Gateway {
         let ended = EndedTurn {
             assigned,
             turn,
+            basis,
             opened: &opened,
             address: &address,
             outcome,
@@ -294,7 +295,7 @@ impl Gateway {
         opened: &OpenedTurn,
         handle: &TurnHandle,
         begun: oneshot::Sender<RecordedTurn>,
-    ) -> anyhow::Result<(TurnId, OpenCard)> {
+    ) -> anyhow::Result<(TurnId, ChangeBasis, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
         handle.card.send_modify(|card| {
             card.set_started();
@@ -303,6 +304,7 @@ impl Gateway {
             }
         });
         let begin = TurnStart {
+            user: opened.identity.user(),
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
@@ -313,6 +315,7 @@ impl Gateway {
             turn,
             has_card,
             is_stopped,
+            basis,
         } = store
             .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
             .await?;
@@ -331,7 +334,7 @@ impl Gateway {
             // The card shows that the message waits.
             self.react(assigned.inbound(), Receipt::Started);
         }
-        Ok((turn, self.open_card(assigned, address, opened, handle)))
+        Ok((turn, basis, self.open_card(assigned, address, opened, handle)))
     }
 
     async fn run_agent(

@@ -2,11 +2,10 @@
 
 use crate::model::{Inbound, Platform, UserId};
 use crate::store::fixture::{
-    accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says, worker,
+    AnswerDraft, EndDraft, accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says,
+    worker,
 };
-use crate::store::{
-    AcceptOutcome, Claimable, DirectClaim, QueueKind, Store, StoreError, TurnAnswer, TurnEnd,
-};
+use crate::store::{AcceptOutcome, Claimable, DirectClaim, QueueKind, Store, StoreError};
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
@@ -293,16 +292,16 @@ async fn a_claim_includes_a_short_history_but_not_a_long_or_edited_one() {
             .record_step(&claim, turn, &answer(said), &cost(1), edited.as_ref(), at(1))
             .await
             .unwrap();
-        let finish = TurnAnswer {
+        let finish = AnswerDraft {
             answer: None,
             ..ends(None)
         };
         store
-            .finish_turn(
+            .finish_composed(
                 &claim,
                 turn,
                 UserId(1),
-                move |_| TurnEnd::Answered(Box::new(finish)),
+                move |_| EndDraft::Answered(Box::new(finish)),
                 at(1),
             )
             .await

@@ -1,11 +1,12 @@
 //! Tests of commands. Each takes effect once, even if the process ends between the effect, its record and the answer.
 
-use super::{ClearOutcome, DiscardOutcome, RemainderOutcome, StopOutcome, UndoOutcome, UndoRemainder};
-use crate::model::{ConversationId, InboxId, Op, UserId};
+use super::{ClearOutcome, DiscardOutcome, StopOutcome, UndoOutcome, UndoRemainder};
+use crate::model::{ConversationId, InboxId, UserId};
 use crate::store::fixture::{
-    accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, post, says, turn,
+    EndDraft, accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, post, says, turn,
 };
-use crate::store::{NewChange, Store, TurnEnd, TurnStart};
+use crate::store::people::GrantRow;
+use crate::store::{ComposedWrite, NewChange, Store, StoreError, TurnStart};
 
 async fn conversation(store: &Store) -> ConversationId {
     find(store, &says("U1", "", &[])).await.unwrap()
@@ -20,23 +21,43 @@ async fn undo(store: &Store, second: i64) -> UndoOutcome {
         .unwrap()
 }
 
-fn rest(snapshot: &str, change: impl Into<Option<NewChange>>) -> UndoRemainder {
-    UndoRemainder {
+type Decision = fn(Option<&[GrantRow]>) -> Result<(), String>;
+
+/// The edits that remain after an undo, and the decision for their person.
+struct Rest {
+    snapshot: String,
+    change: NewChange,
+    decide: Decision,
+}
+
+fn rest(snapshot: &str, change: NewChange) -> Rest {
+    Rest {
         snapshot: snapshot.to_owned(),
-        change: change.into(),
-        user: UserId(1),
-        decide: Box::new(|_, _| Ok(())),
+        change,
+        decide: |_| Ok(()),
     }
 }
 
-fn announced(left: RemainderOutcome<'_>) -> Vec<Op> {
-    let text = match left {
-        RemainderOutcome::Prepared(change) => change.to_string(),
-        RemainderOutcome::Withheld(why) => why.to_owned(),
-        RemainderOutcome::AsBase => "as the base".to_owned(),
-        RemainderOutcome::Overtaken => "nothing".to_owned(),
+/// Finishes an undo as the gateway does, with an answer that names the change or the reason against it.
+async fn finish_undo(
+    store: &Store,
+    inbox: InboxId,
+    id: ConversationId,
+    rest: Rest,
+    second: i64,
+) -> Result<ComposedWrite<()>, StoreError> {
+    let change = rest.change;
+    let prospect = store.prospect(id, UserId(1), Some(change)).await?;
+    let withheld = (rest.decide)(prospect.grants()).err();
+    let name = || prospect.change().unwrap().change.to_string();
+    let said = withheld.clone().unwrap_or_else(name);
+    let rest = UndoRemainder {
+        snapshot: rest.snapshot,
+        withheld,
+        ops: vec![post("answer", Some("2.0"), &said)],
+        ops_if_overtaken: vec![post("answer", Some("2.0"), "nothing")],
     };
-    vec![post("answer", Some("2.0"), &text)]
+    store.finish_undo(inbox, id, prospect, rest, at(second)).await
 }
 
 #[tokio::test]
@@ -82,10 +103,11 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     };
     let left = patch("two").unwrap();
     for second in [5, 6] {
-        store
-            .finish_undo(inbox, id, rest(&snapshot, left.clone()), announced, at(second))
-            .await
-            .unwrap();
+        let rest = rest(&snapshot, left.clone());
+        assert_eq!(
+            finish_undo(&store, inbox, id, rest, second).await,
+            Ok(ComposedWrite::Stored(()))
+        );
     }
     let due = store.lease_due("slack", at(9), 10).await.unwrap();
     let answers: Vec<_> = due.iter().filter(|due| due.op.id == "answer").collect();
@@ -118,15 +140,15 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
     let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
         panic!("nothing undone")
     };
-    let refused = UndoRemainder {
+    let refused = Rest {
         // This store has no admitted person.
-        decide: Box::new(|grants, _| grants.map(|_| ()).ok_or_else(|| "nobody".to_owned())),
+        decide: |grants| grants.map(|_| ()).ok_or_else(|| "nobody".to_owned()),
         ..rest(&snapshot, patch("one").unwrap())
     };
-    store
-        .finish_undo(inbox, id, refused, announced, at(3))
-        .await
-        .unwrap();
+    assert_eq!(
+        finish_undo(&store, inbox, id, refused, 3).await,
+        Ok(ComposedWrite::Stored(()))
+    );
     assert_eq!(store.withheld(id).await, Ok(Some("nobody".to_owned())));
     // The reason applies only as long as the withheld edits exist.
     turn(&store, 4, &[("a", Some(b"four"))], patch("four")).await;
@@ -164,16 +186,11 @@ async fn edits_left_by_an_undo_make_no_revision_after_a_newer_change() {
         panic!("nothing undone")
     };
     let next = turn(&store, 3, &[("a", Some(b"one")), ("b", Some(b""))], patch("more")).await;
-    store
-        .finish_undo(
-            inbox,
-            id,
-            rest(&snapshot, patch("one").unwrap()),
-            announced,
-            at(4),
-        )
-        .await
-        .unwrap();
+    let rest = rest(&snapshot, patch("one").unwrap());
+    assert_eq!(
+        finish_undo(&store, inbox, id, rest, 4).await,
+        Ok(ComposedWrite::Stored(()))
+    );
     assert_eq!(store.current_change(id).await, Ok(next));
     let due = store.lease_due("slack", at(9), 10).await.unwrap();
     assert!(
@@ -209,11 +226,11 @@ async fn undo_takes_back_all_turns_of_a_message_that_was_cut_short() {
         .unwrap();
     let finish = crate::store::fixture::ends(patch("whole"));
     store
-        .finish_turn(
+        .finish_composed(
             &resumed,
             begun.turn,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(finish)),
+            move |_| EndDraft::Answered(Box::new(finish)),
             at(3),
         )
         .await
@@ -247,11 +264,11 @@ async fn undo_passes_over_a_message_whose_turns_took_each_other_back() {
         .unwrap();
     let finish = crate::store::fixture::ends(None);
     store
-        .finish_turn(
+        .finish_composed(
             &claimed,
             second.turn,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(finish)),
+            move |_| EndDraft::Answered(Box::new(finish)),
             at(3),
         )
         .await

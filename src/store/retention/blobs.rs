@@ -225,8 +225,8 @@ fn named_since(
 mod tests {
     use super::candidates;
     use crate::model::UserId;
-    use crate::store::fixture::{accept, answer, at, begin, claim, cost, edits, ends, fresh, says};
-    use crate::store::{TurnEnd, TurnStart};
+    use crate::store::TurnStart;
+    use crate::store::fixture::{EndDraft, accept, answer, at, begin, claim, cost, edits, ends, fresh, says};
 
     /// R29
     #[tokio::test]
@@ -249,11 +249,11 @@ mod tests {
             .await
             .unwrap();
         store
-            .finish_turn(
+            .finish_composed(
                 &first,
                 running,
                 UserId(1),
-                move |_| TurnEnd::Answered(Box::new(ends(None))),
+                move |_| EndDraft::Answered(Box::new(ends(None))),
                 at(1),
             )
             .await

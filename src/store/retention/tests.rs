@@ -3,11 +3,11 @@
 use super::{DataKind, Prune, PrunePosition, WEIGHT_MAX};
 use crate::model::{ConversationId, InboxId, UserId, Verdict, VerdictSource};
 use crate::store::fixture::{
-    accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
+    AnswerDraft, EndDraft, accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
 };
 use crate::store::{
     AcceptOutcome, Announcement, AuditState, NewAction, NewChange, PressOutcome, QueueKind, Store,
-    StoreError, TurnAnswer, TurnEnd, TurnStart, UndoOutcome,
+    StoreError, TurnStart, UndoOutcome,
 };
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -131,7 +131,7 @@ async fn turn_on(
         conversation: claim.conversation,
         expires: at + SignedDuration::from_hours(24),
     };
-    let finish = TurnAnswer {
+    let finish = AnswerDraft {
         verdict: Verdict::Pass,
         source: VerdictSource::Verified,
         answer: None,
@@ -147,11 +147,11 @@ async fn turn_on(
         }),
     };
     store
-        .finish_turn(
+        .finish_composed(
             &claim,
             begun.turn,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(finish)),
+            move |_| EndDraft::Answered(Box::new(finish)),
             at,
         )
         .await

@@ -1,14 +1,16 @@
 //! Tests of turns from claim to end, with crashes and competing claims.
 
 use super::{Announcement, FinishedTurn, TurnAnswer, TurnEnd, TurnStart};
-use crate::model::{TurnId, Usage, UserId, Verdict, VerdictSource};
+use crate::model::{ChangeNumber, TurnId, Usage, UserId, Verdict, VerdictSource};
+use crate::store::change::NewRevision;
 use crate::store::fixture::{
-    self, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find, fresh, named, patch,
-    person, placeholder, post, says, turn,
+    self, AnswerDraft, EndDraft, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find,
+    fresh, named, patch, person, placeholder, post, says, turn,
 };
 use crate::store::people::{self, GrantRow};
 use crate::store::{
-    Claim, DiscardOutcome, FileEdits, NewChange, Store, StoreError, StoredChange, UndoOutcome,
+    Claim, ComposedWrite, DiscardOutcome, FileEdits, NewChange, ProspectiveChange, Store, StoreError,
+    StoredChange, UndoOutcome,
 };
 use serde_json::json;
 
@@ -17,11 +19,11 @@ async fn the_end_of_a_turn_is_one_transaction() {
     let (_directory, store) = fresh();
     let (claim, _, id) = begin(&store, "U1", 0).await;
     let FinishedTurn { change, due, .. } = store
-        .finish_turn(
+        .finish_composed(
             &claim,
             id,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(ends(patch("diff")))),
+            move |_| EndDraft::Answered(Box::new(ends(patch("diff")))),
             at(2),
         )
         .await
@@ -42,11 +44,11 @@ async fn the_end_of_a_turn_is_one_transaction() {
     assert_eq!(store.audit_lines(1).await.unwrap()[0].0, 1);
     // A second end is an error and changes nothing.
     let again = store
-        .finish_turn(
+        .finish_composed(
             &claim,
             id,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(ends(patch("other")))),
+            move |_| EndDraft::Answered(Box::new(ends(patch("other")))),
             at(3),
         )
         .await;
@@ -68,11 +70,11 @@ async fn a_turn_that_a_stop_of_the_process_cut_short_is_over_and_its_message_wai
     // The answer is not kept, but its usage is counted.
     assert_eq!(work.usage_before, paid.usage);
     let late = store
-        .finish_turn(
+        .finish_composed(
             &claim,
             id,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(ends(None))),
+            move |_| EndDraft::Answered(Box::new(ends(None))),
             at(2),
         )
         .await;
@@ -89,16 +91,16 @@ async fn operations_leased_by_a_commit_are_leased_once_until_released() {
         actions: Vec::new(),
         deliver_now: true,
     };
-    let finish = TurnAnswer {
+    let finish = AnswerDraft {
         announce: Box::new(announce),
         ..ends(patch("diff"))
     };
     let FinishedTurn { due: taken, .. } = store
-        .finish_turn(
+        .finish_composed(
             &claim,
             id,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(finish)),
+            move |_| EndDraft::Answered(Box::new(finish)),
             at(2),
         )
         .await
@@ -141,10 +143,10 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
         .await
         .unwrap();
     let decide = move |grants: Option<&[GrantRow]>| match grants {
-        None => TurnEnd::Refused(vec![post("result", None, "Access was revoked.")], Some(cost(7))),
-        Some(_) => TurnEnd::Answered(Box::new(ends(patch("diff")))),
+        None => EndDraft::Refused(vec![post("result", None, "Access was revoked.")], Some(cost(7))),
+        Some(_) => EndDraft::Answered(Box::new(ends(patch("diff")))),
     };
-    let ended = store.finish_turn(&claim, id, user, decide, at(3)).await;
+    let ended = store.finish_composed(&claim, id, user, decide, at(3)).await;
     let refused = FinishedTurn {
         verdict: Verdict::Error,
         source: VerdictSource::Harness,
@@ -179,15 +181,142 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
         .unwrap();
     let decide = move |grants: Option<&[GrantRow]>| {
         assert_eq!(grants, Some([seen].as_slice()));
-        TurnEnd::Answered(Box::new(TurnAnswer {
+        EndDraft::Answered(Box::new(AnswerDraft {
             withheld: Some("not yours".to_owned()),
             ..ends(None)
         }))
     };
-    let ended = store.finish_turn(&claim, id, user, decide, at(6)).await.unwrap();
+    let ended = store
+        .finish_composed(&claim, id, user, decide, at(6))
+        .await
+        .unwrap();
     assert!(ended.is_answered && ended.change.is_none());
     let withheld = store.withheld(claim.conversation).await;
     assert_eq!(withheld, Ok(Some("not yours".to_owned())));
+}
+
+/// Returns the end of a turn that posts the name of its prospective change.
+fn composed(prospect: &ProspectiveChange) -> TurnEnd {
+    let answer = TurnAnswer {
+        verdict: Verdict::Pass,
+        source: VerdictSource::Verified,
+        answer: Some(answer("done")),
+        cost: None,
+        withheld: None,
+        edits_anew: false,
+        summary: json!({}),
+    };
+    let announcement = Announcement {
+        ops: vec![post("result", None, &named(answer.stored(prospect)))],
+        ..Announcement::default()
+    };
+    TurnEnd::Answered(Box::new(answer), announcement)
+}
+
+/// A reply is composed before the transaction that stores it. If what it says is no longer true, nothing is stored. T06
+#[tokio::test]
+async fn an_end_composed_before_a_grant_changed_stores_nothing() {
+    let (_directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    let (sender, row) = (person("U1"), ("editor".to_owned(), "*".to_owned(), Vec::new()));
+    let user = store
+        .write(move |tx| people::add_person(tx, "alice", "operator", &sender, &row, at(0)))
+        .await
+        .unwrap();
+    let read = || store.prospect(claim.conversation, user, patch("diff"));
+    let prospect = read().await.unwrap();
+    assert!(prospect.grants().is_some());
+    let end = composed(&prospect);
+    store
+        .write(move |tx| people::revoke(tx, user, at(1)))
+        .await
+        .unwrap();
+    let ended = store.finish_turn(&claim, id, prospect, end, at(2)).await;
+    let Ok(ComposedWrite::Outdated(basis)) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(store.unsent_count("slack").await, Ok(0));
+    assert_eq!(store.current_change(claim.conversation).await, Ok(None));
+    assert_eq!(
+        store.turns(claim.conversation, 1).await.unwrap()[0].finished_at,
+        None
+    );
+
+    let prospect = store.prospective_change(basis, patch("diff"));
+    assert_eq!(prospect.grants(), None);
+    let end = TurnEnd::Refused(vec![post("result", None, "Access was revoked.")], None);
+    let ended = store.finish_turn(&claim, id, prospect, end, at(3)).await.unwrap();
+    assert!(!ended.stored().is_answered);
+    let due = store.lease_due("slack", at(4), 10).await.unwrap();
+    assert_eq!(due[0].op, post("result", None, "Access was revoked."));
+}
+
+#[tokio::test]
+async fn an_end_composed_before_the_open_change_was_revised_stores_nothing() {
+    let (_directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
+    let id = find(&store, &says("U1", "", &[])).await.unwrap();
+    let prospect = store.prospect(id, UserId(1), patch("two")).await.unwrap();
+    assert_eq!(prospect.change().unwrap().change.to_string(), "CHG-1 rev 2");
+    turn(&store, 1, &[("a", Some(b"other"))], patch("other")).await;
+    let (claim, _, running) = begin(&store, "U1", 2).await;
+    let end = composed(&prospect);
+    let ended = store.finish_turn(&claim, running, prospect, end, at(3)).await;
+    assert!(matches!(ended, Ok(ComposedWrite::Outdated(_))), "{ended:?}");
+    let open = store.current_change(id).await.unwrap().unwrap();
+    assert_eq!(open.to_string(), "CHG-1 rev 2");
+}
+
+#[tokio::test]
+async fn replies_composed_at_the_same_time_name_different_changes() {
+    let (_directory, store) = fresh();
+    let (first, _, one) = begin(&store, "U1", 0).await;
+    let (second, _, two) = begin(&store, "U2", 0).await;
+    let read = |claim: Claim| store.prospect(claim.conversation, UserId(1), patch("diff"));
+    let name = |prospect: &ProspectiveChange| prospect.change().unwrap().change.to_string();
+    let unused = read(first).await.unwrap();
+    assert_eq!(name(&unused), "CHG-1");
+    let later = read(second).await.unwrap();
+    assert_eq!(name(&later), "CHG-2");
+    // A number that is not stored is free again.
+    drop(unused);
+    let earlier = read(first).await.unwrap();
+    assert_eq!(name(&earlier), "CHG-1");
+    for (claim, id, prospect, expected) in [(second, two, later, "CHG-2"), (first, one, earlier, "CHG-1")] {
+        let end = composed(&prospect);
+        let ended = store.finish_turn(&claim, id, prospect, end, at(1)).await.unwrap();
+        assert_eq!(ended.stored().change.unwrap().to_string(), expected);
+        store.release(&claim).await.unwrap();
+    }
+    let next = turn(&store, 2, &[("a", Some(b"1"))], patch("other")).await;
+    assert_eq!(next.unwrap().to_string(), "CHG-1 rev 2");
+}
+
+#[tokio::test]
+async fn a_reserved_number_that_is_stored_by_now_is_not_used() {
+    let (_directory, store) = fresh();
+    let (first, _, one) = begin(&store, "U1", 0).await;
+    let prospect = store
+        .prospect(first.conversation, UserId(1), patch("one"))
+        .await
+        .unwrap();
+    let (second, _, _) = begin(&store, "U2", 0).await;
+    let other = second.conversation;
+    store
+        .write(move |tx| {
+            let first = NewRevision::first(patch("two").unwrap(), ChangeNumber(1));
+            first.store(tx, other, at(1))
+        })
+        .await
+        .unwrap();
+    let end = composed(&prospect);
+    let ended = store.finish_turn(&first, one, prospect, end, at(2)).await;
+    assert!(matches!(ended, Ok(ComposedWrite::Outdated(_))), "{ended:?}");
+    let prospect = store
+        .prospect(first.conversation, UserId(1), patch("one"))
+        .await
+        .unwrap();
+    assert_eq!(prospect.change().unwrap().change.to_string(), "CHG-2");
 }
 
 /// The last operations of a turn are marked in the transaction that ends it. A thread that is busy then continues
@@ -212,16 +341,16 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             actions: Vec::new(),
             deliver_now: true,
         };
-        let finish = TurnAnswer {
+        let finish = AnswerDraft {
             announce: Box::new(announce),
             ..ends(patch("diff"))
         };
         let FinishedTurn { due: taken, .. } = store
-            .finish_turn(
+            .finish_composed(
                 &claim,
                 id,
                 UserId(1),
-                move |_| TurnEnd::Answered(Box::new(finish)),
+                move |_| EndDraft::Answered(Box::new(finish)),
                 at(2),
             )
             .await
@@ -286,11 +415,11 @@ async fn a_worker_that_lost_its_claim_can_write_nothing() {
     );
     assert_eq!(
         store
-            .finish_turn(
+            .finish_composed(
                 &old,
                 id,
                 UserId(1),
-                move |_| TurnEnd::Answered(Box::new(ends(None))),
+                move |_| EndDraft::Answered(Box::new(ends(None))),
                 at(62)
             )
             .await,
@@ -476,11 +605,11 @@ async fn nothing_follows_the_final_answer_of_a_turn() {
         .await;
     assert!(matches!(late, Err(StoreError::NotFound(_))), "{late:?}");
     store
-        .finish_turn(
+        .finish_composed(
             &claim,
             id,
             UserId(1),
-            move |_| TurnEnd::Answered(Box::new(ends(None))),
+            move |_| EndDraft::Answered(Box::new(ends(None))),
             at(3),
         )
         .await
