@@ -385,7 +385,7 @@ impl Admin {
     async fn outbox(&self, channel: Option<&str>) -> Result<AdminReply, AdminError> {
         self.check_channel(channel).await?;
         let mut channels = match &self.gateway {
-            Some(gateway) => gateway.channels().await?,
+            Some(gateway) => gateway.outgoing.health().await?,
             None => Vec::new(),
         };
         channels.retain(|health| channel.is_none_or(|channel| health.channel == channel));
@@ -425,7 +425,7 @@ impl Admin {
             let woken: BTreeSet<&String> = channels.iter().collect();
             woken
                 .into_iter()
-                .for_each(|channel| gateway.retry_delivery(channel));
+                .for_each(|channel| gateway.outgoing.retry(channel));
         }
         Ok(counted(channels))
     }

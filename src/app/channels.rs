@@ -57,6 +57,7 @@ impl ChannelConnector {
         let (inbox, polled) = mpsc::channel(POLLED_MAX);
         let delivering = self
             .gateway
+            .outgoing
             .attach(&self.name, Arc::clone(&channel), self.cancel.clone());
         let polling = async {
             tokio::join!(
@@ -97,7 +98,7 @@ impl ChannelConnector {
     async fn receive_polled(&self, mut polled: mpsc::Receiver<PolledInbound>) {
         while let Some(PolledInbound { inbound, accepted }) = polled.recv().await {
             let at = (self.now)();
-            match catch_panic(self.gateway.receive(inbound, at)).await {
+            match catch_panic(self.gateway.reception.receive(inbound, at)).await {
                 PolledOutcome::Stored => {
                     // The receiver is gone if polling has already ended.
                     let _gone = accepted.send(());
@@ -110,7 +111,7 @@ impl ChannelConnector {
                         channel = self.name,
                         "the handler of a polled message panicked; the message is dropped"
                     );
-                    self.gateway.rejected(&self.name, "update.panicked", at);
+                    self.gateway.audit.rejected(&self.name, "update.panicked", at);
                     let _gone = accepted.send(());
                 }
             }

@@ -133,7 +133,7 @@ impl Ingress for GatewayIngress {
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable> {
         // A separate task: if the sender disconnects, the message is still processed completely.
         let gateway = Arc::clone(&self.gateway);
-        let received = tokio::spawn(async move { gateway.receive(inbound, at).await });
+        let received = tokio::spawn(async move { gateway.reception.receive(inbound, at).await });
         match received.await.map_err(|_| Unavailable)? {
             Ok(gateway::ReceiveOutcome::New) => Ok(IngressResult::New),
             Ok(gateway::ReceiveOutcome::Duplicate) => Ok(IngressResult::Duplicate),
@@ -162,7 +162,7 @@ impl Ingress for GatewayIngress {
     }
 
     fn rejected(&self, name: &str, reason: &'static str, at: Timestamp) {
-        self.gateway.rejected(name, reason, at);
+        self.gateway.audit.rejected(name, reason, at);
     }
 
     fn unauthenticated(&self, name: &str, reason: &'static str, at: Timestamp) {
@@ -180,16 +180,18 @@ impl Ingress for GatewayIngress {
     }
 
     fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {
-        self.gateway.ignored(name, reason, at);
+        self.gateway.audit.ignored(name, reason, at);
     }
 
     fn ready(&self) -> Readiness {
         let mut readiness = self.routes.readiness();
-        let closed = self.gateway.channels_closed().into_iter();
+        let closed = self.gateway.outgoing.closed_channels().into_iter();
         readiness
             .degraded
             .extend(closed.map(|(name, state)| format!("channel {name}: {state}")));
-        readiness.degraded.extend(self.gateway.stale_repositories());
+        readiness
+            .degraded
+            .extend(self.gateway.housekeeping.stale_repositories());
         readiness
     }
 

@@ -257,10 +257,18 @@ impl App {
         let turns = Arc::clone(&self.gateway).run(self.cancel.clone());
         self.tasks
             .spawn("the loop of turns", TaskLifetime::Endless, turns);
-        let loading = Arc::clone(&self.gateway).load_repositories(routes, self.cancel.clone());
+        let loading = self
+            .gateway
+            .housekeeping
+            .clone()
+            .load_repositories(routes, self.cancel.clone());
         self.tasks
             .spawn("the loading of repositories", TaskLifetime::Finite, loading);
-        let dropping = Arc::clone(&self.gateway).drop_addresses(self.cancel.clone());
+        let dropping = self
+            .gateway
+            .housekeeping
+            .clone()
+            .drop_addresses(self.cancel.clone());
         self.tasks
             .spawn("the dropping of addresses", TaskLifetime::Endless, dropping);
         let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());

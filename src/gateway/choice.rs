@@ -1,6 +1,6 @@
 //! Selection of the repository for a request.
 
-use super::Gateway;
+use super::parts::Parts;
 use crate::access::Identity;
 use crate::config::ChannelSettings;
 use crate::store::Conversation;
@@ -12,7 +12,7 @@ pub(super) enum RepositoryChoiceError {
     Ambiguous(Vec<String>),
 }
 
-impl Gateway {
+impl Parts {
     /// Selects the repository for a request, and returns the text without the word that named it. Repositories that the
     /// person may not read are treated as nonexistent.
     pub(super) fn resolve_repository(
@@ -23,7 +23,6 @@ impl Gateway {
         words: &str,
     ) -> Result<(String, String), RepositoryChoiceError> {
         let granted: Vec<&str> = self
-            .parts
             .repositories
             .names()
             .filter(|name| identity.role(name).is_some())
@@ -35,7 +34,6 @@ impl Gateway {
         }
         let bound = conversation.repository.as_deref();
         let default = self
-            .parts
             .config
             .channels
             .get(channel)

@@ -1,7 +1,7 @@
 //! Background work of the gateway: loading repositories at the start, keeping them current, and dropping expired
 //! response URLs.
 
-use super::Gateway;
+use super::parts::Parts;
 use crate::workspace::RepositoryError;
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -23,14 +23,20 @@ pub trait LoadObserver: Send + Sync {
     fn failed(&self, repository: &str, why: &str);
 }
 
-impl Gateway {
+/// Upkeep in the background, for as long as the process runs.
+#[derive(Clone)]
+pub struct Housekeeping {
+    parts: Arc<Parts>,
+}
+
+impl Housekeeping {
+    pub(super) fn new(parts: Arc<Parts>) -> Self {
+        Self { parts }
+    }
+
     /// Opens every repository and loads the tree of its newest commit, so that the first turn does not wait. A failed
     /// one is retried. Then it keeps mirrors current until `cancel`.
-    pub async fn load_repositories(
-        self: Arc<Self>,
-        watcher: Arc<dyn LoadObserver>,
-        cancel: CancellationToken,
-    ) {
+    pub async fn load_repositories(self, watcher: Arc<dyn LoadObserver>, cancel: CancellationToken) {
         let names = self.parts.repositories.names();
         // All load in parallel, so a stuck repository does not delay the others.
         let all = join_all(names.map(|name| self.load_until_ready(name, watcher.as_ref())));
@@ -55,7 +61,7 @@ impl Gateway {
     }
 
     /// Purges response URLs of commands every few minutes until `cancel`. They are credentials.
-    pub async fn drop_addresses(self: Arc<Self>, cancel: CancellationToken) {
+    pub async fn drop_addresses(self, cancel: CancellationToken) {
         loop {
             if let Err(error) = self.parts.store.drop_response_urls((self.parts.now)()).await {
                 tracing::warn!(%error, "expired addresses for answers to commands could not be removed; it is tried \

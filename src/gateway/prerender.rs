@@ -2,9 +2,7 @@
 //! seconds to answer, and the comparison at the end then finds the base ready. Each commit is rendered once, one at a
 //! time, until a newer one is known.
 
-use super::Gateway;
 use crate::compare::{Comparer, Sides};
-use crate::workspace::{Base, Repository};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -41,7 +39,7 @@ impl Default for Prerenderer {
 impl Prerenderer {
     /// Begins to render a commit, unless it was begun before. The rendering of an older commit of the repository stops.
     /// `shutdown` ends all of it.
-    fn begin(
+    pub(super) fn begin(
         &self,
         (repository, commit): (&str, &str),
         sides: Sides,
@@ -83,19 +81,6 @@ impl Prerenderer {
     pub(super) async fn wait_idle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
-    }
-}
-
-impl Gateway {
-    /// Begins to prerender the newest commit of a repository, unless the settings disable it.
-    pub(super) fn prerender(&self, repository: &Repository, head: &Arc<Base>) {
-        if !self.parts.config.sandbox.renders_ahead {
-            return;
-        }
-        let sides = Sides::unchanged_base(repository, Arc::clone(head));
-        let commit = (repository.name(), head.commit());
-        self.prerenderer
-            .begin(commit, sides, &self.parts.comparer, &self.shutdown);
     }
 }
 

@@ -1,12 +1,12 @@
 //! The turn scheduler. A message that arrives while a slot is free is claimed at once. Other messages are claimed when
 //! a slot becomes free. Each conversation runs one turn at a time.
 
-use super::Gateway;
-use super::turn::ClaimedMessage;
-use crate::config::LimitSettings;
+use super::active_turns::ActiveTurns;
+use super::parts::Parts;
+use super::turn::{ClaimedMessage, TurnRunner};
 use crate::crash_point;
 use crate::jsonnet::Budget;
-use crate::store::{Claim, Claimable, ClaimedWork, DirectClaim, StoreError, TurnWorker};
+use crate::store::{Claim, Claimable, ClaimedWork, DirectClaim, Store, StoreError, TurnWorker};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,6 +23,9 @@ const RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// The turns of this process.
 pub(super) struct TurnScheduler {
+    store: Store,
+    runner: Arc<TurnRunner>,
+    active_turns: ActiveTurns,
     worker: TurnWorker,
     slots: Arc<Semaphore>,
     /// Slots for hook events: half of all, so that the rest stays free for people.
@@ -62,15 +65,19 @@ enum WorkOutcome {
 }
 
 impl TurnScheduler {
-    /// Creates the scheduler. At most `limits.turns_at_once_max` turns run at a time. `random` gives the worker's name.
-    pub(super) fn new(random: [u8; 32], limits: &LimitSettings) -> Self {
+    /// Creates the scheduler. At most `limits.turns_at_once_max` turns run at a time.
+    pub(super) fn new(parts: &Parts, runner: Arc<TurnRunner>, active_turns: ActiveTurns) -> Self {
+        let limits = &parts.config.limits;
         let worker = TurnWorker {
-            name: hex::encode(&random[..8]),
+            name: hex::encode(&(parts.random)()[..8]),
             turns_max: limits.turn.history_turns_max,
             bytes_max: limits.turn.history_bytes_max,
             of_person_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
         };
         Self {
+            store: parts.store.clone(),
+            runner,
+            active_turns,
             worker,
             slots: Arc::new(Semaphore::new(limits.turns_at_once_max)),
             hooks: Arc::new(Semaphore::new(limits.turns_at_once_max.div_ceil(2))),
@@ -113,7 +120,8 @@ impl TurnScheduler {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn wait_for_work(&self, cancel: &CancellationToken) {
+    /// Waits for a wake signal, for the poll interval or for `cancel`.
+    pub(super) async fn wait_for_work(&self, cancel: &CancellationToken) {
         tokio::select! {
             () = self.wake.notified() => {}
             () = tokio::time::sleep(POLL_INTERVAL) => {}
@@ -126,66 +134,38 @@ fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(places).try_acquire_owned().ok()
 }
 
-impl Gateway {
-    /// Runs turns until `cancel`. Running turns then get a moment to reach the end of a step.
-    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        let scheduler = &self.scheduler;
-        let _abandoned = EndTurnsOnDrop(scheduler);
-        while !cancel.is_cancelled() {
-            let begun = tokio::select! {
-                begun = self.begin_work() => begun,
-                () = cancel.cancelled() => break,
-            };
-            match begun {
-                Ok(()) => break,
-                Err(error) => {
-                    error!(%error, "no work can be started; it is tried again");
-                    scheduler.wait_for_work(&cancel).await;
-                }
-            }
-        }
-        let shutdown = scheduler.shutdown.get_or_init(|| cancel.clone());
+impl TurnScheduler {
+    /// Returns a guard that aborts all turns when it is dropped.
+    pub(super) fn abort_on_drop(&self) -> impl Drop {
+        EndTurnsOnDrop(self)
+    }
+
+    /// Claims waiting conversations and starts their turns until `cancel`.
+    pub(super) async fn claim_until(self: &Arc<Self>, cancel: &CancellationToken) {
+        let shutdown = self.shutdown.get_or_init(|| cancel.clone());
         while !cancel.is_cancelled() {
             let slot = tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                slot = Arc::clone(&scheduler.slots).acquire_owned() => slot,
+                slot = Arc::clone(&self.slots).acquire_owned() => slot,
             };
             let Ok(slot) = slot else { break };
             match self.claim_next(slot, shutdown).await {
                 Ok(Some((direct_claim, slot))) => self.start_claimed(direct_claim, slot),
-                Ok(None) => scheduler.wait_for_work(&cancel).await,
+                Ok(None) => self.wait_for_work(cancel).await,
                 Err(error) => {
                     error!(%error, "no work can be claimed");
-                    scheduler.wait_for_work(&cancel).await;
+                    self.wait_for_work(cancel).await;
                 }
             }
         }
-        self.parts.repositories.stop();
-        self.shutdown.cancel();
-        // From here on no message is claimed, not even one that arrives at this moment.
-        let turns = scheduler.turns().take();
+    }
+
+    /// Waits for the running turns. From here on no message is claimed, not even one that arrives at this moment.
+    pub(super) async fn finish_turns(&self) {
+        let turns = self.turns().take();
         if let Some(mut turns) = turns {
             while turns.join_next().await.is_some() {}
-        }
-        self.prerenderer.wait_idle().await;
-        self.background.close();
-        self.background.wait().await;
-        self.parts.repositories.ended().await;
-    }
-
-    /// Records that this process works, and resumes the commands of the previous one. No turn begins before that.
-    /// Otherwise a crash would not be counted, and an unanswered command would block its conversation.
-    async fn begin_work(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.parts.store.begin_work().await?;
-        self.resume_commands().await
-    }
-
-    /// Releases all claims of this process. Unfinished messages are claimed at the next start, and the stop does not
-    /// count against them.
-    pub async fn end_work(&self) {
-        if let Err(error) = self.parts.store.end_work().await {
-            warn!(%error, "the next start treats this stop as a crash");
         }
     }
 
@@ -195,13 +175,12 @@ impl Gateway {
         slot: OwnedSemaphorePermit,
         shutdown: &CancellationToken,
     ) -> Result<Option<(DirectClaim, Slot)>, StoreError> {
-        let scheduler = &self.scheduler;
-        let (hook, suspect) = (permit(&scheduler.hooks), permit(&scheduler.suspects));
+        let (hook, suspect) = (permit(&self.hooks), permit(&self.suspects));
         let claimable = Claimable {
             hooks: hook.is_some(),
             suspects: suspect.is_some(),
         };
-        let Some(claimed) = self.parts.store.claim(&scheduler.worker, claimable).await? else {
+        let Some(claimed) = self.store.claim(&self.worker, claimable).await? else {
             return Ok(None);
         };
         let mut permits = vec![slot];
@@ -218,13 +197,13 @@ impl Gateway {
     /// Starts the turn of a claimed conversation. If the process stops, the claim is released with all others instead.
     pub(super) fn start_claimed(self: &Arc<Self>, DirectClaim { claim, work }: DirectClaim, slot: Slot) {
         crash_point::before("B6");
-        let gateway = Arc::clone(self);
-        let mut turns = self.scheduler.turns();
+        let scheduler = Arc::clone(self);
+        let mut turns = self.turns();
         let Some(turns) = turns.as_mut().filter(|_| !slot.shutdown.is_cancelled()) else {
             return;
         };
         while turns.try_join_next().is_some() {}
-        turns.spawn(async move { gateway.run_claimed(claim, work, slot).await });
+        turns.spawn(async move { scheduler.run_claimed(claim, work, slot).await });
     }
 
     /// Runs the oldest waiting message of a claimed conversation, then releases the claim.
@@ -251,7 +230,7 @@ impl Gateway {
         };
         drop(permits);
         if matches!(served, WorkOutcome::RetryAndBlame)
-            && let Err(error) = self.parts.store.blame(&claim).await
+            && let Err(error) = self.store.blame(&claim).await
         {
             warn!(%error, "the failure of a turn could not be counted");
         }
@@ -264,14 +243,14 @@ impl Gateway {
         crash_point::before("B22");
         self.release_claim(claim, &shutdown).await;
         crash_point::after("B22");
-        self.scheduler.wake();
+        self.wake();
     }
 
     /// Releases a claim, with retries until it succeeds, because no other worker could answer the conversation. A stop
     /// of the process releases all claims.
     async fn release_claim(&self, claim: Claim, shutdown: &CancellationToken) {
         loop {
-            match self.parts.store.release(&claim).await {
+            match self.store.release(&claim).await {
                 Ok(()) | Err(StoreError::Fenced) => return,
                 Err(error) => warn!(%error, "a claim could not be released; it is tried again"),
             }
@@ -289,18 +268,15 @@ impl Gateway {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let handle = self.active_turns.register(claim.conversation);
-        let worker = self.scheduler.worker();
+        let worker = self.worker();
         let work = match work {
             Some(work) => *work,
-            None => match self
-                .parts
-                .store
-                .work(&claim, worker.turns_max, worker.bytes_max)
-                .await
-            {
+            None => match self.store.work(&claim, worker.turns_max, worker.bytes_max).await {
                 Ok(Some(work)) => work,
                 Ok(None) => return Ok(()),
-                Err(error @ StoreError::Unreadable { .. }) => return self.end_unreadable(claim, error).await,
+                Err(error @ StoreError::Unreadable { .. }) => {
+                    return self.runner.end_unreadable(claim, error).await;
+                }
                 Err(error) => return Err(error.into()),
             },
         };
@@ -309,8 +285,10 @@ impl Gateway {
         handle
             .card
             .send_modify(|card| card.add_waiting(work.behind as usize));
-        let person = self.identity(&work.inbound).map(|identity| identity.user());
-        let turn = self.run_message_turn(ClaimedMessage { claim, work }, &handle, shutdown);
+        let person = self.runner.person(&work.inbound);
+        let turn = self
+            .runner
+            .run_message_turn(ClaimedMessage { claim, work }, &handle, shutdown);
         match person {
             Some(person) => Box::pin(Budget::for_person(person).charge(turn)).await,
             None => Box::pin(turn).await,

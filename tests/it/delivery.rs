@@ -170,7 +170,7 @@ async fn messages_are_held_while_slack_rejects_the_token_and_sent_once_it_accept
     );
     app.demo.slack.restore_token();
     // The next probe is half a minute away, but an operator can start it at once.
-    app.demo.app.as_ref().unwrap().gateway.retry_delivery("slack");
+    app.demo.app.as_ref().unwrap().gateway.outgoing.retry("slack");
     app.wait_for_result(&said.ts, 1).await;
     app.wait_until_idle().await;
     assert_eq!(app.results(&said.ts).len(), 1);

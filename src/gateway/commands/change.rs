@@ -1,11 +1,10 @@
 //! Commands about the prepared change: show it, send it, undo it or discard it.
 
 use super::conversation::busy_reply;
-use super::{AcceptedCommand, CommandAnswer, Revision, ShuttingDown, is_passing};
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, Revision, ShuttingDown, is_passing};
 use crate::access::Identity;
 use crate::command::Verb;
-use crate::gateway::Gateway;
-use crate::gateway::change_preparation::{ChangeTarget, PreparedChange};
+use crate::gateway::change_preparation::{ChangeTarget, PreparedChange, prepare_change};
 use crate::gateway::compose::{self, Address};
 use crate::model::{Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart};
 use crate::store::{DiscardOutcome, StoreError, UndoOutcome};
@@ -20,7 +19,7 @@ const RENDERED_CRASHES_MAX: u32 = 2;
 /// The reply when there is no change to show or discard.
 const NOTHING_PREPARED: &str = "Nothing is prepared here.";
 
-impl Gateway {
+impl CommandRunner {
     /// Returns the prepared change of a conversation, if this person may see it now.
     pub(super) async fn prepared_state(
         &self,
@@ -171,7 +170,9 @@ impl Gateway {
 
     /// Returns the answer to an undo whose remaining change cannot be prepared.
     pub(super) fn unprepared_answer(&self, address: &Address, error: &anyhow::Error) -> CommandAnswer {
-        let reference = self.log_internal_error(error, "preparing the edits that remain after an undo");
+        let reference = self
+            .parts
+            .log_internal_error(error, "preparing the edits that remain after an undo");
         let text = format!(
             "Undone. The remaining edits could not be prepared again, so `diff` and `patch` show the last prepared \
              change until the next one. (ref {reference})"
@@ -197,7 +198,7 @@ impl Gateway {
                 repository: repositories.get(&repository).await?,
                 tree: Arc::new(Overlay::new(repositories.base(&repository, &base).await?, edits)),
                 base: Some(base),
-                guard: self.guard(),
+                guard: self.parts.guard(),
             };
             anyhow::Ok((workspace, repositories.head(&repository).await?))
         };
@@ -215,9 +216,9 @@ impl Gateway {
         if asked.crashes >= RENDERED_CRASHES_MAX {
             stop.cancel();
         }
-        let mut progress = |_| {};
+        let (comparer, mut progress) = (&self.parts.comparer, |_| {});
         tokio::select! {
-            prepared = self.prepare_change(&workspace, onto, "", &mut progress, &stop) => prepared,
+            prepared = prepare_change(comparer, &workspace, onto, "", &mut progress, &stop) => prepared,
             () = self.shutdown.cancelled() => Err(ShuttingDown.into()),
         }
     }

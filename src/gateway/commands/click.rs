@@ -1,14 +1,13 @@
 //! Button clicks. Each button stands for one command, works once, and belongs to one person.
 
-use super::{AcceptedCommand, CommandAnswer, is_stop};
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
 use crate::command::{Command, Verb};
-use crate::gateway::Gateway;
 use crate::gateway::compose::Address;
 use crate::gateway::intake::hash_of_click;
 use crate::model::{Action, InboundKind, InboxId, Op};
 use crate::store::PressOutcome;
 
-impl Gateway {
+impl CommandRunner {
     /// True for a `stop` command or a click on a stop button.
     pub(super) async fn is_stop_request(&self, kind: &InboundKind) -> bool {
         match kind {
@@ -71,7 +70,7 @@ impl Gateway {
             }
         };
         // The clicker is authorised like a sender, because a grant may have been revoked since the button was made.
-        let Some((identity, verb)) = self.identity(inbound).zip(Verb::parse(&verb)) else {
+        let Some((identity, verb)) = self.parts.identity(inbound).zip(Verb::parse(&verb)) else {
             return said("That button does nothing any more.".to_owned());
         };
         let receipt = answer(format!("{} …", capital(verb.word())));

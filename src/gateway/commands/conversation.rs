@@ -1,9 +1,8 @@
 //! Commands about the conversation: its running work, the model's context, its usage, and its end.
 
-use super::AcceptedCommand;
 use super::change::PreparedState;
+use super::{AcceptedCommand, CommandRunner};
 use crate::access::Identity;
-use crate::gateway::Gateway;
 use crate::gateway::compose;
 use crate::model::{ConversationId, InboxId, Reply, ReplyPart};
 use crate::store::{ClearOutcome, DeadLetter, StopOutcome};
@@ -12,7 +11,7 @@ use jiff::SignedDuration;
 /// Maximum number of undelivered files listed by name. Further ones are only counted.
 const FILES_LISTED_MAX: usize = 3;
 
-impl Gateway {
+impl CommandRunner {
     pub(super) async fn status(
         &self,
         asked: &AcceptedCommand,
@@ -52,7 +51,7 @@ impl Gateway {
             (Some(missing), 0) => missing,
             (Some(missing), unsent) => format!("{missing}; {unsent} to send"),
         };
-        for (channel, state) in self.channels_closed() {
+        for (channel, state) in self.outgoing.closed_channels() {
             delivery.push_str(&format!("; `{channel}` is {state}"));
         }
         let rows = [

@@ -1,9 +1,9 @@
 //! Commands about environments: list them, render one, show its differences, importers and risks. They read the
 //! conversation's workspace, or the newest commit if there is none, and change nothing.
 
+use super::CommandRunner;
 use crate::access::Identity;
 use crate::command::Command;
-use crate::gateway::Gateway;
 use crate::gateway::choice::RepositoryChoiceError;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX};
 use crate::gateway::turn::locked_out_text;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
-impl Gateway {
+impl CommandRunner {
     /// Answers a command about environments. Ends early on a timeout or a stop.
     pub(super) async fn inspect(
         &self,
@@ -29,11 +29,14 @@ impl Gateway {
     ) -> anyhow::Result<Vec<Op>> {
         let said = |text: &str| Ok(self.posts(address, &Reply::text(text)));
         let row = self.parts.store.conversation(conversation).await?;
-        let (name, words) = match self.resolve_repository(identity, &address.channel, &row, command.arguments)
-        {
-            Ok(chosen) => chosen,
-            Err(why) => return said(&how_to_choose(command, &why)),
-        };
+        let (name, words) =
+            match self
+                .parts
+                .resolve_repository(identity, &address.channel, &row, command.arguments)
+            {
+                Ok(chosen) => chosen,
+                Err(why) => return said(&how_to_choose(command, &why)),
+            };
         let question = match command.verb.question(&words) {
             Some(Ok(question)) => question,
             Some(Err(usage)) => return said(usage),
@@ -101,7 +104,7 @@ impl Gateway {
             repository: repositories.get(name).await?,
             base: Some(base),
             tree: Arc::new(Overlay::new(loaded, edits)),
-            guard: self.guard(),
+            guard: self.parts.guard(),
         })
     }
 

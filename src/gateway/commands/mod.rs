@@ -8,10 +8,14 @@ mod order;
 mod people;
 mod resumed;
 
-pub(super) use order::CommandOrder;
+use order::CommandOrder;
 
-use super::Gateway;
+use super::active_turns::ActiveTurns;
 use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
+use super::inspections::Inspections;
+use super::outgoing::OutgoingMessages;
+use super::parts::Parts;
+use super::scheduler::TurnScheduler;
 use super::turn::REVOKED;
 use crate::access::Identity;
 use crate::command::{self, Command, Verb};
@@ -23,7 +27,12 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+/// Maximum number of commands that run at once.
+const COMMANDS_AT_ONCE_MAX: usize = 64;
 /// First wait before a command is retried after a store failure. Each further wait is twice as long.
 const WAIT_MIN: Duration = Duration::from_millis(200);
 /// Longest wait before a retry.
@@ -90,7 +99,9 @@ impl Revision {
                 let totals = compose::totals(change);
                 format!("Undone. {change} is now {totals}; `diff` shows it.")
             }
-            (None, None) => "Undone; the workspace equals the base again, and nothing is prepared.".to_owned(),
+            (None, None) => {
+                "Undone; the workspace equals the base again, and nothing is prepared.".to_owned()
+            }
         };
         let answers = |text: &str| {
             let answer = self.address.post("answer", Reply::text(text));
@@ -107,7 +118,52 @@ impl Revision {
     }
 }
 
-impl Gateway {
+/// Runs commands and button clicks.
+pub(super) struct CommandRunner {
+    parts: Arc<Parts>,
+    outgoing: Arc<OutgoingMessages>,
+    active_turns: ActiveTurns,
+    scheduler: Arc<TurnScheduler>,
+    slots: Semaphore,
+    order: CommandOrder,
+    inspections: Inspections,
+    shutdown: CancellationToken,
+    background: TaskTracker,
+}
+
+impl CommandRunner {
+    pub(super) fn new(
+        parts: Arc<Parts>,
+        outgoing: Arc<OutgoingMessages>,
+        active_turns: ActiveTurns,
+        scheduler: Arc<TurnScheduler>,
+        (shutdown, background): (&CancellationToken, &TaskTracker),
+    ) -> Self {
+        Self {
+            parts,
+            outgoing,
+            active_turns,
+            scheduler,
+            slots: Semaphore::new(COMMANDS_AT_ONCE_MAX),
+            order: CommandOrder::default(),
+            inspections: Inspections::default(),
+            shutdown: shutdown.clone(),
+            background: background.clone(),
+        }
+    }
+
+    /// Runs a stored command in the background, in the order of its conversation.
+    pub(super) fn start(self: &Arc<Self>, asked: AcceptedCommand) {
+        let runner = Arc::clone(self);
+        let may_change = may_change(&asked.inbound.kind);
+        let in_order = self.order.enter(asked.conversation, may_change);
+        self.background.spawn(async move {
+            let kind = asked.inbound.kind.clone();
+            let follows = runner.waits_for_changes(&kind);
+            in_order.run(follows, Box::pin(runner.run_command(asked))).await;
+        });
+    }
+
     /// True for commands that show or change the prepared change. They run after the earlier commands of the
     /// conversation. Inspections of environments are not included: they may take long, and a stop can end them.
     pub(super) async fn waits_for_changes(&self, kind: &InboundKind) -> bool {
@@ -156,7 +212,7 @@ impl Gateway {
             }
             wait = (wait * 2).min(WAIT_MAX);
         }
-        self.wake_deliveries();
+        self.outgoing.wake();
         // Turns of the conversation may be waiting for the command.
         self.scheduler.wake();
         true
@@ -168,7 +224,7 @@ impl Gateway {
         asked: &AcceptedCommand,
         address: &Address,
     ) -> Option<Result<CommandAnswer, StoreError>> {
-        let _slot = self.commands.acquire().await.ok()?;
+        let _slot = self.slots.acquire().await.ok()?;
         let answering = AssertUnwindSafe(self.authorised(asked, address)).catch_unwind();
         let answered = tokio::select! {
             answered = answering => answered,
@@ -186,7 +242,7 @@ impl Gateway {
         if let Some(error) = error.downcast_ref().filter(|_| is_passing(&error)) {
             return Some(Err(StoreError::clone(error)));
         }
-        let text = self.internal_error_text(&error, "command");
+        let text = self.parts.internal_error_text(&error, "command");
         Some(Ok(CommandAnswer::post(address, Reply::text(text))))
     }
 
@@ -194,7 +250,7 @@ impl Gateway {
         if let Some(reply) = &asked.preset_reply {
             return Ok(CommandAnswer::post(address, reply.clone()));
         }
-        let Some(identity) = self.identity(&asked.inbound) else {
+        let Some(identity) = self.parts.identity(&asked.inbound) else {
             return Ok(CommandAnswer::post(address, Reply::text(REVOKED)));
         };
         // The evaluation budget of the person is charged for the command.

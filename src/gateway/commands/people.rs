@@ -1,15 +1,14 @@
 //! `user add`: an administrator admits an account in a chat, by the id from the denial notice.
 
-use super::AcceptedCommand;
+use super::{AcceptedCommand, CommandRunner};
 use crate::access::{AccessError, Admitter, Grant, Identity, NewPerson, Role, User, account_of};
-use crate::gateway::Gateway;
 use crate::gateway::welcome::grant_scope;
-use crate::model::{Account, Reply, quoted};
+use crate::model::{Reply, quoted};
 
 const USAGE: &str = "Write `!user add ID NAME --role ROLE`, and `--env GLOB` or `--repo GLOB` for a part of them. For \
                      instance `!user add slack:T0ACME:U0EVE Eve --role editor --env dev`.";
 
-impl Gateway {
+impl CommandRunner {
     pub(super) async fn user_command(
         &self,
         arguments: &str,
@@ -33,19 +32,11 @@ impl Gateway {
             message: asked.inbox,
         };
         let (access, now) = (&self.parts.access, (self.parts.now)());
-        match access.add(new, self.connected(), by, now).await {
+        match access.add(new, self.outgoing.connected_accounts(), by, now).await {
             Ok(user) => Ok(Reply::text(admission_text(&user))),
             Err(AccessError::Store(error)) => Err(error.into()),
             Err(error) => Ok(refuse(refusal_text(&error))),
         }
-    }
-
-    /// Returns the connected workspaces and bots.
-    fn connected(&self) -> Vec<Account> {
-        let channels = self.deliveries.values().filter_map(|delivery| delivery.channel());
-        channels
-            .map(|channel| channel.installation().account.clone())
-            .collect()
     }
 }
 

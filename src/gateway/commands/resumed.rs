@@ -1,8 +1,7 @@
 //! Commands that were unanswered at a restart. Most run again. Two kinds get an answer instead: old commands that
 //! change something, and commands that may have caused repeated crashes.
 
-use super::{AcceptedCommand, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
-use crate::gateway::Gateway;
+use super::{AcceptedCommand, CommandRunner, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
 use crate::model::{ConversationId, InboxId, Reply};
 use crate::store::{StoreError, UnansweredCommand};
 use jiff::SignedDuration;
@@ -20,7 +19,7 @@ const STOP_ATTEMPTS_MAX: u32 = 3;
 const TOO_OLD: &str = "I was restarted before I could do this, and that was some minutes ago, so I did nothing. Send \
                        it again if you still want it.";
 
-impl Gateway {
+impl CommandRunner {
     /// Runs the stops that a restart left unanswered, and starts the other commands in the background. A stop may
     /// concern another conversation than its own, so no turn begins before the stops are done. If a stop cannot be
     /// stored, it is retried while turns run.
@@ -34,25 +33,25 @@ impl Gateway {
                     };
                     if !self.run_command_within(&asked, attempts_max).await {
                         attempts_max = 1;
-                        let gateway = Arc::clone(self);
+                        let runner = Arc::clone(self);
                         self.background
-                            .spawn(async move { gateway.run_command(asked).await });
+                            .spawn(async move { runner.run_command(asked).await });
                     }
                 }
                 _ => unanswered.push(command),
             }
         }
         for commands in group_by_conversation(unanswered) {
-            let gateway = Arc::clone(self);
+            let runner = Arc::clone(self);
             let Some(first) = commands.first() else { continue };
             // New commands wait for these as they would have without the restart.
             let follows = !is_alone(first);
-            let in_order = self.command_order.enter(first.conversation, follows);
+            let in_order = self.order.enter(first.conversation, follows);
             let resumed = async move {
                 for command in commands {
-                    let now = (gateway.parts.now)();
+                    let now = (runner.parts.now)();
                     let is_old = now.duration_since(command.accepted_at) > AGE_MAX;
-                    gateway.resume(command, is_old.then_some(TOO_OLD)).await;
+                    runner.resume(command, is_old.then_some(TOO_OLD)).await;
                 }
             };
             self.background
@@ -72,7 +71,7 @@ impl Gateway {
 
     /// Answers a command that cannot be read. Its conversation waits until the answer is stored, so storing is retried.
     async fn answer_unreadable(&self, inbox: InboxId, conversation: ConversationId, error: StoreError) {
-        let reference = self.log_internal_error(&error.into(), "reading a command");
+        let reference = self.parts.log_internal_error(&error.into(), "reading a command");
         let text = format!("This command cannot be read any more; send it again. (ref {reference})");
         let mut wait = WAIT_MIN;
         while let Err(error) = self.answer_with_text(inbox, conversation, &text).await {
@@ -83,7 +82,7 @@ impl Gateway {
             }
             wait = (wait * 2).min(WAIT_MAX);
         }
-        self.wake_deliveries();
+        self.outgoing.wake();
         self.scheduler.wake();
     }
 
@@ -93,7 +92,7 @@ impl Gateway {
         conversation: ConversationId,
         text: &str,
     ) -> Result<(), StoreError> {
-        let address = self.address_in(conversation, inbox).await?;
+        let address = self.parts.address_in(conversation, inbox).await?;
         let ops = vec![address.post("answer", Reply::text(text))];
         self.parts
             .store

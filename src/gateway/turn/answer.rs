@@ -5,12 +5,11 @@ use super::journal::{LastStep, TurnJournal};
 use super::opening::locked_out_text;
 use super::recording::TurnRecording;
 use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
-use super::{ClaimedMessage, OpenedTurn, REVOKED, refusal};
+use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner, refusal};
 use crate::access::Identity;
 use crate::agent::TurnOutcome;
 use crate::config::Config;
 use crate::crash_point;
-use crate::gateway::Gateway;
 use crate::gateway::change_preparation::PreparedChange;
 use crate::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
 use crate::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource};
@@ -42,7 +41,7 @@ pub(super) struct EndedTurn<'a> {
     pub(super) elapsed: Duration,
 }
 
-impl Gateway {
+impl TurnRunner {
     /// Ends the turn with the prepared change and stores its answer in the outbox.
     pub(super) async fn finish(
         &self,
@@ -87,8 +86,8 @@ impl Gateway {
             stale: opened.stale.as_ref().map(based_on),
             facts,
             config: Arc::clone(&self.parts.config),
-            deliver_now: self.can_deliver_now(&address.channel),
-            can_find_posts: self.can_find(address),
+            deliver_now: self.outgoing.can_deliver_now(&address.channel),
+            can_find_posts: self.outgoing.can_find(address),
             buttons: self.change_buttons(opened),
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
@@ -114,7 +113,7 @@ impl Gateway {
             due,
         } = self.store_end(assigned, turn, basis, ending).await?;
         crash_point::after("B18");
-        self.dispatch_leased(&address.channel, due).await;
+        self.outgoing.dispatch_leased(&address.channel, due).await;
         // The answer is sent before the rest is recorded.
         tokio::task::yield_now().await;
         let recorded = recorded.into_iter().filter(|_| is_answered);
@@ -128,7 +127,9 @@ impl Gateway {
         match &mut journal {
             Some(journal) => journal.wait_recorded().await?.recording.append(events).await,
             None => {
-                TurnRecording::open(self, opened, turn, None).append(events).await;
+                TurnRecording::open(&self.parts, opened, turn, None)
+                    .append(events)
+                    .await;
             }
         }
         tracing::info!(

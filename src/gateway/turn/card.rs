@@ -1,10 +1,9 @@
 //! The status card of a message. It is posted when the message has to wait, or after its turn has run for a moment, and
 //! is updated until the turn ends.
 
-use super::{ClaimedMessage, OpenedTurn};
+use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::channel::{Channel, SendError};
 use crate::crash_point;
-use crate::gateway::Gateway;
 use crate::gateway::active_turns::{ActiveTurns, TurnHandle};
 use crate::gateway::compose::Address;
 use crate::gateway::delivery::ChannelDelivery;
@@ -43,34 +42,34 @@ impl OpenCard {
     }
 }
 
-impl Gateway {
+impl TurnRunner {
     /// Posts the card of a message before its turn starts. The same message first shows the waiting position, later the
     /// progress. A receipt reaction is added if the message still waits.
     pub(in crate::gateway) fn show_queue_position(
-        self: &Arc<Self>,
+        &self,
         inbound: Inbound,
         inbox: InboxId,
         queue_position: u32,
     ) {
-        if self.hook(&inbound).is_some() {
+        if self.parts.hook(&inbound).is_some() {
             return;
         }
         let address = Address::for_message(&inbound, inbox);
         let card = Announcement {
             ops: vec![address.placeholder("card", Reply::text(format!("Queued ({queue_position} ahead).")))],
             actions: Vec::new(),
-            deliver_now: self.can_deliver_now(&address.channel),
+            deliver_now: self.outgoing.can_deliver_now(&address.channel),
         };
-        let gateway = Arc::clone(self);
+        let (parts, outgoing) = (Arc::clone(&self.parts), Arc::clone(&self.outgoing));
         self.background.spawn(async move {
-            let (store, now) = (&gateway.parts.store, (gateway.parts.now)());
+            let (store, now) = (&parts.store, (parts.now)());
             match store.show_waiting(inbox, card, now).await {
                 Ok(CardOutcome::New(due)) => {
-                    gateway.react(&inbound, Receipt::Queued);
-                    gateway.dispatch_leased(&address.channel, due).await;
+                    outgoing.react(&inbound, Receipt::Queued);
+                    outgoing.dispatch_leased(&address.channel, due).await;
                 }
                 Ok(CardOutcome::AlreadyShown | CardOutcome::OutOfDate) => {
-                    gateway.react(&inbound, Receipt::Seen)
+                    outgoing.react(&inbound, Receipt::Seen)
                 }
                 Err(error) => tracing::warn!(%error, "a card could not be posted"),
             }
@@ -79,7 +78,8 @@ impl Gateway {
 
     /// Returns the id of the operation that posts a message's card. Hooks have no card, because they post one message.
     pub(super) fn card_id(&self, assigned: &ClaimedMessage, address: &Address) -> Option<String> {
-        self.hook(assigned.inbound())
+        self.parts
+            .hook(assigned.inbound())
             .is_none()
             .then(|| address.id("card"))
     }
@@ -92,8 +92,8 @@ impl Gateway {
         opened: &OpenedTurn,
         handle: &TurnHandle,
     ) -> OpenCard {
-        let delivery = self.deliveries.get(&address.channel);
-        let Some(delivery) = delivery.filter(|_| self.hook(assigned.inbound()).is_none()) else {
+        let delivery = self.outgoing.delivery(&address.channel);
+        let Some(delivery) = delivery.filter(|_| self.parts.hook(assigned.inbound()).is_none()) else {
             return OpenCard::default();
         };
         let (token, stop) = self.button("stop", assigned.work.inbox.to_string(), opened);

@@ -4,7 +4,7 @@ use super::recording::TurnRecording;
 use super::{ClaimedMessage, OpenedTurn};
 use crate::agent::Journal;
 use crate::crash_point;
-use crate::gateway::Gateway;
+use crate::gateway::parts::Parts;
 use crate::model::{Step, TurnId, Usage};
 use crate::recording;
 use crate::store::{Claim, Cost, Store};
@@ -46,7 +46,7 @@ pub(super) struct TurnJournal {
 
 impl TurnJournal {
     pub(super) fn new(
-        gateway: &Gateway,
+        parts: &Parts,
         assigned: &ClaimedMessage,
         opened: &OpenedTurn,
         beginning: TurnStartReceiver,
@@ -54,13 +54,13 @@ impl TurnJournal {
     ) -> Self {
         Self {
             last: None,
-            store: gateway.parts.store.clone(),
+            store: parts.store.clone(),
             claim: assigned.claim,
             start: Some(beginning),
             recorded: None,
             overlay: Arc::clone(&opened.overlay),
             provider: provider.to_owned(),
-            now: gateway.parts.now,
+            now: parts.now,
         }
     }
 

@@ -11,14 +11,15 @@ mod postconditions;
 mod recording;
 mod result;
 
-use super::Gateway;
-use super::active_turns::TurnHandle;
+use super::active_turns::{ActiveTurns, TurnHandle};
 use super::compose::Address;
+use super::outgoing::OutgoingMessages;
+use super::parts::Parts;
+use super::prerender::Prerenderer;
 use crate::agent::{self, TurnContext, TurnEvent, TurnOutcome, WriteCounts};
 use crate::crash_point;
 use crate::model::{
-    Action, ConversationId, History, Inbound, InboxId, Op, Receipt, Reply, TurnId, Usage, Verdict,
-    VerdictSource,
+    Action, History, Inbound, Op, Receipt, Reply, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use crate::recording::RecordedEvent;
 use crate::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
@@ -35,6 +36,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The only text that a revoked person gets.
 pub(super) const REVOKED: &str = "Access was revoked.";
@@ -51,7 +53,22 @@ impl ClaimedMessage {
     }
 }
 
-impl Gateway {
+/// Runs turns, each from one message to its answer in the outbox.
+pub(super) struct TurnRunner {
+    pub(super) parts: Arc<Parts>,
+    pub(super) outgoing: Arc<OutgoingMessages>,
+    pub(super) active_turns: ActiveTurns,
+    pub(super) prerenderer: Arc<Prerenderer>,
+    pub(super) shutdown: CancellationToken,
+    pub(super) background: TaskTracker,
+}
+
+impl TurnRunner {
+    /// Returns the person who sent a message, if admitted.
+    pub(super) fn person(&self, inbound: &Inbound) -> Option<UserId> {
+        self.parts.identity(inbound).map(|identity| identity.user())
+    }
+
     /// Runs the turn of one message and stores its answer in the outbox. A shutdown leaves the message for the next
     /// start. An error leaves it for another attempt.
     pub(super) async fn run_message_turn(
@@ -63,7 +80,7 @@ impl Gateway {
         let history = std::mem::take(&mut assigned.work.history);
         let assigned = &assigned;
         let address = self.address(assigned);
-        let Some(identity) = self.identity(assigned.inbound()) else {
+        let Some(identity) = self.parts.identity(assigned.inbound()) else {
             return self.refuse(assigned, &address, REVOKED).await;
         };
         let ClaimedWork {
@@ -71,7 +88,7 @@ impl Gateway {
         } = assigned.work;
         if crashes.are_too_many() {
             let why = anyhow::anyhow!("message {} was cut short: {crashes:?}", assigned.work.inbox);
-            let why = self.internal_error_text(&why, "turn");
+            let why = self.parts.internal_error_text(&why, "turn");
             return self.refuse(assigned, &address, &why).await;
         }
         if is_stopped {
@@ -92,14 +109,14 @@ impl Gateway {
             Ok(opened) => opened,
             Err(TurnRefusal::WithReply(why)) => return self.refuse(assigned, &address, &why).await,
             Err(TurnRefusal::Internal(error)) => {
-                let why = self.internal_error_text(&error, "opening a turn");
+                let why = self.parts.internal_error_text(&error, "opening a turn");
                 return self.refuse(assigned, &address, &why).await;
             }
         };
         let history = self.history(assigned, &opened, history)?;
         let latest = LatestPreparation::default();
         let preparing = ChangePreparer {
-            gateway: self,
+            parts: &self.parts,
             opened: &opened,
             latest: &latest,
         };
@@ -123,7 +140,7 @@ impl Gateway {
             Err(error) => (self.broken(&mut opened, &error).await?, None),
         };
         let preparing = ChangePreparer {
-            gateway: self,
+            parts: &self.parts,
             opened: &opened,
             latest: &latest,
         };
@@ -178,45 +195,29 @@ impl Gateway {
             } => "This conversation cannot be read any more; `clear` starts a new one.",
             _ => "This message cannot be read any more; send it again.",
         };
-        let reference = self.log_internal_error(&error.into(), "reading a message");
+        let reference = self.parts.log_internal_error(&error.into(), "reading a message");
         let Some(inbox) = store.next_message(&claim).await? else {
             return Ok(());
         };
-        let address = self.address_in(claim.conversation, inbox).await?;
+        let address = self.parts.address_in(claim.conversation, inbox).await?;
         let ops = self.refusal(&address, &format!("{what} (ref {reference})"));
         store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
-        self.wake_deliveries();
+        self.outgoing.wake();
         Ok(())
-    }
-
-    /// Returns the address for the answer to an unreadable message.
-    pub(in crate::gateway) async fn address_in(
-        &self,
-        conversation: ConversationId,
-        inbox: InboxId,
-    ) -> Result<Address, StoreError> {
-        let conversation = self.parts.store.conversation(conversation).await?;
-        let mut address = Address::for_conversation(&conversation, inbox);
-        if let Some(hook) = self.parts.config.hooks.get(&conversation.channel) {
-            address.channel.clone_from(&hook.post_to.channel);
-            address.place.thread = None;
-            address.mention = None;
-        }
-        Ok(address)
     }
 
     /// Returns the address for the answer to a message. A hook's answer goes to its configured chat.
     fn address(&self, assigned: &ClaimedMessage) -> Address {
         let inbound = assigned.inbound();
         let address = Address::for_message(inbound, assigned.work.inbox);
-        let Some(hook) = self.hook(inbound) else {
+        let Some(hook) = self.parts.hook(inbound) else {
             return address;
         };
         let channel = hook.post_to.channel.clone();
         let mut place = inbound.place.clone();
         // The thread names the event, so that each event is its own conversation.
         place.thread = None;
-        if let Some(connected) = self.channel(&channel) {
+        if let Some(connected) = self.outgoing.channel(&channel) {
             place.account = connected.installation().account.clone();
         }
         Address {
@@ -256,18 +257,12 @@ impl Gateway {
             .store
             .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())
             .await?;
-        self.wake_deliveries();
+        self.outgoing.wake();
         Ok(())
     }
 
     fn refusal(&self, address: &Address, why: &str) -> Vec<Op> {
-        refusal(self.can_find(address), address, why)
-    }
-
-    /// True if the platform can look up sent posts.
-    fn can_find(&self, address: &Address) -> bool {
-        self.channel(&address.channel)
-            .is_some_and(|channel| channel.can_find())
+        refusal(self.outgoing.can_find(address), address, why)
     }
 
     /// Returns the conversation's history for the model, with the new message.
@@ -277,7 +272,7 @@ impl Gateway {
         opened: &OpenedTurn,
         history: History,
     ) -> anyhow::Result<History> {
-        let mut history = match self.hook(assigned.inbound()) {
+        let mut history = match self.parts.hook(assigned.inbound()) {
             // Events of a hook are independent.
             Some(_) => History::default(),
             None => history,
@@ -308,7 +303,7 @@ impl Gateway {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
-            forgets: self.hook(assigned.inbound()).is_some(),
+            forgets: self.parts.hook(assigned.inbound()).is_some(),
         };
         crash_point::before("B11");
         let StartedTurn {
@@ -323,7 +318,7 @@ impl Gateway {
         let first = RecordedEvent::Began {
             user: opened.user_text.clone(),
         };
-        let recording = TurnRecording::open(self, opened, turn, Some(first));
+        let recording = TurnRecording::open(&self.parts, opened, turn, Some(first));
         // The receiver is gone if the model could not be called.
         let _ = begun.send(RecordedTurn { turn, recording });
         handle.set_turn(turn);
@@ -332,7 +327,7 @@ impl Gateway {
         }
         if has_card {
             // The card shows that the message waits.
-            self.react(assigned.inbound(), Receipt::Started);
+            self.outgoing.react(assigned.inbound(), Receipt::Started);
         }
         Ok((turn, basis, self.open_card(assigned, address, opened, handle)))
     }
@@ -352,7 +347,7 @@ impl Gateway {
             .providers
             .resolve(&self.parts.config.model.default)
             .map_err(anyhow::Error::msg)?;
-        let mut journal = TurnJournal::new(self, assigned, opened, beginning, provider.id());
+        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, provider.id());
         let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,
@@ -402,30 +397,12 @@ impl Gateway {
             verdict: Verdict::Error,
             source: VerdictSource::Harness,
             answer: String::new(),
-            notice: Some(self.internal_error_text(error, "turn")),
+            notice: Some(self.parts.internal_error_text(error, "turn")),
             steps: 0,
             tool_calls: 0,
             writes: WriteCounts::default(),
             usage: Usage::default(),
         })
-    }
-
-    /// Returns the text about an internal error for people.
-    pub(super) fn internal_error_text(&self, error: &anyhow::Error, what: &str) -> String {
-        let reference = self.log_internal_error(error, what);
-        format!("I failed with an internal error; the change prepared before is kept. (ref {reference})")
-    }
-
-    /// Logs an internal error with a reference. People see only the reference.
-    pub(super) fn log_internal_error(&self, error: &anyhow::Error, what: &str) -> String {
-        let reference = hex::encode(&(self.parts.random)()[..4]);
-        tracing::error!(
-            reference,
-            what,
-            error = format!("{error:#}"),
-            "failed (ref {reference})"
-        );
-        reference
     }
 }
 

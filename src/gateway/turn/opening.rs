@@ -1,14 +1,16 @@
 //! The opening of a turn: repository, commit, edits and the text for the model. No model is called here.
 
-use super::{ClaimedMessage, REVOKED};
+use super::{ClaimedMessage, REVOKED, TurnRunner};
 use crate::access::Identity;
 use crate::agent::prompt::{self, PromptFacts, RepositoryKind};
-use crate::gateway::Gateway;
+use crate::compare::Sides;
 use crate::gateway::choice::RepositoryChoiceError;
 use crate::model::{ConversationId, Inbound, InboundKind};
 use crate::redact::Redactor;
 use crate::store::{Conversation, StoreError};
-use crate::workspace::{Overlay, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits};
+use crate::workspace::{
+    Base, Overlay, Repository, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -83,7 +85,7 @@ fn refuse_with(text: impl Into<String>) -> TurnRefusal {
     TurnRefusal::WithReply(text.into())
 }
 
-impl Gateway {
+impl TurnRunner {
     /// Opens the workspace of a turn within the time limit of the turn, which counts from `began`.
     pub(super) async fn open(
         &self,
@@ -117,7 +119,7 @@ impl Gateway {
             conversation.base.as_ref() == Some(&base) && conversation.repository.as_ref() == Some(&name);
         let bind = (!is_bound).then(|| (name.clone(), base.clone()));
         let overlay = Arc::new(Overlay::new(loaded, edits));
-        let guard = self.guard();
+        let guard = self.parts.guard();
         if !overlay.is_untouched() {
             learn_edits(&guard, &overlay).await?;
         }
@@ -160,12 +162,23 @@ impl Gateway {
 
     /// Returns the edits at the start of a turn. A hook event starts without edits, and its change becomes the next
     /// revision of the hook's earlier one.
+    /// Begins to prerender the newest commit of a repository, unless the settings disable it.
+    fn prerender(&self, repository: &Repository, head: &Arc<Base>) {
+        if !self.parts.config.sandbox.renders_ahead {
+            return;
+        }
+        let sides = Sides::unchanged_base(repository, Arc::clone(head));
+        let commit = (repository.name(), head.commit());
+        self.prerenderer
+            .begin(commit, sides, &self.parts.comparer, &self.shutdown);
+    }
+
     async fn edits_of(
         &self,
         assigned: &ClaimedMessage,
         repository: &str,
     ) -> Result<WorkspaceEdits, TurnRefusal> {
-        if self.hook(assigned.inbound()).is_some() {
+        if self.parts.hook(assigned.inbound()).is_some() {
             return Ok(WorkspaceEdits::new());
         }
         let (conversation, edits) = (&assigned.work.conversation, &assigned.work.edits);
@@ -195,14 +208,16 @@ impl Gateway {
         inbound: &Inbound,
         conversation: &Conversation,
     ) -> Result<(String, String), TurnRefusal> {
-        if let Some(hook) = self.hook(inbound) {
+        if let Some(hook) = self.parts.hook(inbound) {
             return Ok((hook.repository.clone(), String::new()));
         }
         let text = match &inbound.kind {
             InboundKind::Text { text, .. } => text.clone(),
             _ => String::new(),
         };
-        let chosen = self.resolve_repository(identity, &inbound.channel, conversation, &text);
+        let chosen = self
+            .parts
+            .resolve_repository(identity, &inbound.channel, conversation, &text);
         chosen.map_err(|why| match why {
             RepositoryChoiceError::NoGrant => {
                 refuse_with("You have no grant for a repository here; ask an administrator for one.")
@@ -250,6 +265,7 @@ impl Gateway {
         (repository, guard): (&str, &SecretGuard),
     ) -> Result<String, TurnRefusal> {
         let hook = self
+            .parts
             .hook(inbound)
             .ok_or_else(|| refuse_with("This hook is not configured any more."))?;
         // The instructions come from the trusted branch, not from edits or the payload.

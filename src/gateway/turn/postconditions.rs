@@ -6,8 +6,8 @@ use crate::agent::Postconditions;
 use crate::agent::prompt;
 use crate::change_checks::CheckOutcome;
 use crate::compare::CompareProgress;
-use crate::gateway::Gateway;
-use crate::gateway::change_preparation::{ChangeTarget, PreparedChange};
+use crate::gateway::change_preparation::{ChangeTarget, PreparedChange, prepare_change};
+use crate::gateway::parts::Parts;
 use crate::store::StoreError;
 use crate::workspace::WorkspaceEdits;
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ pub(super) struct LatestPreparation(Mutex<Option<(WorkspaceEdits, Option<Prepare
 
 /// The preparation of a turn's change, reusable within the turn.
 pub(super) struct ChangePreparer<'a> {
-    pub(super) gateway: &'a Gateway,
+    pub(super) parts: &'a Parts,
     pub(super) opened: &'a OpenedTurn,
     pub(super) latest: &'a LatestPreparation,
 }
@@ -52,10 +52,8 @@ impl ChangePreparer<'_> {
             branch: &self.opened.branch,
         };
         let (workspace, request) = (&self.opened.workspace, self.request().await?);
-        let prepared = self
-            .gateway
-            .prepare_change(workspace, onto, &request, progress, stop)
-            .await?;
+        let comparer = &self.parts.comparer;
+        let prepared = prepare_change(comparer, workspace, onto, &request, progress, stop).await?;
         *self.latest.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((edits, prepared.clone()));
         Ok(prepared)
     }
@@ -64,7 +62,6 @@ impl ChangePreparer<'_> {
     /// event data are not requests.
     async fn request(&self) -> Result<String, StoreError> {
         let said = self
-            .gateway
             .parts
             .store
             .user_messages(self.opened.conversation.id)

@@ -2,7 +2,7 @@
 //! recording is for people, and the store holds the authoritative data.
 
 use super::OpenedTurn;
-use crate::gateway::Gateway;
+use crate::gateway::parts::Parts;
 use crate::model::TurnId;
 use crate::recording::{self, Recorder, SessionError, SessionRecord};
 use jiff::Timestamp;
@@ -27,12 +27,12 @@ enum RecordingFile {
 impl TurnRecording {
     /// Begins to open the recording of a turn and to write the first event.
     pub(super) fn open(
-        gateway: &Gateway,
+        parts: &Parts,
         opened: &OpenedTurn,
         turn: TurnId,
         first: Option<recording::RecordedEvent>,
     ) -> Self {
-        let (parts, session) = (&gateway.parts, opened.conversation.session.clone());
+        let session = opened.conversation.session.clone();
         let redactor = Arc::clone(&opened.workspace.guard.redactor);
         let config = Arc::clone(&parts.config);
         let (now, at) = (parts.now, (parts.now)());

@@ -1,19 +1,27 @@
 //! Records of rejected requests: audit rows up to a bound, and counters beyond it. A flood of forged requests must not
 //! fill the disk.
 
-use super::Gateway;
+use crate::store::Store;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
+use tokio_util::task::TaskTracker;
 
 /// Maximum number of audit rows per minute for one name and reason.
 const ROWS_PER_MINUTE_MAX: u32 = 10;
 /// Maximum number of distinct pairs of name and reason.
 const KINDS_MAX: usize = 256;
 
+/// Records of requests that were rejected or ignored.
+pub struct IngressAudit {
+    store: Store,
+    rejections: Rejections,
+    background: TaskTracker,
+}
+
 /// Counters of the rejections in the current minute.
 #[derive(Debug, Default)]
-pub(super) struct Rejections {
+struct Rejections {
     counted: Mutex<BTreeMap<(String, &'static str), RejectionCount>>,
 }
 
@@ -43,31 +51,34 @@ impl Rejections {
     }
 }
 
-impl Gateway {
+impl IngressAudit {
+    pub(super) fn new(store: Store, background: &TaskTracker) -> Self {
+        Self {
+            store,
+            rejections: Rejections::default(),
+            background: background.clone(),
+        }
+    }
+
     /// Records a rejected request. The reason appears only here.
-    pub fn rejected(self: &Arc<Self>, name: &str, reason: &'static str, at: Timestamp) {
+    pub fn rejected(&self, name: &str, reason: &'static str, at: Timestamp) {
         self.note("ingress.rejected", name, reason, at);
     }
 
     /// Records a verified event that is irrelevant.
-    pub fn ignored(self: &Arc<Self>, name: &str, reason: &'static str, at: Timestamp) {
+    pub fn ignored(&self, name: &str, reason: &'static str, at: Timestamp) {
         self.note("ingress.ignored", name, reason, at);
     }
 
-    pub(super) fn note(
-        self: &Arc<Self>,
-        event: &'static str,
-        name: &str,
-        reason: &'static str,
-        at: Timestamp,
-    ) {
+    /// Records one event, unless there were too many of its kind within the minute.
+    pub(super) fn note(&self, event: &'static str, name: &str, reason: &'static str, at: Timestamp) {
         let Some(count) = self.rejections.count(name, reason, at) else {
             return;
         };
         let data = serde_json::json!({ "name": name, "reason": reason, "count": count });
-        let gateway = Arc::clone(self);
+        let store = self.store.clone();
         self.background.spawn(async move {
-            if let Err(error) = gateway.parts.store.audit(event, data, at).await {
+            if let Err(error) = store.audit(event, data, at).await {
                 tracing::error!(%error, "an audit row could not be written");
             }
         });
