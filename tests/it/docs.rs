@@ -525,6 +525,9 @@ fn architecture_fits_on_a_few_screens_and_has_two_diagrams() {
     let words = text.split("## Glossary").nth(1).expect("the section");
     let words = rows(words.split("## ").next().unwrap_or_default());
     assert!((10..=25).contains(&words.len()), "{} words", words.len());
+    let hops = text.split("### As files").nth(1).expect("the section");
+    let hops = rows(hops.split("## ").next().unwrap_or_default());
+    assert!((1..=12).contains(&hops.len()), "{} hops", hops.len());
 }
 
 /// Checks that each document opens with its benefit for the reader.
