@@ -121,7 +121,7 @@ impl Reception {
             let id = inbound.delivery.first().map_or("", String::as_str);
             let address = commands::address_of(inbound, format!("refused/{id}"));
             let text = format!(
-                "{waiting_max} messages wait already, so I did not take this one. Send it again later."
+                "{waiting_max} messages wait already, so I did not accept this one. Send it again later."
             );
             vec![address.post("answer", Reply::text(text))]
         });

@@ -38,6 +38,7 @@ mod cli_tanka_fmt;
 mod cli_tanka_lint;
 mod cli_terminal;
 mod commands;
+mod shown_texts;
 mod conformance;
 mod crash;
 mod delivery;

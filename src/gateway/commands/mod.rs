@@ -350,11 +350,13 @@ impl CommandRunner {
         )
     }
 
-    /// Returns the conversation that a command is about. A Slack slash command carries no thread. It means the sender's
-    /// newest conversation in that chat at the time of typing.
+    /// Returns the conversation that a command is about. A platform may send a command without its thread. Then it
+    /// means the sender's newest conversation in that chat at the time of typing.
     async fn target_conversation(&self, asked: &AcceptedCommand) -> anyhow::Result<ConversationId> {
         let (own, inbound) = (asked.conversation, &asked.inbound);
-        if inbound.place.thread.is_some() || inbound.place.account.platform != Platform::Slack {
+        let chat = inbound.place.account.platform.chat();
+        let drops_threads = chat.is_some_and(|chat| chat.drops_threads_of_commands);
+        if inbound.place.thread.is_some() || !drops_threads {
             return Ok(own);
         }
         let place = &inbound.place;
@@ -433,10 +435,10 @@ impl CommandRunner {
                 .is_none()
                 .then(|| address.full_reply_file(reply));
             messages.push(Reply::text(match &file {
-                Some(_) => format!("This is cut here; the whole of it follows as `{FULL_REPLY_FILE}`."),
+                Some(_) => format!("This is cut here; the full text follows as `{FULL_REPLY_FILE}`."),
                 None => format!(
-                    "This is cut here: {left} more messages would be too many, and a file cannot be shown to you alone. \
-                     Ask in a thread, with `!` before the word."
+                    "This is cut here: {left} more messages would be too many, and I cannot show a file to you \
+                     alone. Ask in a thread, with `!` before the command."
                 ),
             }));
         }
@@ -513,7 +515,7 @@ fn help(identity: &Identity) -> Reply {
         .map(|known| (known.usage(), known.what.to_owned()))
         .collect();
     let admin = if identity.is_admin() {
-        " You let people in: `user add`, or an invite that `drydock invite` makes on the server."
+        " You admit people with `user add`, or with an invite that `drydock invite` makes on the server."
     } else {
         ""
     };
@@ -523,10 +525,12 @@ fn help(identity: &Identity) -> Reply {
             "Ask about the files and environments, and look at what they render to and how they differ; you change nothing."
         }
     };
+    // The newest platform is first.
+    let forms = Platform::chats().rev().map(|chat| chat.command_form);
+    let forms = forms.collect::<Vec<_>>().join(", ");
     let text = format!(
-        "{offer} {}{admin}\n\
-         These are answered without a model, as `/word` in Telegram (`_` for `-`), `/drydock word` in Slack, and `!word` in threads:",
-        compose::NOT_APPLIED
+        "{offer} I never apply, commit or push.{admin}\n\
+         These are answered without a model, as {forms}, and `!word` in threads:"
     );
     Reply::text(text).with(ReplyPart::Facts { rows })
 }
