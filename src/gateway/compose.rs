@@ -392,6 +392,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    #[cfg(debug_assertions)]
     #[tokio::test]
     async fn a_reply_cannot_be_rendered_within_a_write() {
         let directory = tempfile::tempdir().unwrap();

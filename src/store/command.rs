@@ -172,7 +172,7 @@ impl Store {
         rest: UndoRemainder,
         at: Timestamp,
     ) -> Result<ComposedWrite<()>, StoreError> {
-        let (written, _prospect) = self
+        let (written, prospect) = self
             .write(move |tx| {
                 let is_overtaken = edits::snapshot(tx, id)? != rest.snapshot;
                 if !is_overtaken && let Some(basis) = prospect.outdated_by(tx, id)? {
@@ -197,6 +197,7 @@ impl Store {
                 Ok((ComposedWrite::Stored(()), prospect))
             })
             .await?;
+        prospect.committed();
         Ok(written)
     }
 

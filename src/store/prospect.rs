@@ -1,5 +1,6 @@
 //! The name that a change would get now, and what its person may do. Replies are composed from it before the transaction
-//! that stores both; that transaction only compares and stores. So the thread that writes never renders a reply.
+//! that stores both; that transaction only compares and stores. So the thread that writes never splits or measures a
+//! reply for a platform.
 
 use super::change::{self, ChangeState, NewRevision, OpenChange};
 use super::people::{self, GrantRow};
@@ -34,6 +35,7 @@ pub struct ProspectiveChange {
     revision: Option<NewRevision>,
     closes: Option<String>,
     reserved: Option<ReservedNumber>,
+    is_stored: bool,
 }
 
 /// The numbers of changes that are named in composed replies but are not stored yet.
@@ -117,6 +119,7 @@ impl Store {
             revision,
             closes,
             reserved,
+            is_stored: false,
         }
     }
 }
@@ -153,8 +156,8 @@ impl ProspectiveChange {
         Ok((stored != self.basis).then_some(stored))
     }
 
-    /// Stores the change in a transaction in which it is not outdated. This value must live until the commit, so that no
-    /// other change gets its number.
+    /// Stores the change in a transaction in which it is not outdated. Until the commit this value must live, so that no
+    /// other change gets its number; then [`Self::committed`] ends the reservation.
     pub(super) fn store(
         &mut self,
         tx: &Transaction<'_>,
@@ -165,10 +168,18 @@ impl ProspectiveChange {
             return Ok(None);
         };
         revision.store(tx, id, at)?;
-        if let Some(reserved) = &mut self.reserved {
+        self.is_stored = true;
+        Ok(Some(&revision.numbered.change))
+    }
+}
+
+impl ProspectiveChange {
+    /// Ends the reservation after a commit. The number of a stored change is never reserved again.
+    pub(super) fn committed(mut self) {
+        let is_stored = self.is_stored;
+        if let Some(reserved) = self.reserved.as_mut().filter(|_| is_stored) {
             reserved.is_used = true;
         }
-        Ok(Some(&revision.numbered.change))
     }
 }
 

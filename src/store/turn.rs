@@ -281,7 +281,7 @@ impl Store {
 
     /// Ends a turn. One transaction stores the verdict, the final answer, the change, replies, buttons, an audit line
     /// and that the message is done. It also reads again what `prospect` says. If anything differs by now, it stores
-    /// nothing and returns `None`; the caller composes the end anew.
+    /// nothing and returns the new facts, from which the caller composes the end again.
     pub async fn finish_turn(
         &self,
         claim: &Claim,
@@ -291,7 +291,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<ComposedWrite<FinishedTurn>, StoreError> {
         let claim = *claim;
-        let (written, _prospect) = self
+        let (written, prospect) = self
             .write_leasing(move |tx, busy| {
                 let inbox = check_open(tx, claim, turn)?;
                 if let Some(basis) = prospect.outdated_by(tx, claim.conversation)? {
@@ -327,6 +327,7 @@ impl Store {
                 Ok((ComposedWrite::Stored(finished), prospect))
             })
             .await?;
+        prospect.committed();
         Ok(written)
     }
 

@@ -160,8 +160,6 @@ impl TurnRunner {
         })
     }
 
-    /// Returns the edits at the start of a turn. A hook event starts without edits, and its change becomes the next
-    /// revision of the hook's earlier one.
     /// Begins to prerender the newest commit of a repository, unless the settings disable it.
     fn prerender(&self, repository: &Repository, head: &Arc<Base>) {
         if !self.parts.config.sandbox.renders_ahead {
@@ -173,6 +171,8 @@ impl TurnRunner {
             .begin(commit, sides, &self.parts.comparer, &self.shutdown);
     }
 
+    /// Returns the edits at the start of a turn. A hook event starts without edits, and its change becomes the next
+    /// revision of the hook's earlier one.
     async fn edits_of(
         &self,
         assigned: &ClaimedMessage,

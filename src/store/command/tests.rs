@@ -3,9 +3,10 @@
 use super::{ClearOutcome, DiscardOutcome, StopOutcome, UndoOutcome, UndoRemainder};
 use crate::model::{ConversationId, InboxId, UserId};
 use crate::store::fixture::{
-    EndDraft, accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, post, says, turn,
+    EndDraft, accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, person, post, says,
+    turn,
 };
-use crate::store::people::GrantRow;
+use crate::store::people::{self, GrantRow};
 use crate::store::{ComposedWrite, NewChange, Store, StoreError, TurnStart};
 
 async fn conversation(store: &Store) -> ConversationId {
@@ -172,6 +173,56 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
     let prepared = turn(&store, 6, &[("a", Some(b"three"))], patch("three")).await;
     assert_eq!(prepared.unwrap().to_string(), "CHG-1 rev 4");
     assert_eq!(store.withheld(id).await, Ok(None));
+}
+
+/// The answer to an undo that was composed before a grant was reduced is not stored, and the command stays unanswered.
+#[tokio::test]
+async fn an_undo_composed_before_a_grant_changed_is_composed_again() {
+    let (_directory, store) = fresh();
+    turn(&store, 0, &[("a", Some(b"one"))], patch("one")).await;
+    turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
+    let id = conversation(&store).await;
+    let sent: Vec<_> = store.lease_due("slack", at(2), 10).await.unwrap();
+    let grant = |environment: &str| ("editor".to_owned(), "*".to_owned(), vec![environment.to_owned()]);
+    let (whole, reduced) = (grant("**"), grant("dev"));
+    let user = store
+        .write(move |tx| people::add_person(tx, "alice", "operator", &person("U1"), &whole, at(2)))
+        .await
+        .unwrap();
+    let inbox = command(&store, "undo", "u", 3).await;
+    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(3)).await.unwrap() else {
+        panic!("nothing undone")
+    };
+    let rest = |withheld: Option<&str>, answer: &str| UndoRemainder {
+        snapshot: snapshot.clone(),
+        withheld: withheld.map(str::to_owned),
+        ops: vec![post("answer", Some("2.0"), answer)],
+        ops_if_overtaken: Vec::new(),
+    };
+    let prospect = store.prospect(id, user, patch("one")).await.unwrap();
+    store
+        .write(move |tx| people::set_grant(tx, user, &reduced))
+        .await
+        .unwrap();
+    let outdated = store
+        .finish_undo(inbox, id, prospect, rest(None, "CHG-1 rev 3"), at(4))
+        .await;
+    let Ok(ComposedWrite::Outdated(basis)) = outdated else {
+        panic!("{outdated:?}")
+    };
+    assert_eq!(store.unanswered().await.unwrap().len(), 1);
+    let prospect = store.prospective_change(basis, patch("one"));
+    assert_eq!(prospect.grants(), Some([grant("dev")].as_slice()));
+    let stored = store
+        .finish_undo(inbox, id, prospect, rest(Some("not yours"), "withheld"), at(5))
+        .await;
+    assert_eq!(stored, Ok(ComposedWrite::Stored(())));
+    assert_eq!(store.withheld(id).await, Ok(Some("not yours".to_owned())));
+    assert!(store.unanswered().await.unwrap().is_empty());
+    let due = store.lease_due("slack", at(6), 10).await.unwrap();
+    let new: Vec<_> = due.iter().filter(|due| !sent.contains(due)).collect();
+    assert_eq!(new.len(), 1);
+    assert_eq!(new[0].op, post("answer", Some("2.0"), "withheld"));
 }
 
 /// A change that a message prepared while an undo was being rendered is newer than the remaining edits.

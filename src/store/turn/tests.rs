@@ -135,13 +135,22 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
     let row = ("editor".to_owned(), "*".to_owned(), vec!["dev".to_owned()]);
     let (sender, granted) = (person("U1"), row.clone());
     let user = store
-        .write(move |tx| {
-            let user = people::add_person(tx, "alice", "operator", &sender, &granted, at(0))?;
-            people::revoke(tx, user, at(2))?;
-            Ok(user)
-        })
+        .write(move |tx| people::add_person(tx, "alice", "operator", &sender, &granted, at(0)))
         .await
         .unwrap();
+    // The end was composed while the person had access.
+    let prospect = store
+        .prospect(claim.conversation, user, patch("diff"))
+        .await
+        .unwrap();
+    let end = composed(&prospect);
+    store
+        .write(move |tx| people::revoke(tx, user, at(2)))
+        .await
+        .unwrap();
+    let outdated = store.finish_turn(&claim, id, prospect, end, at(3)).await;
+    assert!(matches!(outdated, Ok(ComposedWrite::Outdated(_))), "{outdated:?}");
+    assert_eq!(store.unsent_count("slack").await, Ok(0));
     let decide = move |grants: Option<&[GrantRow]>| match grants {
         None => EndDraft::Refused(vec![post("result", None, "Access was revoked.")], Some(cost(7))),
         Some(_) => EndDraft::Answered(Box::new(ends(patch("diff")))),
@@ -175,10 +184,24 @@ async fn the_end_of_a_turn_is_decided_by_what_its_person_may_do_in_the_same_tran
     store.release(&claim).await.unwrap();
     let (claim, _, id) = begin(&store, "U1", 5).await;
     let seen = row.clone();
+    let all = (row.0.clone(), row.1.clone(), vec!["**".to_owned()]);
     let user = store
-        .write(move |tx| people::add_person(tx, "alice", "operator", &person("U1"), &row, at(5)))
+        .write(move |tx| people::add_person(tx, "alice", "operator", &person("U1"), &all, at(5)))
         .await
         .unwrap();
+    // The end was composed while the person had a larger grant.
+    let prospect = store
+        .prospect(claim.conversation, user, patch("diff"))
+        .await
+        .unwrap();
+    let end = composed(&prospect);
+    store
+        .write(move |tx| people::set_grant(tx, user, &row))
+        .await
+        .unwrap();
+    let outdated = store.finish_turn(&claim, id, prospect, end, at(6)).await;
+    assert!(matches!(outdated, Ok(ComposedWrite::Outdated(_))), "{outdated:?}");
+    assert_eq!(store.current_change(claim.conversation).await, Ok(None));
     let decide = move |grants: Option<&[GrantRow]>| {
         assert_eq!(grants, Some([seen].as_slice()));
         EndDraft::Answered(Box::new(AnswerDraft {
@@ -211,6 +234,31 @@ fn composed(prospect: &ProspectiveChange) -> TurnEnd {
         ..Announcement::default()
     };
     TurnEnd::Answered(Box::new(answer), announcement)
+}
+
+/// A number whose write fails is free again.
+#[tokio::test]
+async fn a_number_of_a_failed_write_is_reserved_again() {
+    let (_directory, store) = fresh();
+    let (claim, _, id) = begin(&store, "U1", 0).await;
+    let name = |prospect: &ProspectiveChange| prospect.change().unwrap().change.to_string();
+    let read = || store.prospect(claim.conversation, UserId(1), patch("diff"));
+    let prospect = read().await.unwrap();
+    assert_eq!(name(&prospect), "CHG-1");
+    let end = composed(&prospect);
+    // The operations of the answer cannot be stored.
+    let outbox = |from: &'static str, to: &'static str| {
+        store.write(move |tx| Ok(tx.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}"))?))
+    };
+    outbox("outbox", "elsewhere").await.unwrap();
+    let failed = store.finish_turn(&claim, id, prospect, end, at(1)).await;
+    assert!(failed.is_err(), "{failed:?}");
+    outbox("elsewhere", "outbox").await.unwrap();
+    let prospect = read().await.unwrap();
+    assert_eq!(name(&prospect), "CHG-1");
+    let end = composed(&prospect);
+    let ended = store.finish_turn(&claim, id, prospect, end, at(2)).await.unwrap();
+    assert_eq!(ended.stored().change.unwrap().to_string(), "CHG-1");
 }
 
 /// A reply is composed before the transaction that stores it. If what it says is no longer true, nothing is stored. T06
