@@ -36,16 +36,16 @@ fn main() {
     rustls::crypto::ring::default_provider()
         .install_default()
         .unwrap();
-    let pinned = support::pin(std::process::id(), 1);
     // One thread: the load generator must not use more cores than the gateway.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(run(pinned));
+    runtime.block_on(run());
 }
 
-async fn run(pinned: bool) {
+async fn run() {
+    let pinned = support::pin(std::process::id(), 1);
     let directory = tempfile::tempdir().unwrap();
     repository::of_environments(&directory.path().join("infra.git"), 3);
     let model =

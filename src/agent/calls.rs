@@ -91,11 +91,10 @@ impl<'a> Calls<'a> {
         assistant: &Assistant,
         events: &mut (dyn FnMut(TurnEvent) + Send),
     ) -> anyhow::Result<Vec<CallResult>> {
-        let cut = assistant.stop == StopReason::MaxTokens;
         let prepared: Vec<(&ToolCall, Result<PreparedCall, ToolError>)> = assistant
             .calls()
             .enumerate()
-            .map(|(index, call)| (call, self.prepare(index, call, cut)))
+            .map(|(index, call)| (call, self.prepare(index, call, assistant.stop)))
             .collect();
         let (mut earlier, mut done) = (Vec::new(), Vec::new());
         let mut rest = prepared.into_iter().peekable();
@@ -187,9 +186,9 @@ impl<'a> Calls<'a> {
         DownloadObserver::with_messages(report, &self.ended)
     }
 
-    fn prepare(&self, index: usize, call: &ToolCall, cut: bool) -> Result<PreparedCall, ToolError> {
+    fn prepare(&self, index: usize, call: &ToolCall, stop: StopReason) -> Result<PreparedCall, ToolError> {
         let limits = self.cx.limits;
-        if cut {
+        if stop == StopReason::MaxTokens {
             let why = "your answer was cut at its token limit, so none of its calls was run; make fewer or smaller \
                        calls";
             return Err(ToolError::Malformed(why.to_owned()));

@@ -10,7 +10,7 @@ use crate::compare::CompareProgress;
 use crate::model::{Assistant, ContentBlock, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict};
 use crate::provider::scripted::{ScriptStep, ScriptedProvider, calls, says};
 use crate::provider::{Completion, ProviderFailureKind};
-use crate::tool::testing::late_write;
+use crate::tool::testing::{LateAdmission, late_write};
 use crate::workspace::Tree;
 use fixture::{MemoryJournal, SECRET, TurnFixture};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
@@ -166,7 +166,7 @@ async fn a_model_or_a_tool_that_never_answers_ends_with_the_time_of_the_turn() {
 /// R28
 #[tokio::test]
 async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
-    let (tool, steps, go_on) = late_write(false);
+    let (tool, steps, go_on) = late_write(LateAdmission::AfterWait);
     let mut fixture = TurnFixture::new().with_tool(tool);
     fixture.limits.turn_time_max = Duration::from_secs(1);
     let model = ScriptedProvider::new([calls(&[("1", "late_write", "{}")]), says("never")]);
@@ -182,7 +182,7 @@ async fn a_call_that_ran_out_of_time_writes_nothing_afterwards() {
 #[tokio::test]
 async fn a_write_that_has_begun_when_the_time_is_up_belongs_to_its_step() {
     for by_stop in [false, true] {
-        let (tool, steps, go_on) = late_write(true);
+        let (tool, steps, go_on) = late_write(LateAdmission::BeforeWait);
         let mut fixture = TurnFixture::new().with_tool(tool);
         if !by_stop {
             fixture.limits.turn_time_max = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Counts the writing calls of a turn, so that the report to users never relies on the model's word.
 
 use super::calls::{CallOutcome, CallResult};
-use crate::model::short_line;
+use crate::model::{pluralize, short_line};
 
 /// The number of reasons that are reported; further ones are only counted.
 const REASONS_MAX: usize = 3;
@@ -67,11 +67,10 @@ impl FailedWrites {
     }
 
     fn summary(&self, what: &str) -> Option<String> {
-        let counted = match self.count {
-            0 => return None,
-            1 => "1 write was".to_owned(),
-            count => format!("{count} writes were"),
-        };
+        if self.count == 0 {
+            return None;
+        }
+        let counted = pluralize(self.count as usize, "write was", "writes were");
         let rest = if self.is_cut { "; and more reasons" } else { "" };
         Some(format!("{counted} {what}: {}{rest}.", self.reasons.join("; ")))
     }

@@ -4,6 +4,7 @@ use gix::attrs::search::{MetadataCollection, Outcome};
 use gix::attrs::{Search, StateRef};
 use gix::bstr::BStr;
 use gix::glob::pattern::Case;
+use gix::objs::tree::EntryKind;
 use std::path::Path;
 
 /// The file with the attributes for its directory and everything below.
@@ -55,10 +56,11 @@ impl ExportAttributes {
 
     /// True if an archive leaves out a file or directory. Callers do not ask about entries inside an ignored
     /// directory.
-    pub(super) fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
+    pub(super) fn is_ignored(&self, path: &[u8], kind: EntryKind) -> bool {
         let mut found = Outcome::default();
         found.initialize_with_selection(&self.names, [IGNORED]);
         let path: &BStr = path.into();
+        let is_directory = kind == EntryKind::Tree;
         self.search
             .pattern_matching_relative_path(path, Case::Sensitive, Some(is_directory), &mut found);
         found
@@ -70,6 +72,7 @@ impl ExportAttributes {
 #[cfg(test)]
 mod tests {
     use super::ExportAttributes;
+    use gix::objs::tree::EntryKind::{Blob, Tree};
 
     #[test]
     fn attributes_leave_out_what_git_leaves_out() {
@@ -81,25 +84,25 @@ mod tests {
         );
         exported.read(b"lib", b"README.md -export-ignore\n/inner export-ignore\n");
         exported.read(b"lib/deep", b"*.md !export-ignore\n");
-        for (path, is_directory, expected) in [
-            ("tests", true, true),
-            ("lib/tests", true, true),
-            ("tests", false, false),
-            ("a.md", false, true),
-            ("lib/a.md", false, true),
-            ("lib/README.md", false, false),
-            ("lib/deep/a.md", false, false),
-            ("ci", true, false),
-            ("ci/run.sh", false, true),
-            ("lib/ci/run.sh", false, false),
-            ("lib/inner", false, true),
-            ("inner", false, false),
-            ("secret", false, true),
-            ("x.bin", false, false),
-            ("main.libsonnet", false, false),
-            (".gitattributes", false, false),
+        for (path, kind, expected) in [
+            ("tests", Tree, true),
+            ("lib/tests", Tree, true),
+            ("tests", Blob, false),
+            ("a.md", Blob, true),
+            ("lib/a.md", Blob, true),
+            ("lib/README.md", Blob, false),
+            ("lib/deep/a.md", Blob, false),
+            ("ci", Tree, false),
+            ("ci/run.sh", Blob, true),
+            ("lib/ci/run.sh", Blob, false),
+            ("lib/inner", Blob, true),
+            ("inner", Blob, false),
+            ("secret", Blob, true),
+            ("x.bin", Blob, false),
+            ("main.libsonnet", Blob, false),
+            (".gitattributes", Blob, false),
         ] {
-            let left_out = exported.is_ignored(path.as_bytes(), is_directory);
+            let left_out = exported.is_ignored(path.as_bytes(), kind);
             assert_eq!(left_out, expected, "{path}");
         }
     }
@@ -110,6 +113,6 @@ mod tests {
         exported.read(b"", &vec![b'#'; super::BYTES_MAX + 1]);
         assert_eq!(exported.bytes_left(), super::BYTES_MAX);
         exported.read(b"", b"a export-ignore\n");
-        assert!(exported.is_ignored(b"a", false));
+        assert!(exported.is_ignored(b"a", Blob));
     }
 }

@@ -198,8 +198,7 @@ fn files(
         for entry in &decoded.entries {
             let path = beneath(&directory, entry.filename);
             let kind = entry.mode.kind();
-            let is_left_out =
-                |exported: &ExportAttributes| exported.is_ignored(&path, matches!(kind, EntryKind::Tree));
+            let is_left_out = |exported: &ExportAttributes| exported.is_ignored(&path, kind);
             if exported.as_ref().is_some_and(is_left_out) {
                 continue;
             }
@@ -243,7 +242,7 @@ fn directory_of<'r>(
         let entry = entry.filter(|entry| entry.mode().is_tree()).ok_or_else(empty)?;
         if exported
             .as_ref()
-            .is_some_and(|exported| exported.is_ignored(&walked, true))
+            .is_some_and(|exported| exported.is_ignored(&walked, EntryKind::Tree))
         {
             return Err(empty());
         }

@@ -1,8 +1,9 @@
 //! `drydock ask`: one request about the files in the working directory.
 
 use super::output::{Output, OutputStyle};
-use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded, totals};
+use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded};
 use super::{CliError, Global};
+use crate::model::{pluralize, totals};
 use clap::Args;
 
 pub(super) const EXAMPLES: &str = "\
@@ -52,17 +53,14 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
     } else {
         terminal.print(&outcome).await?;
         let tokens = outcome.usage.total();
-        let steps = match outcome.steps {
-            1 => "1 step".to_owned(),
-            steps => format!("{steps} steps"),
-        };
+        let steps = pluralize(outcome.steps as usize, "step", "steps");
         let facts = format!("{steps}, {tokens} tokens, {}", terminal.model());
         if patch.stats.is_empty() {
             output.styled_message(OutputStyle::Dim, &format!("No file was changed. {facts}"));
         } else {
             output.styled_message(
                 OutputStyle::Bold,
-                &format!("\n{}; nothing was committed.", totals(&patch)),
+                &format!("\n{}; nothing was committed.", totals(&patch.stats)),
             );
             output.styled_message(OutputStyle::Dim, &facts);
             output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));

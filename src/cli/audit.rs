@@ -71,22 +71,17 @@ pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output)
             cut + 1
         )),
         AdminReply::Audit { rows, .. } => output.line(&format!("the audit log is intact: {rows} rows")),
-        AdminReply::AuditLines { lines, has_more } => list(&lines, has_more, output),
+        AdminReply::AuditLines { lines, .. } if lines.is_empty() => output.message("No line matches."),
+        AdminReply::AuditLines { lines, has_more } => {
+            let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
+            output.table(&["ROW", "AT", "KIND", "WHO", "WHAT"], &rows);
+            if has_more {
+                output.message("There may be older ones; --limit shows more of them.");
+            }
+        }
         _ => {}
     }
     Ok(())
-}
-
-fn list(lines: &[AuditLine], has_more: bool, output: &Output) {
-    if lines.is_empty() {
-        output.message("No line matches.");
-        return;
-    }
-    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
-    output.table(&["ROW", "AT", "KIND", "WHO", "WHAT"], &rows);
-    if has_more {
-        output.message("There may be older ones; --limit shows more of them.");
-    }
 }
 
 fn row(line: &AuditLine) -> Vec<String> {

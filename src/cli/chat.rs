@@ -2,12 +2,12 @@
 
 use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
-use super::terminal::{Terminal, TerminalOptions, totals};
+use super::terminal::{Terminal, TerminalOptions};
 use super::{CliError, Global};
 use crate::agent::TurnOutcome;
 use crate::command;
 use crate::inspect::Question;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, pluralize, totals};
 use clap::Args;
 use std::io::IsTerminal;
 use tokio::io::{BufReader, Stdin};
@@ -235,7 +235,7 @@ async fn show(outcome: &TurnOutcome, terminal: &mut Terminal, output: &Output) -
     if !patch.stats.is_empty() {
         output.styled_message(
             OutputStyle::Dim,
-            &format!("{} so far; /diff shows it", totals(&patch)),
+            &format!("{} so far; /diff shows it", totals(&patch.stats)),
         );
     }
     Ok(())
@@ -254,11 +254,10 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
             let patch = terminal.patch()?;
             let changed = match patch.stats.is_empty() {
                 true => "nothing changed".to_owned(),
-                false => totals(&patch),
+                false => totals(&patch.stats),
             };
-            let turns = terminal.history().turns().len();
-            let plural = if turns == 1 { "turn" } else { "turns" };
-            output.line(&format!("{}; {turns} {plural}; {changed}", terminal.model()));
+            let turns = pluralize(terminal.history().turns().len(), "turn", "turns");
+            output.line(&format!("{}; {turns}; {changed}", terminal.model()));
             for stats in &patch.stats {
                 output.line(&format!("  {} +{} −{}", stats.path, stats.added, stats.removed));
             }

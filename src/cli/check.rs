@@ -6,7 +6,7 @@ use crate::app;
 use crate::bundler::OfflineFetcher;
 use crate::config::{ChannelSettings, Config, DataSettings};
 use crate::helm::Helm;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, pluralize};
 use crate::redact::Redactor;
 use crate::sandbox::{self, ProgramPath, SandboxError};
 use crate::store::{self, GroupAccess, OpenError};
@@ -191,8 +191,8 @@ fn report(findings: Vec<Finding>, output: &Output) -> Result<(), CliError> {
         output.table(&["CHECK", "RESULT", "DETAIL"], &rows);
     }
     if failed > 0 {
-        let plural = if failed == 1 { "check" } else { "checks" };
-        Err(CliError::config(format!("{failed} {plural} failed")))
+        let checks = pluralize(failed, "check", "checks");
+        Err(CliError::config(format!("{checks} failed")))
     } else {
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::output::Output;
 use super::{CliError, Global};
 use crate::admin::{AdminReply, AdminRequest};
 use crate::gateway::{PrunedAmount, RetentionPeriod, RoundStart};
+use crate::model::pluralize;
 use crate::store::Prune;
 use clap::{Args, Subcommand};
 
@@ -82,8 +83,7 @@ async fn show(global: &Global, output: &Output) -> Result<(), CliError> {
 fn retention_text(kept: RetentionPeriod) -> String {
     match kept {
         RetentionPeriod::Hours(hours) => format!("{hours} hours"),
-        RetentionPeriod::Days(1) => "1 day".to_owned(),
-        RetentionPeriod::Days(days) => format!("{days} days"),
+        RetentionPeriod::Days(days) => pluralize(days as usize, "day", "days"),
         RetentionPeriod::ForEver => "for ever".to_owned(),
         RetentionPeriod::WhileNamed => "while used".to_owned(),
     }

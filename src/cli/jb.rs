@@ -9,6 +9,7 @@ use crate::bundler::{
 use crate::config::Config;
 use crate::download::DownloadObserver;
 use crate::http_client;
+use crate::model::pluralize;
 use crate::workspace::Directory;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -199,9 +200,8 @@ fn report(prepared: &PreparedOperation, output: Output) {
     if !rows.is_empty() {
         output.table(&["PACKAGE", "", "FROM", "TO"], &rows);
     }
-    let files = prepared.changes.len();
-    let plural = if files == 1 { "file" } else { "files" };
-    output.styled_message(OutputStyle::Dim, &format!("{files} {plural} differ from before."));
+    let files = pluralize(prepared.changes.len(), "file", "files");
+    output.styled_message(OutputStyle::Dim, &format!("{files} differ from before."));
 }
 
 fn row(package: &PackageChange) -> Vec<String> {

@@ -35,7 +35,7 @@ use crate::redact::Redactor;
 use crate::tanka::{Evaluate, LazyEvaluator};
 use crate::{jsonnet, sandbox};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use output::Output;
+use output::{Output, OutputFormat};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -237,7 +237,10 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    let output = Output::new(arguments.global.json);
+    let output = Output::new(match arguments.global.json {
+        true => OutputFormat::Json,
+        false => OutputFormat::Text,
+    });
     if let Err(error) = hardening::harden_process() {
         output.message(&format!(
             "this process could not be protected from other processes: {error}"

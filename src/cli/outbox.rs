@@ -4,6 +4,7 @@ use super::admin::{print_json, send_request};
 use super::output::Output;
 use super::{CliError, Global};
 use crate::admin::{AdminReply, AdminRequest};
+use crate::model::pluralize;
 use crate::store::{DeadLetter, DeadLetterFilter};
 use clap::{Args, Subcommand};
 
@@ -80,8 +81,10 @@ pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output
     }
     match answer {
         AdminReply::Letters { count: 0 } => output.message("Nothing was given up there."),
-        AdminReply::Letters { count: 1 } => output.line(&format!("1 operation is {done}")),
-        AdminReply::Letters { count } => output.line(&format!("{count} operations are {done}")),
+        AdminReply::Letters { count } => {
+            let operations = pluralize(count as usize, "operation is", "operations are");
+            output.line(&format!("{operations} {done}"));
+        }
         _ => {}
     }
     Ok(())

@@ -56,16 +56,23 @@ struct Stream {
     colour: bool,
 }
 
+/// The format of data on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputFormat {
+    Text,
+    Json,
+}
+
 /// Standard output and standard error of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
-    json: bool,
+    format: OutputFormat,
     data: Stream,
     messages: Stream,
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
+    pub(super) fn new(format: OutputFormat) -> Self {
         #[allow(
             clippy::disallowed_methods,
             reason = "the shell is where the environment is read"
@@ -76,7 +83,7 @@ impl Output {
             colour: terminal && wanted,
         };
         Self {
-            json,
+            format,
             data: stream(std::io::stdout().is_terminal()),
             messages: stream(std::io::stderr().is_terminal()),
         }
@@ -84,7 +91,7 @@ impl Output {
 
     /// Returns true if the user wants JSON.
     pub(super) fn json(&self) -> bool {
-        self.json
+        self.format == OutputFormat::Json
     }
 
     /// Prints a message for the user to standard error.
@@ -169,7 +176,7 @@ impl Output {
     pub(super) fn diff(&self, text: &str) -> String {
         let mut is_inside = false;
         let mut paint = |line: &str| {
-            is_inside = is_in_diff(line, is_inside);
+            is_inside = begins_diff(line) || is_inside && continues_diff(line);
             match line.as_bytes().first() {
                 _ if !is_inside => line.to_owned(),
                 _ if line.starts_with("diff ") => self.data.paint(OutputStyle::Header, line),
@@ -188,11 +195,14 @@ fn holds_diff(text: &str) -> bool {
     text.starts_with("diff ") || text.starts_with("---") || text.contains("\n+++ ")
 }
 
-/// Returns true if a line belongs to a diff: it begins one or continues the one before it.
-fn is_in_diff(line: &str, was_inside: bool) -> bool {
+fn begins_diff(line: &str) -> bool {
     let begins = ["diff ", "--- ", "+++ ", "@@"];
-    let goes_on = ['+', '-', ' ', '\\'];
-    begins.iter().any(|begin| line.starts_with(begin)) || (was_inside && line.starts_with(goes_on))
+    begins.iter().any(|begin| line.starts_with(begin))
+}
+
+/// Returns true if a line after a line of a diff belongs to it.
+fn continues_diff(line: &str) -> bool {
+    line.starts_with(['+', '-', ' ', '\\'])
 }
 
 impl Stream {
@@ -245,7 +255,7 @@ fn is_terminal_control(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, OutputStyle, PLAIN, Stream, visible};
+    use super::{Output, OutputFormat, OutputStyle, PLAIN, Stream, visible};
 
     #[test]
     fn nothing_a_model_writes_steers_the_terminal() {
@@ -269,7 +279,7 @@ mod tests {
             colour,
         };
         let output = |colour| Output {
-            json: false,
+            format: OutputFormat::Text,
             data: stream(colour),
             messages: stream(colour),
         };

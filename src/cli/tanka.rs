@@ -150,7 +150,11 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
             let selector = Selector::parse(&arguments.selector).map_err(CliError::failed)?;
             let place = within.path(&arguments.directory);
             let list = renderer.list(&place, &cancel).await.map_err(CliError::failed)?;
-            list_environments(list, &selector, arguments.names, sources, output)
+            let columns = match arguments.names {
+                true => EnvironmentColumns::Name,
+                false => EnvironmentColumns::All,
+            };
+            list_environments(list, &selector, columns, sources, output)
         }
         EnvironmentCommand::Show(arguments) => {
             let filter = Filter::targets(&arguments.targets).map_err(CliError::failed)?;
@@ -270,10 +274,17 @@ fn variables(texts: &[String], codes: &[String]) -> Result<BTreeMap<String, Stri
     texts.chain(codes.iter().map(pair)).collect()
 }
 
+/// The facts that a list shows of each environment.
+#[derive(Clone, Copy)]
+enum EnvironmentColumns {
+    Name,
+    All,
+}
+
 fn list_environments(
     list: EnvironmentList,
     selector: &Selector,
-    names_only: bool,
+    columns: EnvironmentColumns,
     sources: FailureFormatter<'_>,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -288,12 +299,15 @@ fn list_environments(
         .collect();
     if output.json() {
         output.value(&serde_json::json!({ "environments": environments, "failures": failures }));
-    } else if names_only {
-        for environment in &environments {
-            output.line(&one_line(&environment.metadata.name));
-        }
     } else {
-        print_document(&tanka::table(&environments), output);
+        match columns {
+            EnvironmentColumns::Name => {
+                for environment in &environments {
+                    output.line(&one_line(&environment.metadata.name));
+                }
+            }
+            EnvironmentColumns::All => print_document(&tanka::table(&environments), output),
+        }
     }
     for warning in &list.warnings {
         output.message(warning);

@@ -44,7 +44,10 @@ pub(super) async fn run(
         name,
         no_cross_check,
     } = arguments;
-    let is_one = environment.is_some();
+    let detail = match environment {
+        Some(_) => DiffDetail::Patches,
+        None => DiffDetail::Summary,
+    };
     let sides = tokio::task::spawn_blocking(move || sides(directory));
     let sides = sides.await.map_err(CliError::failed)??;
     let mut asked = CompareRequest::all(sides, "");
@@ -60,7 +63,7 @@ pub(super) async fn run(
         CompareError::Tanka(error) => sources.to_error(&error),
         error => CliError::failed(error),
     })?;
-    show(&comparison, is_one, sources, output);
+    show(&comparison, detail, sources, output);
     let failed = comparison
         .checks
         .iter()
@@ -84,7 +87,15 @@ pub(super) fn sides(directory: Arc<Directory>) -> Result<Sides, CliError> {
     Sides::from_changes(tree, changes).map_err(CliError::failed)
 }
 
-fn show(comparison: &Comparison, is_one: bool, sources: FailureFormatter<'_>, output: &Output) {
+/// The detail in which a comparison is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DiffDetail {
+    Summary,
+    /// The summary and the difference of each object.
+    Patches,
+}
+
+fn show(comparison: &Comparison, detail: DiffDetail, sources: FailureFormatter<'_>, output: &Output) {
     let Comparison { report, checks, .. } = comparison;
     if output.json() {
         output.value(&serde_json::json!({ "report": report, "checks": checks }));
@@ -92,7 +103,7 @@ fn show(comparison: &Comparison, is_one: bool, sources: FailureFormatter<'_>, ou
     }
     output.line(&report.text(REPORT_CHARS_MAX));
     let patches = report.environments.iter().map(|environment| environment.patch());
-    for patch in patches.filter(|patch| is_one && !patch.is_empty()) {
+    for patch in patches.filter(|patch| detail == DiffDetail::Patches && !patch.is_empty()) {
         output.line(&format!("\n{}", output.diff(patch.trim_end_matches('\n'))));
     }
     for place in sources.format_failures(&BrokenEnvironment::from_report(report)) {

@@ -134,9 +134,12 @@ pub(super) fn providers(
 fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSettings> {
     let section = format!("providers.{name}");
     let known = known_provider(name);
-    let keyless = reader.boolean(&format!("{section}.keyless"));
-    let needs_key = !keyless && known.is_none_or(|known| !known.variables.is_empty());
-    let api_key = api_key(reader, name, keyless, needs_key);
+    let key_need = match reader.boolean(&format!("{section}.keyless")) {
+        true => KeyNeed::Refused,
+        false if known.is_some_and(|known| known.variables.is_empty()) => KeyNeed::Accepted,
+        false => KeyNeed::Required,
+    };
+    let api_key = api_key(reader, name, key_need);
     let url_path = format!("{section}.base_url");
     let base_url = match reader.url(&url_path) {
         Some(url) => Some(url.as_str().to_owned()),
@@ -148,7 +151,7 @@ fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSetti
     }
     Some(ProviderSettings {
         api_key,
-        needs_key,
+        needs_key: key_need == KeyNeed::Required,
         base_url: base_url?,
         request_seconds_max: reader.integer(&format!("{section}.request_seconds_max")),
         idle_seconds_max: reader.integer(&format!("{section}.idle_seconds_max")),
@@ -156,12 +159,22 @@ fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSetti
     })
 }
 
+/// The need of a provider for a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyNeed {
+    /// Requests without a key would fail.
+    Required,
+    Accepted,
+    /// The operator has said that there is none.
+    Refused,
+}
+
 /// Returns the configured key, or the key from a variable of the provider's own tools. A missing key is a problem if
 /// the provider needs one, because requests without it would fail.
-fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key: bool) -> Option<Secret> {
+fn api_key(reader: &mut SettingsReader<'_>, name: &str, key_need: KeyNeed) -> Option<Secret> {
     let path = format!("providers.{name}.api_key");
     if reader.is_set(&path) {
-        if keyless {
+        if key_need == KeyNeed::Refused {
             reader.problem(
                 &path,
                 "a provider with keyless = true needs no key; remove one of the two",
@@ -169,7 +182,7 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, keyless: bool, needs_key
         }
         return reader.secret(&path);
     }
-    if !needs_key {
+    if key_need != KeyNeed::Required {
         return None;
     }
     let variables = variables(name);

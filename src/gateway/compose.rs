@@ -5,7 +5,7 @@ use crate::channel;
 use crate::config::Config;
 use crate::model::{
     Action, Change, ChatPlace, CheckState, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl,
-    Sender, Usage, short_line,
+    Sender, Usage, group_thousands, pluralize, short_line, totals,
 };
 use crate::redact::{self, Redactor};
 use crate::store::{self, Conversation, StoreError};
@@ -204,7 +204,11 @@ impl Address {
 
     pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
         let file_name = format!("CHG-{}.{extension}", change.number);
-        let mut caption = format!("{change}: {}, base {}", totals(change), short(&change.base));
+        let mut caption = format!(
+            "{change}: {}, base {}",
+            totals(&change.stats),
+            short(&change.base)
+        );
         if is_masked(change) {
             caption.push_str(". A secret in it is masked, so it does not apply");
         }
@@ -246,14 +250,10 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn line(&self) -> String {
-        let steps = if self.steps == 1 {
-            "1 step".to_owned()
-        } else {
-            format!("{} steps", self.steps)
-        };
+        let steps = pluralize(self.steps as usize, "step", "steps");
         format!(
             "{steps} · {} tokens · {}",
-            thousands(self.usage.total()),
+            group_thousands(self.usage.total()),
             seconds(self.elapsed)
         )
     }
@@ -295,7 +295,7 @@ pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
     }
     Reply::text(format!(
         "The diff has {} bytes; it follows as `CHG-{}.diff`.",
-        thousands(change.patch.len() as u64),
+        group_thousands(change.patch.len() as u64),
         change.number
     ))
 }
@@ -344,34 +344,9 @@ pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
     rows
 }
 
-/// Formats the totals: `2 files, +4 −2`.
-pub(super) fn totals(change: &Change) -> String {
-    let added: u64 = change.stats.iter().map(|stats| stats.added).sum();
-    let removed: u64 = change.stats.iter().map(|stats| stats.removed).sum();
-    let files = if change.stats.len() == 1 {
-        "1 file".to_owned()
-    } else {
-        format!("{} files", change.stats.len())
-    };
-    format!("{files}, +{added} −{removed}")
-}
-
 /// Returns the first seven digits of a commit.
 pub(super) fn short(commit: &str) -> String {
     format!("`{}`", commit.chars().take(7).collect::<String>())
-}
-
-/// Formats a number with separators: `12,345`.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Formats a duration: `0.4 s`, `41 s`.
@@ -385,7 +360,7 @@ pub(super) fn seconds(elapsed: Duration) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Address, seconds, thousands};
+    use super::{Address, seconds};
     use crate::config::{Config, ConfigSources, SourceFile};
     use crate::model::{Account, ChatPlace, Platform, Reply};
     use crate::store::Store;
@@ -443,11 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_read_well() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_000), "1,000");
-        assert_eq!(thousands(1_234_567), "1,234,567");
+    fn durations_are_short() {
         assert_eq!(seconds(Duration::from_millis(430)), "0.4 s");
         assert_eq!(seconds(Duration::from_secs(41)), "41 s");
     }

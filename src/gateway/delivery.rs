@@ -15,6 +15,7 @@ mod tests;
 
 pub(super) use fallback::Split;
 pub use health::{ChannelHealth, ChannelState};
+pub use rate_limit::Pacing;
 
 use crate::channel::{CallPurpose, Channel, Delivered, SendError};
 use crate::model::Op;
@@ -77,12 +78,12 @@ impl ChannelDelivery {
     pub fn new(
         store: Store,
         name: String,
-        is_paced: bool,
+        pacing: Pacing,
         now: fn() -> Timestamp,
         random: fn() -> [u8; 32],
     ) -> Self {
         Self {
-            gate: Arc::new(DeliveryGate::new(name.clone(), is_paced, now, random)),
+            gate: Arc::new(DeliveryGate::new(name.clone(), pacing, now, random)),
             store,
             name,
             now,
@@ -249,7 +250,7 @@ impl ChannelDelivery {
         ) else {
             return Err(Box::new(due));
         };
-        let limits = channel.limits(&due.op, call(due.ambiguous_since.is_some()));
+        let limits = channel.limits(&due.op, call(&due));
         if !self.gate.admit(&limits) {
             return Err(Box::new(due));
         }
@@ -301,9 +302,9 @@ impl ChannelDelivery {
 }
 
 /// Returns the purpose of the first call for an operation.
-fn call(is_ambiguous: bool) -> CallPurpose {
-    match is_ambiguous {
-        true => CallPurpose::Find,
-        false => CallPurpose::Deliver,
+fn call(due: &DueOperation) -> CallPurpose {
+    match due.ambiguous_since {
+        Some(_) => CallPurpose::Find,
+        None => CallPurpose::Deliver,
     }
 }

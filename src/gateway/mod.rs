@@ -27,7 +27,7 @@ mod turn;
 mod welcome;
 
 pub use audit::IngressAudit;
-pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState};
+pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
 pub use housekeeping::{Housekeeping, LoadObserver};
 pub use outgoing::OutgoingMessages;
 pub use parts::Parts;

@@ -1,7 +1,7 @@
 //! Outgoing messages: the delivery of each configured channel, and the messages that may be lost.
 
 use super::compose::Address;
-use super::delivery::{ChannelDelivery, ChannelHealth, ChannelState};
+use super::delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
 use super::parts::Parts;
 use crate::channel::{self, Channel};
 use crate::config::ChannelSettings;
@@ -28,8 +28,8 @@ impl OutgoingMessages {
     /// Creates the deliveries of the configured channels, which wait for their connections.
     pub(super) fn new(parts: &Parts, shutdown: &CancellationToken, background: &TaskTracker) -> Self {
         let delivery = |(name, settings): (&String, &ChannelSettings)| {
-            let (store, is_paced) = (parts.store.clone(), settings.is_paced());
-            let delivery = ChannelDelivery::new(store, name.clone(), is_paced, parts.now, parts.random);
+            let (store, pacing) = (parts.store.clone(), Pacing::from_setting(settings.is_paced()));
+            let delivery = ChannelDelivery::new(store, name.clone(), pacing, parts.now, parts.random);
             let (settings, config) = (settings.clone(), Arc::clone(&parts.config));
             let delivery = delivery.with_split(Arc::new(move |reply| {
                 channel::split(&settings, &config.server, reply)

@@ -1,7 +1,7 @@
 //! The content of a running turn's status card: the current state in a few lines.
 
 use crate::agent::TurnEvent;
-use crate::model::{Button, ButtonStyle, Reply, ReplyPart, one_line};
+use crate::model::{Button, ButtonStyle, Reply, ReplyPart, one_line, pluralize};
 
 /// Maximum number of work lines on the card. Older ones are only counted.
 const LINES_SHOWN_MAX: usize = 6;
@@ -142,8 +142,8 @@ impl StatusCard {
         }
         lines.extend(self.note.clone());
         if self.waiting > 0 {
-            let plural = if self.waiting == 1 { "message" } else { "messages" };
-            lines.push(format!("{} {plural} waiting", self.waiting));
+            let messages = pluralize(self.waiting, "message", "messages");
+            lines.push(format!("{messages} waiting"));
         }
         let heading = if self.step == 0 {
             "Working".to_owned()

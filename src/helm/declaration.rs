@@ -2,7 +2,7 @@
 //! from a file beside it.
 
 use super::error::{DependencyError, HelmError};
-use super::lock::Lock;
+use super::lock::{LOCKS, Lock};
 use super::{beneath, chart_error};
 use crate::jsonnet::external_program::Copies;
 use crate::jsonnet::{path, yaml_documents};
@@ -14,11 +14,36 @@ const DECLARATIONS: [&str; 2] = ["Chart.yaml", "requirements.yaml"];
 /// Maximum number of dependencies of one chart.
 const DEPENDENCIES_MAX: usize = 200;
 
+/// The format of a chart, which decides on the file that declares its dependencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChartFormat {
+    /// The format from before helm 3.
+    V1,
+    V2,
+}
+
+impl ChartFormat {
+    /// Returns the file that declares the dependencies.
+    pub(super) fn declaration(self) -> &'static str {
+        match self {
+            Self::V1 => DECLARATIONS[1],
+            Self::V2 => DECLARATIONS[0],
+        }
+    }
+
+    /// Returns the file that locks the dependencies.
+    pub(super) fn lock(self) -> &'static str {
+        match self {
+            Self::V1 => LOCKS[1],
+            Self::V2 => LOCKS[0],
+        }
+    }
+}
+
 /// The part of a chart that concerns its dependencies.
 #[derive(Clone, Debug)]
 pub(super) struct Declaration {
-    /// True for the format from before helm 3.
-    pub(super) legacy: bool,
+    pub(super) format: ChartFormat,
     /// `None` if the chart declares no list of dependencies.
     pub(super) dependencies: Option<Vec<ChartDependency>>,
     pub(super) lock: Option<Lock>,
@@ -53,7 +78,7 @@ impl Declaration {
     /// Reads the declaration in the files of a chart.
     pub(super) fn read(directory: &RepoPath, copies: &Copies) -> Result<Self, HelmError> {
         let wrong = |name: &str, why: &str| chart_error(directory, &format_args!("`{name}`: {why}"));
-        let mut legacy = true;
+        let mut format = ChartFormat::V1;
         let mut dependencies = None;
         for name in DECLARATIONS {
             let Some(document) = document(directory, copies, name)? else {
@@ -61,7 +86,10 @@ impl Declaration {
             };
             if name == DECLARATIONS[0] {
                 let version = document.get("apiVersion").and_then(Value::as_str);
-                legacy = matches!(version, None | Some("" | "v1"));
+                format = match version {
+                    None | Some("" | "v1") => ChartFormat::V1,
+                    Some(_) => ChartFormat::V2,
+                };
             }
             let written = document.get("dependencies").filter(|list| !list.is_null());
             let Some(written) = written else { continue };
@@ -71,7 +99,7 @@ impl Declaration {
             dependencies = Some(listed);
         }
         Ok(Self {
-            legacy,
+            format,
             dependencies,
             lock: Lock::read(directory, copies)?,
         })
@@ -200,7 +228,7 @@ fn printable(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::Declaration;
+    use super::{ChartFormat, Declaration};
     use crate::jsonnet::external_program::Copies;
     use crate::model::RepoPath;
     use bytes::Bytes;
@@ -269,7 +297,7 @@ mod tests {
         let chart = ("Chart.yaml", "name: web\nversion: 1.0.0\n");
         let requirements = "dependencies:\n- name: redis\n  version: 1.2\n  enabled: true\n  tags: [a, 1]\n";
         let read = declaration(&[chart, ("requirements.yaml", requirements)]);
-        assert!(read.legacy);
+        assert_eq!(read.format, ChartFormat::V1);
         let [redis] = read.dependencies.as_deref().unwrap() else {
             panic!("one")
         };

@@ -7,7 +7,7 @@ use super::constraint::Constraint;
 use super::declaration::{ChartDependency, Declaration, DependencyOrigin};
 use super::error::{DependencyError, HelmError};
 use super::index::{Index, Release};
-use super::lock::{LOCKS, Lock};
+use super::lock::Lock;
 use super::pack_output::{CHARTS, Changes, changed_files, is_in_charts};
 use super::version::ChartVersion;
 use super::{ChartRepositories, Helm, PackMode, PackResult, beneath, dependency_error};
@@ -82,19 +82,15 @@ impl DependencyFetch<'_> {
 
     fn check_lock(&self, lock: &Lock) -> Result<(), HelmError> {
         let Declaration {
-            legacy, dependencies, ..
+            format, dependencies, ..
         } = self.declaration;
-        if lock.matches(dependencies.as_deref(), *legacy) {
+        if lock.matches(dependencies.as_deref(), *format) {
             return Ok(());
         }
-        let (lock, declaration) = match legacy {
-            true => (LOCKS[1], "requirements.yaml"),
-            false => (LOCKS[0], "Chart.yaml"),
-        };
         Err(HelmError::OutOfSync {
             chart: self.directory.to_string(),
-            lock,
-            declaration,
+            lock: format.lock(),
+            declaration: format.declaration(),
         })
     }
 
@@ -104,7 +100,7 @@ impl DependencyFetch<'_> {
         if before.is_some_and(|before| before.digest == lock.digest) {
             return Ok(None);
         }
-        let name = LOCKS[usize::from(self.declaration.legacy)];
+        let name = self.declaration.format.lock();
         let text = lock.text(self.repositories.now());
         Ok(Some((beneath(self.directory, name)?, text.into())))
     }

@@ -1,7 +1,7 @@
 //! `Chart.lock`: the chosen versions, and a digest of the declaration. The format is that of helm, so that helm and
 //! this program can use each other's files.
 
-use super::declaration::{ChartDependency, document, parse_list};
+use super::declaration::{ChartDependency, ChartFormat, document, parse_list};
 use super::{HelmError, chart_error};
 use crate::jsonnet::external_program::Copies;
 use crate::jsonnet::yaml::{self, GoYamlVersion};
@@ -56,10 +56,10 @@ impl Lock {
 
     /// True if the lock was made for the declared dependencies. Helm 2 computed the digest from the declaration
     /// alone.
-    pub(super) fn matches(&self, declared: Option<&[ChartDependency]>, legacy: bool) -> bool {
+    pub(super) fn matches(&self, declared: Option<&[ChartDependency]>, format: ChartFormat) -> bool {
         let of_helm_2 = || digest(&format!("{{\"dependencies\":{}}}", serialize(declared)));
         let now = Self::for_dependencies(declared, self.dependencies.clone()).digest;
-        now == self.digest || legacy && of_helm_2() == self.digest
+        now == self.digest || format == ChartFormat::V1 && of_helm_2() == self.digest
     }
 
     /// Returns the content of the lock file.
@@ -126,7 +126,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Lock, digest, serialize};
-    use crate::helm::declaration::Declaration;
+    use crate::helm::declaration::{ChartFormat, Declaration};
     use crate::jsonnet::external_program::Copies;
     use crate::model::RepoPath;
     use bytes::Bytes;
@@ -166,13 +166,13 @@ mod tests {
             let chosen = declaration.lock.unwrap().dependencies;
             let lock = Lock::for_dependencies(declared, chosen.clone());
             assert_eq!(lock.digest, digest, "{files:?}");
-            assert!(lock.matches(declared, false));
+            assert!(lock.matches(declared, ChartFormat::V2));
             let older = Lock {
                 digest: helm_2,
                 dependencies: chosen,
             };
-            assert!(older.matches(declared, true), "{files:?}");
-            assert!(!older.matches(declared, false));
+            assert!(older.matches(declared, ChartFormat::V1), "{files:?}");
+            assert!(!older.matches(declared, ChartFormat::V2));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Finds the environment that a person means: by a path, a name, or the last components of a name.
 
 use super::InspectError;
-use crate::model::{self, edit_distance, is_invisible};
+use crate::model::{self, cut_after, edit_distance, is_invisible};
 use crate::tanka::{EnvironmentList, Renderer, TankaError, Target};
 use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
@@ -161,10 +161,7 @@ fn quoted(names: &BTreeSet<&str>) -> String {
 fn cut(given: &str) -> String {
     let is_plain = |character: &char| *character != '`' && !is_invisible(*character);
     let line: String = given.chars().filter(is_plain).collect();
-    match line.chars().count() {
-        0..=GIVEN_CHARS_MAX => line,
-        _ => line.chars().take(GIVEN_CHARS_MAX).chain(['…']).collect(),
-    }
+    cut_after(&line, GIVEN_CHARS_MAX).into_owned()
 }
 
 #[cfg(test)]

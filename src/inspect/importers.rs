@@ -3,7 +3,7 @@
 use super::{
     AnswerDocument, InspectAnswer, InspectError, Inspector, blocking, environment_choice, file_name,
 };
-use crate::model::{RepoPath, pluralize};
+use crate::model::{RepoPath, by_number, pluralize};
 use crate::tanka::importers::Importer;
 use crate::workspace::{Tree, TreeError};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn answer(
         Ok(_) | Err(_) => None,
     };
     let count = pluralize(importers.len(), "entry point", "entry points");
-    let verb = |one: &'static str, many: &'static str| if importers.len() == 1 { one } else { many };
+    let verb = |one, many| by_number(importers.len(), one, many);
     let summary = match (missing, importers.is_empty()) {
         (Some(error), true) => return Err(InspectError::NoAnswer(error.to_string())),
         (Some(_), false) => format!("`{path}` does not exist; {count} would import it."),

@@ -2,7 +2,7 @@
 
 use super::{AnswerDocument, InspectAnswer, InspectError, Inspector};
 use crate::compare::{BrokenEnvironment, CompareRequest, NO_ENVIRONMENTS};
-use crate::model::pluralize;
+use crate::model::{by_number, pluralize};
 use crate::review::{Counts, Report};
 
 /// Maximum length of the risk card in characters.
@@ -35,7 +35,7 @@ fn answer(report: &Report) -> InspectAnswer {
     let looked = format!(
         "{affected} of {} {}",
         pluralize(environments, "environment", "environments"),
-        if affected == 1 { "changes" } else { "change" }
+        by_number(affected, "changes", "change")
     );
     let found = match risks {
         0 => "no rule matched".to_owned(),

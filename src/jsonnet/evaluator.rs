@@ -8,7 +8,7 @@ use super::cross_check;
 use super::external_program::{ExternalPrograms, ExternalWait};
 use super::fair_slots::{FairSlot, FairSlots, Urgency};
 use super::foreground::ForegroundCount;
-use super::message::Engines;
+use super::message::{Engines, TaskBatch};
 use super::worker_session::{self, SessionOptions, SessionOutcome, WorkerSession};
 use crate::config::{ProgramSettings, SandboxSettings};
 use crate::sandbox::{Confinement, Killer, LayerName, ProgramPath, SandboxError, WorkerPool};
@@ -222,12 +222,12 @@ impl Evaluator {
             Engines::First | Engines::Second => None,
         };
         let Some(beside) = beside else {
-            let answer = self.run(permit, request, both, false, &mut None).await;
+            let answer = self.run(permit, request, both, TaskBatch::One, &mut None).await;
             return self.retry_cross_check(permit, request, answer).await;
         };
         let (mut one, mut other) = (None, None);
-        let first = self.run(permit, request, Engines::First, false, &mut one);
-        let second = self.run(&beside, request, Engines::Second, false, &mut other);
+        let first = self.run(permit, request, Engines::First, TaskBatch::One, &mut one);
+        let second = self.run(&beside, request, Engines::Second, TaskBatch::One, &mut other);
         // Without a value there is nothing to cross-check.
         let (first, second) = tokio::try_join!(first, async { Ok(second.await) })?;
         Ok(cross_check::with_cross_check(first, second))
@@ -243,7 +243,9 @@ impl Evaluator {
     ) -> Result<Evaluation, EvalError> {
         match answer {
             Ok(first) if lacked_memory(&first) => {
-                let second = self.run(permit, request, Engines::Second, false, &mut None).await;
+                let second = self
+                    .run(permit, request, Engines::Second, TaskBatch::One, &mut None)
+                    .await;
                 Ok(cross_check::with_cross_check(first, second))
             }
             answer => answer,
@@ -266,7 +268,9 @@ impl Evaluator {
             let answer = match batch.len() {
                 1 => self.run_unbatched(&permit, &request).await,
                 _ => {
-                    let answer = self.run(&permit, &request, engines, true, &mut warm).await;
+                    let answer = self
+                        .run(&permit, &request, engines, TaskBatch::Several, &mut warm)
+                        .await;
                     if answer.as_ref().is_ok_and(lacked_memory) {
                         warm = None;
                     }
@@ -298,7 +302,7 @@ impl Evaluator {
         permit: &SharedPermit,
         request: &Arc<EvalRequest>,
         engines: Engines,
-        shares: bool,
+        batch: TaskBatch,
         warm: &mut Option<ReusableSession>,
     ) -> Result<Evaluation, EvalError> {
         permit.budget.check(self.options.limits.turn_time_max)?;
@@ -326,7 +330,7 @@ impl Evaluator {
             let held = permit.clone();
             let mut task = tokio::task::spawn_blocking(move || {
                 let _held = held;
-                session.evaluate(&request_there, engines, &options, shares, first_done, &there)
+                session.evaluate(&request_there, engines, &options, batch, first_done, &there)
             });
             let spending = permit.budget.start_timer();
             let watched = self
@@ -356,7 +360,7 @@ impl Evaluator {
                     return died(value, cause);
                 }
                 SessionOutcome::Finished(result, session) => {
-                    if let Some(session) = session.filter(|_| shares && !out_of_time) {
+                    if let Some(session) = session.filter(|_| batch == TaskBatch::Several && !out_of_time) {
                         *warm = Some(ReusableSession { session, begun });
                         end.disarm();
                     }

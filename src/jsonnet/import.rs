@@ -173,7 +173,7 @@ impl<'a> ImportTracker<'a> {
         match leaves && searched.is_empty() {
             true => Err(denied(ask)),
             false => Err(EvalError::ImportNotFound {
-                path: cut(ask.path.clone()),
+                path: cut(&ask.path),
                 importer: ask.importer.clone(),
                 similar: Vec::new(),
                 searched,
@@ -263,7 +263,7 @@ impl<'a> ImportTracker<'a> {
         if self.sent_files.file(path).is_none() {
             if self.is_denied(path) {
                 return Err(EvalError::ImportForbidden {
-                    path: cut(ask.path.clone()),
+                    path: cut(&ask.path),
                     importer: ask.importer.clone(),
                     file: path.to_string(),
                     trace: Vec::new(),
@@ -343,7 +343,7 @@ impl<'a> ImportTracker<'a> {
                 "exists under a name with another spelling; import it by that name",
             )),
             Err(TreeError::Denied { .. }) => Err(EvalError::ImportForbidden {
-                path: cut(ask.path.clone()),
+                path: cut(&ask.path),
                 importer: ask.importer.clone(),
                 file: path.to_string(),
                 trace: Vec::new(),
@@ -373,7 +373,7 @@ fn parent_directory(file: &str) -> &str {
 
 fn denied(ask: &ImportRequest) -> EvalError {
     EvalError::ImportDenied {
-        path: cut(ask.path.clone()),
+        path: cut(&ask.path),
         importer: ask.importer.clone(),
         trace: Vec::new(),
     }
@@ -381,7 +381,7 @@ fn denied(ask: &ImportRequest) -> EvalError {
 
 fn failed(ask: &ImportRequest, why: &str) -> EvalError {
     EvalError::ImportFailed {
-        path: cut(ask.path.clone()),
+        path: cut(&ask.path),
         importer: ask.importer.clone(),
         why: why.to_owned(),
         trace: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::canonical::{ValueLimits, ValueTooLarge};
 use super::contract::{CrossCheckMode, EvalError, EvalLimits, KnownDifference, TraceFrame};
+use crate::model::cut_after;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -70,6 +71,16 @@ impl Engines {
     }
 }
 
+/// The batch of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TaskBatch {
+    /// The task is alone.
+    One,
+    /// The batch has other tasks, so values of files are worth keeping.
+    Several,
+}
+
 /// The task of a sandbox worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct EvalTask {
@@ -85,8 +96,7 @@ pub(super) struct EvalTask {
     /// Levels of nesting for which our parser has enough stack.
     pub(super) depth_max: usize,
     pub(super) engines: Engines,
-    /// True if the batch has other tasks, so that values of files are worth keeping.
-    pub(super) shares: bool,
+    pub(super) batch: TaskBatch,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -158,7 +168,7 @@ impl EngineFailure {
     /// Creates a failure of the program, with its message cut to the length that is kept.
     pub(super) fn runtime(message: impl Into<String>) -> Self {
         Self::Runtime {
-            message: cut(message.into()),
+            message: cut(&message.into()),
             trace: Vec::new(),
         }
     }
@@ -217,14 +227,6 @@ impl EngineFailure {
 }
 
 /// Cuts a text whose length the program controls.
-pub(super) fn cut(text: String) -> String {
-    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
-        None => text,
-        Some((at, _)) => {
-            let mut text = text;
-            text.truncate(at);
-            text.push('…');
-            text
-        }
-    }
+pub(super) fn cut(text: &str) -> String {
+    cut_after(text, MESSAGE_CHARS_MAX).into_owned()
 }

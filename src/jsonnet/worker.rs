@@ -33,8 +33,12 @@ pub(super) fn evaluate(channel: WorkerChannel) -> ExitCode {
     let mut first = ManuallyDrop::new(engine::primary());
     let mut second = ManuallyDrop::new(engine::second());
     // Work that does not depend on a task is done before a caller waits.
-    first.prepare(confinement.warms_up);
-    second.prepare(confinement.warms_up);
+    if confinement.warms_up {
+        first.warm_up();
+        second.warm_up();
+    }
+    first.prepare();
+    second.prepare();
     // The parent closes the input after the last task; then this process ends.
     while let Some(job) = parent.next() {
         let begun = Instant::now();
@@ -131,10 +135,7 @@ fn panicked(panic: &(dyn Any + Send)) -> EngineFailure {
     let words = ["capacity overflow", "failed to allocate stack"];
     match text == "out of memory" || words.iter().any(|words| text.contains(words)) {
         true => EngineFailure::Memory,
-        false => EngineFailure::runtime(format!(
-            "the evaluator ended with an error: {}",
-            cut(text.to_owned())
-        )),
+        false => EngineFailure::runtime(format!("the evaluator ended with an error: {}", cut(text))),
     }
 }
 

@@ -8,7 +8,8 @@ use super::import::{ImportTracker, ResolvedImport};
 use super::memo::EvaluationMemo;
 use super::message::{
     CROSS_CHECK, CrossCheckMessage, DEPENDS_ON_TASK, EngineFailure, Engines, EvalTask, FAILED, FAILING, FILE,
-    IMPORT, ImportRequest, NO_FILE, NO_OUTPUT, OUTPUT, RUN, SAME_FILE, TASK, TASK_DEPENDENT, VALUE,
+    IMPORT, ImportRequest, NO_FILE, NO_OUTPUT, OUTPUT, RUN, SAME_FILE, TASK, TASK_DEPENDENT, TaskBatch,
+    VALUE,
 };
 use super::sent_files::SentFiles;
 use super::syntax;
@@ -84,13 +85,13 @@ impl WorkerSession {
     }
 
     /// Evaluates one request with these engines. `first_done` is notified when the first of two engines has answered;
-    /// `shares` is true if the request is one of several; `external_wait` measures the wait for external programs.
+    /// `external_wait` measures the wait for external programs.
     pub(super) fn evaluate(
         mut self,
         request: &EvalRequest,
         engines: Engines,
         options: &SessionOptions,
-        shares: bool,
+        batch: TaskBatch,
         first_done: oneshot::Sender<()>,
         external_wait: &ExternalWait,
     ) -> SessionOutcome {
@@ -121,7 +122,7 @@ impl WorkerSession {
             refused: None,
             failed: None,
         };
-        let json = match exchange.first(request, engines, shares) {
+        let json = match exchange.first(request, engines, batch) {
             Ok(json) => json,
             Err(stop) => {
                 let failed = exchange.failed.take();
@@ -214,9 +215,14 @@ enum ExchangeEnd {
 
 impl TaskExchange<'_> {
     /// Sends the task, serves the worker's requests, and returns the value.
-    fn first(&mut self, request: &EvalRequest, engines: Engines, shares: bool) -> Result<Bytes, ExchangeEnd> {
+    fn first(
+        &mut self,
+        request: &EvalRequest,
+        engines: Engines,
+        batch: TaskBatch,
+    ) -> Result<Bytes, ExchangeEnd> {
         let task = self
-            .task(request, engines, shares)
+            .task(request, engines, batch)
             .map_err(ExchangeEnd::Reported)?;
         let task = serde_json::to_vec(&task).map_err(|error| broken(&error))?;
         self.worker
@@ -353,7 +359,12 @@ impl TaskExchange<'_> {
             .map_err(|_| ExchangeEnd::Disconnected)
     }
 
-    fn task(&mut self, request: &EvalRequest, engines: Engines, shares: bool) -> Result<EvalTask, EvalError> {
+    fn task(
+        &mut self,
+        request: &EvalRequest,
+        engines: Engines,
+        batch: TaskBatch,
+    ) -> Result<EvalTask, EvalError> {
         let (name, text) = match &request.entry {
             EntryPoint::Snippet { name, text } => (name, text.clone()),
             EntryPoint::File(path) => (path, text_of(path, &self.imports.program(path)?)?),
@@ -376,7 +387,7 @@ impl TaskExchange<'_> {
             nesting_max: self.limits.nesting_max,
             depth_max: syntax::depth_for_stack(self.limits.stack_bytes_max),
             engines,
-            shares,
+            batch,
         })
     }
 }

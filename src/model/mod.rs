@@ -3,7 +3,7 @@
 mod base64_bytes;
 mod call_arguments;
 mod change;
-mod plural;
+mod cut;
 mod edit_distance;
 mod effect;
 mod name_folding;
@@ -12,6 +12,7 @@ mod ids;
 mod inbound;
 mod invisible;
 mod limits;
+mod numbers;
 mod outbound;
 mod path;
 mod platform;
@@ -23,6 +24,7 @@ mod verdict;
 
 pub use call_arguments::CallArguments;
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
+pub use cut::{cut_after, cut_to};
 pub use edit_distance::{edit_distance, edit_distance_within};
 pub use effect::Effect;
 pub use history::{
@@ -36,10 +38,10 @@ pub use inbound::{
 pub use invisible::{is_invisible, one_line, quoted, short_line};
 pub use limits::Limits;
 pub use name_folding::{compose_name, fold_name};
+pub use numbers::{by_number, group_thousands, pluralize, totals};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
 pub use platform::{ChatProperties, Platform};
-pub use plural::pluralize;
 pub use reply::{Button, ButtonStyle, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;

@@ -1,6 +1,6 @@
 //! Paths inside a repository, checked once when they are parsed.
 
-use super::one_line;
+use super::{cut_after, one_line};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
@@ -140,11 +140,7 @@ fn leaves_its_line(character: char) -> bool {
 
 fn shorten(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 120;
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    one_line(&shown).replace('`', "'")
+    one_line(&cut_after(text, SHOWN_CHARS_MAX)).replace('`', "'")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! rendered objects may not show such a change.
 
 use super::visible;
-use crate::model::quoted;
+use crate::model::{cut_to, quoted};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -133,7 +133,7 @@ impl SettingsChange {
             (None, Some(moves), Some(others)) => format!("⚠ {name} moves: {moves}; also {others}"),
             (None, None, others) => format!("⚠ {name} has changed settings: {}", others.unwrap_or_default()),
         };
-        visible::cut(&text, LINE_CHARS_MAX)
+        cut_to(&text, LINE_CHARS_MAX).into_owned()
     }
 }
 

@@ -8,7 +8,7 @@ use super::diff::{ObjectChange, ObjectChangeKind};
 use super::proof::{Impact, NotProven, Proof};
 use super::report::{EnvironmentReport, Report, Risk};
 use super::{settings, visible};
-use crate::model::quoted;
+use crate::model::{by_number, cut_to, pluralize, quoted};
 
 /// Maximum number of names in one line. Further ones are only counted.
 const NAMES_MAX: usize = 5;
@@ -42,7 +42,7 @@ pub(super) fn text(report: &Report, chars_max: usize) -> String {
     let risks = risks.fit(for_risks);
     let changes = changes.fit(room.saturating_sub(length(&risks)));
     let lines = [head, changes, risks, tail].concat();
-    visible::cut(&lines.join("\n"), chars_max)
+    cut_to(&lines.join("\n"), chars_max).into_owned()
 }
 
 /// Returns the risks, and the environments that no rule could examine.
@@ -50,7 +50,7 @@ pub(super) fn risk_text(report: &Report, chars_max: usize) -> String {
     let unproven = unproven(report);
     let room = chars_max.saturating_sub(length(&unproven));
     let lines = [risks(&report.risks).fit(room), unproven].concat();
-    visible::cut(&lines.join("\n"), chars_max)
+    cut_to(&lines.join("\n"), chars_max).into_owned()
 }
 
 fn length(lines: &[String]) -> usize {
@@ -59,7 +59,7 @@ fn length(lines: &[String]) -> usize {
 
 impl OptionalLines {
     fn push(&mut self, begins: Option<&'static str>, text: &str) {
-        let text = visible::cut(text, LINE_CHARS_MAX);
+        let text = cut_to(text, LINE_CHARS_MAX).into_owned();
         self.lines.push(SummaryLine { text, begins });
     }
 
@@ -96,18 +96,7 @@ fn rest(lines: &[SummaryLine]) -> String {
 }
 
 fn more(count: usize, noun: &str) -> String {
-    format!("{count} more {}", plural(count, noun))
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    match count {
-        1 => noun.to_owned(),
-        _ => format!("{noun}s"),
-    }
-}
-
-fn number(count: usize, noun: &str) -> String {
-    format!("{count} {}", plural(count, noun))
+    format!("{count} more {}", by_number(count, noun, &format!("{noun}s")))
 }
 
 /// Formats names as `a`, `b` and 3 more.
@@ -115,7 +104,7 @@ pub(super) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String
     let more = names.len().saturating_sub(NAMES_MAX);
     let shown: Vec<String> = names
         .take(NAMES_MAX)
-        .map(|name| quoted(&visible::cut(name, 60)))
+        .map(|name| quoted(&cut_to(name, 60)))
         .collect();
     match more {
         0 => shown.join(", "),
@@ -133,14 +122,14 @@ fn head(report: &Report) -> Vec<String> {
     lines.push(format!(
         "{} of {} {}: {} changed, {} added, {} removed.",
         counts.affected,
-        number(counts.environments, "environment"),
-        if counts.affected == 1 { "changes" } else { "change" },
-        number(counts.objects_changed, "object"),
+        pluralize(counts.environments, "environment", "environments"),
+        by_number(counts.affected, "changes", "change"),
+        pluralize(counts.objects_changed, "object", "objects"),
         counts.objects_added,
         counts.objects_removed,
     ));
     if counts.files > 0 {
-        let files = number(counts.files, "file");
+        let files = pluralize(counts.files, "file", "files");
         let paths = names(report.files.iter().map(|file| file.path.as_str()));
         lines.push(format!(
             "{files}, +{} -{}: {paths}.",
@@ -158,7 +147,7 @@ fn head(report: &Report) -> Vec<String> {
     if !unasked.is_empty() {
         lines.push(format!(
             "⚠ Not requested: {} {}.",
-            plural(unasked.len(), "environment"),
+            by_number(unasked.len(), "environment", "environments"),
             names(unasked.into_iter())
         ));
     }
@@ -171,7 +160,7 @@ fn head(report: &Report) -> Vec<String> {
     if !unasked.is_empty() {
         lines.push(format!(
             "⚠ Not requested: {} {}.",
-            plural(unasked.len(), "file"),
+            by_number(unasked.len(), "file", "files"),
             names(unasked.into_iter())
         ));
     }
@@ -198,18 +187,15 @@ fn tail(report: &Report) -> Vec<String> {
         )
     });
     let proofs: Vec<String> = [
-        (by_closure, "import", "no changed file"),
-        (by_objects, "render", "to the same objects"),
+        (by_closure, "imports", "import", "no changed file"),
+        (by_objects, "renders", "render", "to the same objects"),
     ]
     .into_iter()
     .filter(|(count, ..)| *count > 0)
-    .map(|(count, verb, what)| match count {
-        1 => format!("1 {verb}s {what}"),
-        _ => format!("{count} {verb} {what}"),
-    })
+    .map(|(count, one, many, what)| format!("{} {what}", pluralize(count, one, many)))
     .collect();
     if !proofs.is_empty() {
-        let unaffected = number(report.counts.unaffected, "environment");
+        let unaffected = pluralize(report.counts.unaffected, "environment", "environments");
         lines.push(format!(
             "Proven unaffected: {unaffected} ({}).",
             proofs.join(", ")
@@ -229,7 +215,7 @@ fn unproven(report: &Report) -> Vec<String> {
     // Environments that the change breaks come first.
     unproven.sort_by_key(|(one, _)| !one.is_broken());
     for (environment, reason) in unproven.iter().take(NAMES_MAX) {
-        lines.push(visible::cut(&not_proven(environment, reason), LINE_CHARS_MAX));
+        lines.push(cut_to(&not_proven(environment, reason), LINE_CHARS_MAX).into_owned());
     }
     match unproven.len().saturating_sub(NAMES_MAX) {
         0 => {}
@@ -285,7 +271,7 @@ fn changes(report: &Report) -> OptionalLines {
     let many = report.classes.len() > 1;
     for (position, class) in report.classes.iter().enumerate() {
         let places = names(class.environments.iter().map(String::as_str));
-        let count = number(class.environments.len(), "environment");
+        let count = pluralize(class.environments.len(), "environment", "environments");
         if position > 0 && is_close(class) {
             block.push(None, &format!("Different in {count}: {places}:"));
             class

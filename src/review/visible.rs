@@ -2,20 +2,9 @@
 //! change the direction of the text.
 
 use super::fields::FieldChange;
+use crate::model::cut_to;
 pub(super) use crate::model::one_line as line;
 use serde_json::Value;
-
-/// Cuts a text after this many characters and adds `…`.
-pub(super) fn cut(text: &str, chars_max: usize) -> String {
-    if text.chars().count() <= chars_max {
-        return text.to_owned();
-    }
-    let mut out: String = text.chars().take(chars_max.saturating_sub(1)).collect();
-    if chars_max > 0 {
-        out.push('…');
-    }
-    out
-}
 
 const VALUE_CHARS_MAX: usize = 60;
 
@@ -36,14 +25,14 @@ pub(super) fn format_transition(before: Option<&Value>, after: Option<&Value>) -
 /// Formats a value in a line: a string as it is, any other value as JSON.
 fn value(value: Option<&Value>) -> String {
     match value {
-        Some(Value::String(text)) if !text.is_empty() => cut(&line(text), VALUE_CHARS_MAX),
+        Some(Value::String(text)) if !text.is_empty() => cut_to(&line(text), VALUE_CHARS_MAX).into_owned(),
         other => json(other),
     }
 }
 
 fn json(value: Option<&Value>) -> String {
     let text = value.map_or_else(|| "nothing".to_owned(), super::canonical::text);
-    cut(&line(&text), VALUE_CHARS_MAX)
+    cut_to(&line(&text), VALUE_CHARS_MAX).into_owned()
 }
 
 /// Formats a changed field: `spec.replicas: 3 -> 5`.
@@ -60,15 +49,8 @@ pub(super) fn field(change: &FieldChange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, format_transition};
+    use super::format_transition;
     use serde_json::{Value, json};
-
-    #[test]
-    fn what_is_cut_says_so() {
-        assert_eq!(cut("äöü", 2), "ä…");
-        assert_eq!(cut("äöü", 0), "");
-        assert_eq!(cut("äöü", 3), "äöü");
-    }
 
     #[test]
     fn different_values_look_different() {

@@ -74,11 +74,18 @@ mod tests {
     use crate::store::fixture::{accept, at, begin, fill, fresh, post, says};
     use crate::store::{Announcement, TurnStart};
 
-    fn card(take: bool) -> Announcement {
+    fn card() -> Announcement {
         Announcement {
             ops: vec![post("card", Some("1.0"), "Working")],
             actions: Vec::new(),
-            deliver_now: take,
+            deliver_now: false,
+        }
+    }
+
+    fn leased_card() -> Announcement {
+        Announcement {
+            deliver_now: true,
+            ..card()
         }
     }
 
@@ -89,16 +96,16 @@ mod tests {
         let last = fill("card/fill", "card", "Done");
         let (late, _, _) = accept(&store, &says("U1", "and then", &["late"]), 1).await;
         assert_eq!(
-            store.show_card(inbox, card(false), at(1)).await,
+            store.show_card(inbox, card(), at(1)).await,
             Ok(CardOutcome::New(None))
         );
         assert_eq!(
-            store.show_card(inbox, card(true), at(2)).await,
+            store.show_card(inbox, leased_card(), at(2)).await,
             Ok(CardOutcome::AlreadyShown)
         );
         // The operation waits for the delivery loop.
         let due = store.lease_due("slack", at(2), 10).await.unwrap();
-        assert_eq!(due[0].op, card(true).ops[0]);
+        assert_eq!(due[0].op, leased_card().ops[0]);
         let begin = |card: &str| TurnStart {
             card: Some(card.to_owned()),
             ..TurnStart::quiet("please")
@@ -111,7 +118,7 @@ mod tests {
         store.dismiss(&claim, inbox, vec![last], at(4)).await.unwrap();
         assert_eq!(store.unsent_count("slack").await, Ok(2));
         assert_eq!(
-            store.show_card(inbox, card(true), at(5)).await,
+            store.show_card(inbox, leased_card(), at(5)).await,
             Ok(CardOutcome::OutOfDate)
         );
         let begun = store
@@ -126,7 +133,7 @@ mod tests {
         let (_directory, store) = fresh();
         let (claim, inbox, _) = begin(&store, "U1", 0).await;
         let (next, _, _) = accept(&store, &says("U1", "and then", &["next"]), 1).await;
-        let waiting = |inbox| store.show_waiting(inbox, card(false), at(2));
+        let waiting = |inbox| store.show_waiting(inbox, card(), at(2));
         assert_eq!(waiting(inbox).await, Ok(CardOutcome::OutOfDate));
         assert_eq!(waiting(next).await, Ok(CardOutcome::New(None)));
         assert_eq!(waiting(next).await, Ok(CardOutcome::AlreadyShown));
@@ -138,10 +145,10 @@ mod tests {
     async fn a_card_is_leased_by_the_commit_that_stores_it() {
         let (_directory, store) = fresh();
         let (_, inbox, _) = begin(&store, "U1", 0).await;
-        let CardOutcome::New(Some(due)) = store.show_card(inbox, card(true), at(1)).await.unwrap() else {
+        let CardOutcome::New(Some(due)) = store.show_card(inbox, leased_card(), at(1)).await.unwrap() else {
             panic!("no card");
         };
-        assert_eq!(due[0].op, card(true).ops[0]);
+        assert_eq!(due[0].op, leased_card().ops[0]);
         assert_eq!(store.lease_due("slack", at(1), 10).await, Ok(Vec::new()));
     }
 }

@@ -108,11 +108,13 @@ impl ChangeState {
     /// Returns a change as it is stored while `open` is the open one. The same content keeps its revision.
     pub(super) fn revision_of(&self, open: &OpenChange, change: NewChange) -> NewRevision {
         match open.is_same(&change) {
-            true => NewRevision {
-                is_repeated: true,
-                ..NewRevision::new(change, open.number, open.revision, self.is_withheld)
-            },
-            false => NewRevision::new(change, open.number, open.revision + 1, true),
+            true => {
+                let mut repeated = NewRevision::new(change, open.number, open.revision);
+                repeated.is_repeated = true;
+                repeated.numbered.is_new = self.is_withheld;
+                repeated
+            }
+            false => NewRevision::new(change, open.number, open.revision + 1),
         }
     }
 }
@@ -137,10 +139,10 @@ pub(super) fn is_free(tx: &Transaction<'_>, number: ChangeNumber) -> Result<bool
 impl NewRevision {
     /// Returns a change as it is stored under a reserved number.
     pub(super) fn first(change: NewChange, reserved: ChangeNumber) -> Self {
-        Self::new(change, reserved, 1, true)
+        Self::new(change, reserved, 1)
     }
 
-    fn new(change: NewChange, number: ChangeNumber, revision: u32, is_new: bool) -> Self {
+    fn new(change: NewChange, number: ChangeNumber, revision: u32) -> Self {
         let content = change.content;
         let change = Change {
             number,
@@ -154,7 +156,7 @@ impl NewRevision {
             needs: change.needs,
         };
         Self {
-            numbered: NumberedChange { change, is_new },
+            numbered: NumberedChange { change, is_new: true },
             content,
             is_repeated: false,
         }

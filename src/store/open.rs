@@ -163,7 +163,12 @@ pub(super) fn open_within(directory: &Path, check_max: Duration) -> Result<Opene
     let lock = DirectoryLock::take(directory)?;
     let pepper = read_pepper(directory)?;
     let file = directory.join(DATABASE);
-    create_file(directory, &file, pepper.is_some())?;
+    if is_empty(directory, &file)? {
+        match pepper {
+            Some(_) => return Err(OpenError::Missing(file)),
+            None => create_file(directory, &file)?,
+        }
+    }
     let last = LastStart::read(directory).map_err(|err| directory_error(directory, &err))?;
     check_log(directory, last.as_ref())?;
     let mut writer = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -323,24 +328,20 @@ fn create_pepper(directory: &Path) -> Result<[u8; 32], OpenError> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
-fn create_file(directory: &Path, file: &Path, used_before: bool) -> Result<(), OpenError> {
-    let bytes = match std::fs::metadata(file) {
-        Ok(metadata) if !metadata.is_file() => {
-            return Err(OpenError::Damaged {
-                file: file.to_owned(),
-                why: "it is not a file".to_owned(),
-            });
-        }
-        Ok(metadata) => metadata.len(),
-        Err(err) if err.kind() == ErrorKind::NotFound => 0,
-        Err(err) => return Err(directory_error(directory, &err)),
-    };
-    if bytes > 0 {
-        return Ok(());
+fn is_empty(directory: &Path, file: &Path) -> Result<bool, OpenError> {
+    match std::fs::metadata(file) {
+        Ok(metadata) if !metadata.is_file() => Err(OpenError::Damaged {
+            file: file.to_owned(),
+            why: "it is not a file".to_owned(),
+        }),
+        Ok(metadata) => Ok(metadata.len() == 0),
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(true),
+        Err(err) => Err(directory_error(directory, &err)),
     }
-    if used_before {
-        return Err(OpenError::Missing(file.to_owned()));
-    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
+fn create_file(directory: &Path, file: &Path) -> Result<(), OpenError> {
     // SQLite gives its WAL the mode of this file.
     OpenOptions::new()
         .write(true)

@@ -60,7 +60,7 @@ pub trait Admission: Clone + Send + 'static {
     fn admits_chat(&mut self, chat: &str) -> bool;
 
     /// True if the operation may be sent, or looked up if it is ambiguous. It is then counted.
-    fn admits(&mut self, op: &Op, is_ambiguous: bool) -> bool;
+    fn admits(&mut self, due: &DueOperation) -> bool;
 }
 
 /// An admission without limits.
@@ -72,7 +72,7 @@ impl Admission for Unlimited {
         true
     }
 
-    fn admits(&mut self, _op: &Op, _is_ambiguous: bool) -> bool {
+    fn admits(&mut self, _due: &DueOperation) -> bool {
         true
     }
 }

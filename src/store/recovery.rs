@@ -58,13 +58,13 @@ impl Store {
 
     /// Records that this process works on messages. If it ends without [`Store::end_work`], that counts as a crash.
     pub async fn begin_work(&self) -> Result<(), StoreError> {
-        self.write_unsynced(|tx| Ok(set_working(tx, true)?)).await
+        self.write_unsynced(|tx| Ok(set_working(tx)?)).await
     }
 
     /// Records that this process has stopped working, and releases all claims.
     pub async fn end_work(&self) -> Result<(), StoreError> {
         self.write(|tx| {
-            set_working(tx, false)?;
+            unset_working(tx)?;
             Ok(void_claims(tx)?)
         })
         .await
@@ -85,7 +85,7 @@ pub(super) fn recover(connection: &mut Connection) -> rusqlite::Result<i64> {
     if tx.query_row("SELECT works FROM process", [], |row| row.get(0))? {
         let in_work = in_work(&tx)?;
         blame_all(&tx, &in_work)?;
-        set_working(&tx, false)?;
+        unset_working(&tx)?;
     }
     void_claims(&tx)?;
     let sql = "UPDATE process SET starts = starts + 1 RETURNING starts";
@@ -100,8 +100,13 @@ pub(super) fn starts(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT starts FROM process", [], |row| row.get(0))
 }
 
-fn set_working(tx: &Transaction<'_>, works: bool) -> rusqlite::Result<()> {
-    tx.execute("UPDATE process SET works = ?1 WHERE works <> ?1", [works])?;
+fn set_working(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute("UPDATE process SET works = 1 WHERE works = 0", [])?;
+    Ok(())
+}
+
+fn unset_working(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute("UPDATE process SET works = 0 WHERE works = 1", [])?;
     Ok(())
 }
 

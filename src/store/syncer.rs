@@ -284,10 +284,10 @@ mod tests {
     /// A file that the system can open but not sync.
     const UNSYNCED: &str = "/dev/null";
 
-    /// Runs the thread once, at the end of its store. If `pending`, one commit is not synced yet.
-    fn synced(pending: bool, log: &Path) -> (SyncShared, Reporter) {
+    /// Runs the thread once, at the end of its store, with this number of commits that are not synced yet.
+    fn synced(commits: u64, log: &Path) -> (SyncShared, Reporter) {
         let (shared, reporter) = (SyncShared::default(), Reporter::default());
-        shared.state().committed = u64::from(pending);
+        shared.state().committed = commits;
         shared.state().closed = true;
         run(&shared, &mut LogFile::at(log), &reporter);
         (shared, reporter)
@@ -298,15 +298,15 @@ mod tests {
     fn a_failed_log_sync_breaks_the_store_and_a_missing_log_does_not() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        assert!(!synced(true, &log).0.state().failed);
+        assert!(!synced(1, &log).0.state().failed);
         std::fs::write(&log, "x").unwrap();
-        let (shared, reporter) = synced(true, &log);
+        let (shared, reporter) = synced(1, &log);
         assert!(!shared.state().failed && !shared.state().is_pending());
         assert!(!reporter.is_broken());
-        let (shared, reporter) = synced(true, Path::new(UNSYNCED));
+        let (shared, reporter) = synced(1, Path::new(UNSYNCED));
         assert!(shared.state().failed && shared.state().is_pending());
         assert!(reporter.is_broken());
-        assert!(!synced(false, Path::new(UNSYNCED)).1.is_broken());
+        assert!(!synced(0, Path::new(UNSYNCED)).1.is_broken());
     }
 
     /// A log that is missing or could not be opened gives no information about the disk.
@@ -315,7 +315,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         std::fs::write(&log, "x").unwrap();
-        let (shared, reporter) = synced(true, &log.join("below a file"));
+        let (shared, reporter) = synced(1, &log.join("below a file"));
         assert!(!shared.state().failed && !reporter.is_broken());
         assert!(shared.state().is_pending());
     }

@@ -3,9 +3,9 @@
 use super::ToolError;
 use super::adapter::{ToolBody, ToolFunction};
 use super::arguments::{PathArgument, ToolArguments};
-use super::text::{bounded_lines, group_thousands};
+use super::text::bounded_lines;
 use super::write_policy::{LearntChanges, WritePolicy};
-use crate::model::{Effect, FileChange, FileVersion, pluralize};
+use crate::model::{Effect, FileChange, FileVersion, group_thousands, pluralize};
 use crate::workspace::{SecretGuard, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -93,7 +93,7 @@ fn is_binary(change: &FileChange) -> bool {
 
 fn line(what: &str, change: &FileChange) -> String {
     let size = |version: &Option<FileVersion>| match version {
-        Some(version) => format!("{} bytes", group_thousands(version.content.len())),
+        Some(version) => format!("{} bytes", group_thousands(version.content.len() as u64)),
         None => "absent".to_owned(),
     };
     format!(

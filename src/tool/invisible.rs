@@ -1,7 +1,7 @@
 //! Makes invisible characters visible. A person who reviews a file cannot see them, but a model reads them, so they
 //! could hide instructions. They are shown by their code, and never removed silently.
 
-use crate::model::is_invisible;
+use crate::model::{by_number, is_invisible};
 use std::borrow::Cow;
 
 /// Shows each invisible character as `<U+202E>` and adds a first line with their number. A text without invisible
@@ -11,7 +11,7 @@ pub(super) fn reveal(text: &str) -> Cow<'_, str> {
     if hidden == 0 {
         return Cow::Borrowed(text);
     }
-    let characters = if hidden == 1 { "character" } else { "characters" };
+    let characters = by_number(hidden, "character", "characters");
     let notice = format!("⚠ contains {hidden} invisible {characters}\n");
     Cow::Owned(notice + &show(text))
 }

@@ -77,22 +77,20 @@ async fn run(context: &ComparingContext, arguments: TankaDiffArguments) -> Resul
         only.name = name;
     }
     let comparison = context.comparer.compare(asked, &context.cancel).await?;
-    Ok(shown(&comparison, is_all))
-}
-
-fn shown(comparison: &Comparison, is_all: bool) -> String {
-    let report = &comparison.report;
-    let patches = report.environments.iter().map(|environment| environment.patch());
+    let patches = comparison.report.environments.iter();
     let patch: String = match is_all {
         true => String::new(),
-        false => patches.collect(),
+        false => patches.map(|environment| environment.patch()).collect(),
     };
-    let patch = cut(&patch);
+    Ok(shown(&comparison, &cut(&patch)))
+}
+
+fn shown(comparison: &Comparison, patch: &str) -> String {
     let (summary, checks) = (
-        report.text(SUMMARY_CHARS_MAX),
+        comparison.report.text(SUMMARY_CHARS_MAX),
         inspect::checks(&comparison.checks),
     );
-    match patch.as_str() {
+    match patch {
         "" => format!("{summary}\n\n{checks}"),
         patch => format!("{summary}\n\n{patch}\n{checks}"),
     }

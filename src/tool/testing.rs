@@ -150,11 +150,17 @@ fn not_found(path: &RepoPath) -> TreeError {
 /// A tool that writes the file `late` through the write policy, as other tools do, when the test allows it.
 pub(crate) struct LateWrite;
 
+/// The time at which the write of a [`LateWrite`] is admitted.
+#[derive(Clone, Copy)]
+pub(crate) enum LateAdmission {
+    BeforeWait,
+    AfterWait,
+}
+
 /// The part of a [`LateWrite`] that the test controls.
 pub(crate) struct LateWriteControl {
     policy: WritePolicy,
-    /// True if the write is admitted before the tool waits, false if after it.
-    admitted_first: bool,
+    admission: LateAdmission,
     steps: Arc<Steps>,
 }
 
@@ -184,7 +190,10 @@ impl ToolBody for LateWrite {
     const RUN: ToolFunction<Self> = ToolFunction::Blocking(|held, _| {
         let LateWriteControl { policy, steps, .. } = held;
         let late = path("late");
-        let admitted = held.admitted_first.then(|| policy.admit_write(&late)).transpose();
+        let admitted = match held.admission {
+            LateAdmission::BeforeWait => policy.admit_write(&late).map(Some),
+            LateAdmission::AfterWait => Ok(None),
+        };
         steps.waits.add_permits(1);
         let _ = steps.go_on.lock().unwrap().recv();
         let written = admitted.and_then(|admitted| match admitted {
@@ -197,7 +206,9 @@ impl ToolBody for LateWrite {
 }
 
 /// Returns a [`LateWrite`], its signals, and the sender that lets it continue.
-pub(crate) fn late_write(admitted_first: bool) -> (Arc<dyn Tool>, Arc<Steps>, std::sync::mpsc::Sender<()>) {
+pub(crate) fn late_write(
+    admission: LateAdmission,
+) -> (Arc<dyn Tool>, Arc<Steps>, std::sync::mpsc::Sender<()>) {
     let (go_on, waits) = std::sync::mpsc::channel();
     let steps = Arc::new(Steps {
         waits: tokio::sync::Semaphore::new(0),
@@ -207,7 +218,7 @@ pub(crate) fn late_write(admitted_first: bool) -> (Arc<dyn Tool>, Arc<Steps>, st
     let of_tool = Arc::clone(&steps);
     let tool = ToolAdapter::<LateWrite>::with_context(move |cx| LateWriteControl {
         policy: WritePolicy::from(cx),
-        admitted_first,
+        admission,
         steps: Arc::clone(&of_tool),
     });
     (Arc::new(tool), steps, go_on)

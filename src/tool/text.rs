@@ -1,7 +1,7 @@
 //! Formats files and numbers in tool results: text or a clear refusal, lines of bounded length, page headers.
 
 use super::ToolError;
-use crate::model::{FileVersion, RepoPath};
+use crate::model::{FileVersion, RepoPath, cut_after, group_thousands};
 use crate::redact::Redactor;
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ const LINE_CHARS_MAX: usize = 2_000;
 
 /// Returns a file's text. Binary files and other encodings are refused with their size.
 pub(super) fn text_of<'a>(path: &RepoPath, file: &'a FileVersion) -> Result<&'a str, ToolError> {
-    let bytes = group_thousands(file.content.len());
+    let bytes = group_thousands(file.content.len() as u64);
     if file.content.contains(&0) {
         return Err(ToolError::Failed(format!("`{path}` is binary ({bytes} bytes)")));
     }
@@ -29,7 +29,7 @@ pub(super) fn bounded_line<'t>(line: &'t str, redactor: &Redactor) -> Cow<'t, st
         return line;
     };
     let (kept, rest) = line.split_at(end);
-    let more = group_thousands(rest.trim_end_matches(['\r', '\n']).chars().count());
+    let more = group_thousands(rest.trim_end_matches(['\r', '\n']).chars().count() as u64);
     let line_end = if rest.ends_with('\n') { "\n" } else { "" };
     Cow::Owned(format!("{kept}[… {more} more characters]{line_end}"))
 }
@@ -41,31 +41,15 @@ pub(super) fn bounded_lines(text: &str, lines_max: usize, redactor: &Redactor) -
     let mut shown: String = shown.map(|line| bounded_line(line, redactor)).collect();
     let more = lines.count();
     if more > 0 {
-        shown.push_str(&format!("[… {} more lines]\n", group_thousands(more)));
+        shown.push_str(&format!("[… {} more lines]\n", group_thousands(more as u64)));
     }
     shown
-}
-
-/// Returns the number with thousands separators: `12,345`.
-pub(super) fn group_thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// Returns the beginning of a text, for quotations.
 pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     const SHOWN_CHARS_MAX: usize = 120;
-    match text.char_indices().nth(SHOWN_CHARS_MAX) {
-        Some((end, _)) => Cow::Owned(format!("{}…", text.split_at(end).0)),
-        None => Cow::Borrowed(text),
-    }
+    cut_after(text, SHOWN_CHARS_MAX)
 }
 
 /// One page of a longer result.
@@ -108,7 +92,7 @@ impl PageRange {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{bounded_line, bounded_lines, group_thousands, text_of};
+    use super::{bounded_line, bounded_lines, text_of};
     use crate::model::{FileMode, FileVersion, RepoPath, Secret};
     use crate::redact::Redactor;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -157,12 +141,6 @@ mod tests {
         let none = Redactor::new([]);
         assert_eq!(bounded_lines("a\nb\nc\nd", 2, &none), "a\nb\n[… 2 more lines]\n");
         assert_eq!(bounded_lines("a\nb", 2, &none), "a\nb");
-    }
-
-    #[test]
-    fn thousands_are_separated() {
-        let shown: Vec<String> = [0, 7, 999, 1_000, 12_345, 1_234_567].map(group_thousands).into();
-        assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
     }
 
     proptest! {

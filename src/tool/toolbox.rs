@@ -2,10 +2,9 @@
 //! that the arguments are JSON. Every problem becomes an answer to the model.
 
 use super::nearest::nearest;
-use super::text::group_thousands;
 use super::{Tool, ToolError, schema};
 use crate::access::{Identity, Role};
-use crate::model::{Effect, ToolCall};
+use crate::model::{Effect, ToolCall, group_thousands};
 use crate::provider::ToolSpec;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -121,8 +120,8 @@ impl Toolbox {
             return Err(ToolError::Malformed(format!(
                 "{}: the arguments have {} bytes; the limit is {}; do it in smaller steps",
                 call.name,
-                group_thousands(bytes),
-                group_thousands(arguments_bytes_max)
+                group_thousands(bytes as u64),
+                group_thousands(arguments_bytes_max as u64)
             )));
         }
         Ok(PreparedCall {

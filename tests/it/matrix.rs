@@ -119,7 +119,11 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
         for tool in tool::all(&tool_services()) {
             let name = tool.spec().name;
             for arguments in tries(&*tool) {
-                let got = tried(&app, actor, admitted, name, &arguments).await;
+                let words = format!("{name} {arguments}");
+                let got = match admitted {
+                    true => tried(&app, actor, &words).await,
+                    false => turned_away(&app, actor, &words).await,
+                };
                 let about = tool.subject(&arguments).unwrap_or_default();
                 let table = tables.entry(format!("who_gets_{name}")).or_default();
                 writeln!(table, "{actor} | {name} {about} | {got}").unwrap();
@@ -127,7 +131,11 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
         }
         for known in command::ALL {
             let word = asked_with(known.word);
-            let got = commanded(&app, actor, admitted, &owned.thread, &word).await;
+            let words = format!("@drydock !{word}");
+            let got = match admitted {
+                true => short(&app.run_command_in(actor, &owned.thread, &words).await),
+                false => unanswered(&app, actor, &owned.thread, &words).await,
+            };
             let table = tables.entry("who_gets_commands".to_owned()).or_default();
             writeln!(table, "{actor} | !{word} in the owner's thread | {got}").unwrap();
         }
@@ -152,16 +160,17 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     assert_eq!(files, tables.into_keys().collect());
 }
 
-async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments: &Value) -> String {
+async fn turned_away(app: &TestApp, actor: &str, words: &str) -> String {
     let seen = app.model_requests().len();
-    let words = format!("{tool} {arguments}");
-    if !admitted {
-        app.say(actor, &words).await;
-        app.wait_until_idle().await;
-        assert_eq!(app.model_requests().len(), seen, "{actor} cost tokens");
-        return "0 model requests".to_owned();
-    }
-    app.ask(actor, &words).await;
+    app.say(actor, words).await;
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), seen, "{actor} cost tokens");
+    "0 model requests".to_owned()
+}
+
+async fn tried(app: &TestApp, actor: &str, words: &str) -> String {
+    let seen = app.model_requests().len();
+    app.ask(actor, words).await;
     let asked = app.model_requests();
     let result = &asked[seen + 1].last_results()[0];
     assert!(!asked[seen + 1].raw.contains(CANARY), "{actor} {words}");
@@ -169,13 +178,7 @@ async fn tried(app: &TestApp, actor: &str, admitted: bool, tool: &str, arguments
     format!("{outcome}: {}", short(&result.content))
 }
 
-async fn commanded(app: &TestApp, actor: &str, admitted: bool, thread: &str, word: &str) -> String {
-    if admitted {
-        let answer = app
-            .run_command_in(actor, thread, &format!("@drydock !{word}"))
-            .await;
-        return short(&answer);
-    }
+async fn unanswered(app: &TestApp, actor: &str, thread: &str, words: &str) -> String {
     let replies = |app: &TestApp| {
         app.demo.slack.with_state(|state| {
             state
@@ -184,7 +187,7 @@ async fn commanded(app: &TestApp, actor: &str, admitted: bool, thread: &str, wor
         })
     };
     let seen = replies(app);
-    app.say_in(actor, thread, &format!("@drydock !{word}")).await;
+    app.say_in(actor, thread, words).await;
     app.wait_until_idle().await;
     assert_eq!(replies(app), seen + 1, "{actor} was answered");
     let notices = app.ephemeral_messages(actor).len();

@@ -4,7 +4,7 @@ use drydock::channel::{self, Channel};
 use drydock::config::{ChannelSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings};
 use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
 use drydock::emulator::telegram::{TelegramEmulator, TelegramFault};
-use drydock::gateway::ChannelDelivery;
+use drydock::gateway::{ChannelDelivery, Pacing};
 use drydock::model::{Account, Action, ChatPlace, Op, Platform, Reply, Secret};
 use drydock::store::{DeadLetterFilter, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -45,11 +45,11 @@ fn http() -> reqwest::Client {
     client.build().unwrap()
 }
 
-fn post(channel: &str, place: &ChatPlace, id: String, text: String, placeholder: bool) -> Op {
+fn post(channel: &str, place: &ChatPlace, id: String, text: String) -> Op {
     let action = Action::Post {
         reply: Reply::text(text),
         reply_to: None,
-        placeholder,
+        placeholder: false,
     };
     Op {
         id,
@@ -58,6 +58,14 @@ fn post(channel: &str, place: &ChatPlace, id: String, text: String, placeholder:
         action,
         response_url: None,
     }
+}
+
+fn placeholder(channel: &str, place: &ChatPlace, id: String, text: String) -> Op {
+    let mut op = post(channel, place, id, text);
+    if let Action::Post { placeholder, .. } = &mut op.action {
+        *placeholder = true;
+    }
+    op
 }
 
 /// Creates a store with these operations.
@@ -74,8 +82,8 @@ async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &
         ChannelSettings::Slack(_) => "slack",
         ChannelSettings::Telegram(_) => "telegram",
     };
-    let is_paced = settings.is_paced();
-    let delivery = ChannelDelivery::new(store.clone(), name.to_owned(), is_paced, now, || [7; 32]);
+    let pacing = Pacing::from_setting(settings.is_paced());
+    let delivery = ChannelDelivery::new(store.clone(), name.to_owned(), pacing, now, || [7; 32]);
     let delivery = Arc::new(delivery);
     let cancel = CancellationToken::new();
     let running = tokio::spawn(Arc::clone(&delivery).run(channel, cancel.clone()));
@@ -109,7 +117,7 @@ async fn connected(name: &str, settings: &ChannelSettings) -> Arc<dyn Channel> {
 }
 
 /// Creates a workspace that enforces its limits, and a channel to it.
-async fn slack(paced: bool) -> (SlackEmulator, ChannelSettings, Arc<dyn Channel>) {
+async fn slack(pacing: Pacing) -> (SlackEmulator, ChannelSettings, Arc<dyn Channel>) {
     let slack = SlackEmulator::start(SlackOptions {
         team: "T0ACME".to_owned(),
         bot_user: "U0BOT".to_owned(),
@@ -126,7 +134,7 @@ async fn slack(paced: bool) -> (SlackEmulator, ChannelSettings, Arc<dyn Channel>
         bot_token: Secret::new("xoxb-1".to_owned()),
         signing_secret: Secret::new("shh".to_owned()),
         api_base_url: slack.api_base_url(),
-        paced,
+        paced: pacing == Pacing::Counted,
         repository: None,
     });
     let channel = connected("slack", &settings).await;
@@ -165,7 +173,7 @@ fn in_telegram(chat: i64) -> ChatPlace {
 async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its_limits() {
     // Few enough that each would exceed its limit without rate limiting.
     const CHANNELS: usize = 4;
-    let (slack, settings, channel) = slack(true).await;
+    let (slack, settings, channel) = slack(Pacing::Counted).await;
     let mut ops = Vec::new();
     for number in 0..REPLIES {
         let chat = format!("C{}", number % CHANNELS);
@@ -176,7 +184,7 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
             thread: None,
         };
         let id = format!("inbox-{number}/answer");
-        ops.push(post("slack", &place, id, format!("Answer {number}."), false));
+        ops.push(post("slack", &place, id, format!("Answer {number}.")));
     }
     slack.fail_some("chat.postMessage", SlackFault::ResetAfter, LOST, SEED);
     let limited = SlackFault::Status {
@@ -233,12 +241,11 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
         }
         let place = in_telegram(chat);
         let id = format!("inbox-{number}/result");
-        ops.push(post(
+        ops.push(placeholder(
             "telegram",
             &place,
             id.clone(),
             format!("Line {number}."),
-            true,
         ));
         let fill = Action::Fill {
             post: id.clone(),
@@ -302,7 +309,6 @@ async fn dead_letters_of_one_telegram_chat_are_all_resent() {
                 &in_telegram(chat),
                 id.clone(),
                 format!("Answer {id}."),
-                false,
             )
         });
         let (_directory, store) = store_of(ops.collect()).await;
@@ -333,7 +339,7 @@ async fn dead_letters_of_one_telegram_chat_are_all_resent() {
 #[tokio::test(start_paused = true)]
 async fn a_channel_without_rate_limits_is_asked_to_wait_and_loses_no_message() {
     const POSTS: usize = 100;
-    let (slack, settings, channel) = slack(false).await;
+    let (slack, settings, channel) = slack(Pacing::Ignored).await;
     slack.add_channel("C0", &[]);
     let place = ChatPlace {
         account: channel.installation().account.clone(),
@@ -342,7 +348,7 @@ async fn a_channel_without_rate_limits_is_asked_to_wait_and_loses_no_message() {
     };
     let ops = (0..POSTS).map(|number| {
         let id = format!("inbox-{number}/answer");
-        post("slack", &place, id, format!("Answer {number}."), false)
+        post("slack", &place, id, format!("Answer {number}."))
     });
     let (_directory, store) = store_of(ops.collect()).await;
     deliver(&settings, channel, &store, STEP).await;

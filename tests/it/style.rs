@@ -213,3 +213,65 @@ fn the_configuration_gets_its_secrets_from_one_place() {
     // `value.rs` converts a variable, which `secrets.rs` then fetches and checks.
     assert_eq!(paths, ["src/config/secrets.rs", "src/config/value.rs"]);
 }
+
+/// Functions of `src` with a boolean parameter, and the reason. Elsewhere the caller passes an enum, which can be read
+/// at the call, or calls one of two functions.
+const BOOLEAN_PARAMETERS: [(&str, &str, &str); 11] = [
+    ("src/bundler/file.rs", "is_false", "serde calls it"),
+    ("src/demo/transcript.rs", "expect", "the fact that must hold"),
+    ("src/demo/transcript.rs", "push", "the fact that must hold"),
+    (
+        "src/gateway/delivery/rate_limit.rs",
+        "from_setting",
+        "makes the enum",
+    ),
+    ("src/jsonnet/canonical.rs", "boolean", "writes the boolean"),
+    ("src/jsonnet/engine/library.rs", "layout", "makes the enums"),
+    (
+        "src/jsonnet/engine/library.rs",
+        "manifest_yaml_doc",
+        "the language's",
+    ),
+    (
+        "src/jsonnet/engine/library.rs",
+        "manifest_yaml_stream",
+        "the language's",
+    ),
+    ("src/store/privacy.rs", "from_setting", "makes the enum"),
+    ("src/tanka/settings.rs", "visit_bool", "serde calls it"),
+    ("src/tanka/spec.rs", "boolean", "reads the boolean"),
+];
+
+/// Returns the names of functions with a boolean parameter.
+fn functions_with_boolean_parameters(text: &str) -> Vec<String> {
+    let signature = Regex::new(r"(?s)\bfn (\w+)(.*?)(?: \{|;\n|$)").expect("a pattern");
+    let boolean = Regex::new(r"\w: &?(?:'\w+ )?(?:mut )?bool\s*[,)]").expect("a pattern");
+    let functions = signature.captures_iter(text);
+    functions
+        .filter(|function| boolean.is_match(&function[2]))
+        .map(|function| function[1].to_owned())
+        .collect()
+}
+
+#[test]
+fn boolean_parameters_are_found_in_signatures() {
+    let text = "fn one(a: u8, b: bool) {}\nfn two(\n    #[default] a: &mut bool,\n    b: [u8; 2],\n);\n\
+                fn three(a: impl Fn(u8) -> bool) -> bool {\n    let b: bool = a(1);\n}\nfn four(_: bool) {}\n";
+    assert_eq!(functions_with_boolean_parameters(text), ["one", "two", "four"]);
+}
+
+#[test]
+fn a_boolean_parameter_has_a_reason() {
+    let found: BTreeSet<(String, String)> = rust_files("src")
+        .into_iter()
+        .flat_map(|(path, text)| {
+            let names = functions_with_boolean_parameters(&text);
+            names.into_iter().map(move |name| (path.clone(), name))
+        })
+        .collect();
+    let accepted: BTreeSet<(String, String)> = BOOLEAN_PARAMETERS
+        .iter()
+        .map(|(path, name, _)| ((*path).to_owned(), (*name).to_owned()))
+        .collect();
+    assert_eq!(found, accepted);
+}

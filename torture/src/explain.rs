@@ -71,10 +71,13 @@ pub(crate) fn explain(messages: &[(Task, MessageEnd)], commands: &[AnsweredComma
         for (position, state) in &states {
             let (least, most) = command.after;
             for target in least.max(*position)..=most.max(*position).min(messages.len()) {
-                let is_waiting = target < most;
+                let later = match target < most {
+                    true => LaterMessages::Some,
+                    false => LaterMessages::None,
+                };
                 for before in run(state, &messages[*position..target]) {
                     next.extend(
-                        carry_out(before, command, is_waiting)
+                        carry_out(before, command, later)
                             .into_iter()
                             .map(|state| (target, state)),
                     );
@@ -171,21 +174,34 @@ impl State {
         self
     }
 
-    fn after_undo(mut self, rendered: bool) -> Option<Self> {
+    /// Returns the state after an undo whose files were not rendered.
+    fn after_undo(mut self) -> Option<Self> {
         let (before, _) = self.edits.pop()?;
         if before.is_empty() {
             return Some(Self::default());
         }
         self.files = before;
-        if rendered {
-            self.prepared = Some(self.files.clone());
-        }
         Some(self)
+    }
+
+    fn after_rendered_undo(self) -> Option<Self> {
+        let mut after = self.after_undo()?;
+        if !after.files.is_empty() {
+            after.prepared = Some(after.files.clone());
+        }
+        Some(after)
     }
 }
 
+/// The messages that a command did not wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LaterMessages {
+    Some,
+    None,
+}
+
 /// Returns the states a command may lead to, or none if its answer does not fit.
-fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<State> {
+fn carry_out(state: State, command: &AnsweredCommand, later: LaterMessages) -> Vec<State> {
     let answer = command.answer.as_str();
     let one = |state: Option<State>| state.into_iter().collect();
     // The command was given up after too many restarts. It may have taken effect before that.
@@ -193,8 +209,8 @@ fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<S
         return match command.verb {
             CommandKind::Undo => [
                 Some(state.clone()),
-                state.clone().after_undo(false),
-                state.after_undo(true),
+                state.clone().after_undo(),
+                state.after_rendered_undo(),
             ]
             .into_iter()
             .flatten()
@@ -208,7 +224,7 @@ fn carry_out(state: State, command: &AnsweredCommand, is_waiting: bool) -> Vec<S
         };
     }
     if answer.contains("so I did nothing") || answer.starts_with("A turn is running") {
-        let fits = is_waiting || answer.contains("so I did nothing");
+        let fits = later == LaterMessages::Some || answer.contains("so I did nothing");
         return one(fits.then_some(state));
     }
     match command.verb {
@@ -238,14 +254,14 @@ fn undo(state: State, answer: &str) -> Vec<State> {
     let after = match answer {
         _ if answer.starts_with("There is nothing to undo") => state.edits.is_empty().then_some(state),
         _ if answer.starts_with("Undone; the workspace equals the base again, and nothing") => {
-            let after = state.after_undo(true);
+            let after = state.after_rendered_undo();
             after.filter(|state| state.files.is_empty())
         }
         _ if answer.starts_with("Undone. CHG-") => {
-            let after = state.after_undo(true);
+            let after = state.after_rendered_undo();
             after.filter(|state| !state.files.is_empty())
         }
-        _ if answer.starts_with("Undone.") => state.after_undo(false),
+        _ if answer.starts_with("Undone.") => state.after_undo(),
         _ => None,
     };
     after.into_iter().collect()

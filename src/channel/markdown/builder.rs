@@ -47,7 +47,12 @@ enum Open {
 struct OpenLink {
     address: String,
     label: String,
-    image: bool,
+    kind: LinkKind,
+}
+
+enum LinkKind {
+    Link,
+    Image,
 }
 
 impl<'a> Builder<'a> {
@@ -106,8 +111,8 @@ impl<'a> Builder<'a> {
             Tag::Emphasis => self.restyle(|builder| builder.italic += 1),
             Tag::Strong => self.restyle(|builder| builder.bold += 1),
             Tag::Strikethrough => self.restyle(|builder| builder.strike += 1),
-            Tag::Link { dest_url, .. } => self.open_link(&dest_url, false),
-            Tag::Image { dest_url, .. } => self.open_link(&dest_url, true),
+            Tag::Link { dest_url, .. } => self.open_link(&dest_url, LinkKind::Link),
+            Tag::Image { dest_url, .. } => self.open_link(&dest_url, LinkKind::Image),
             Tag::Table(_) => {
                 self.close_implied();
                 self.in_table = true;
@@ -173,22 +178,17 @@ impl<'a> Builder<'a> {
         }]);
     }
 
-    fn open_link(&mut self, address: &str, image: bool) {
+    fn open_link(&mut self, address: &str, kind: LinkKind) {
         self.flush();
         self.links.push(OpenLink {
             address: address.to_owned(),
             label: String::new(),
-            image,
+            kind,
         });
     }
 
     fn close_link(&mut self) {
-        let Some(OpenLink {
-            address,
-            label,
-            image,
-        }) = self.links.pop()
-        else {
+        let Some(OpenLink { address, label, kind }) = self.links.pop() else {
             return;
         };
         if let Some(outer) = self.links.last_mut() {
@@ -200,10 +200,9 @@ impl<'a> Builder<'a> {
             return;
         }
         let style = self.style();
-        let inlines = if image {
-            links::refused(&label, &address, style)
-        } else {
-            links::link(&label, &address, style, self.link_hosts)
+        let inlines = match kind {
+            LinkKind::Link => links::link(&label, &address, style, self.link_hosts),
+            LinkKind::Image => links::refused(&label, &address, style),
         };
         self.add_inlines(inlines);
     }

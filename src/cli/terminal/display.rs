@@ -3,6 +3,7 @@
 
 use crate::agent::TurnEvent;
 use crate::cli::output::{Output, OutputStyle};
+use crate::model::cut_to;
 use crate::redact::Redactor;
 use std::sync::Arc;
 
@@ -58,9 +59,17 @@ impl TurnDisplay {
             TurnEvent::ToolFinished {
                 name,
                 content,
-                is_error,
+                is_error: true,
                 ..
-            } => self.finished(name, content, *is_error),
+            } => {
+                let text = format!("[{name} failed] {}", one_line(content));
+                self.output.styled_message(OutputStyle::Dim, &text);
+            }
+            TurnEvent::ToolFinished { name, content, .. } => {
+                if self.detail == Detail::Verbose {
+                    self.output.bordered(&answered(name, content));
+                }
+            }
             TurnEvent::Waiting { why, wait } => {
                 self.words.clear();
                 let text = format!("{why}, retrying in {} s", wait.as_secs().max(1));
@@ -102,15 +111,6 @@ impl TurnDisplay {
                 .styled_message(OutputStyle::Call, &format!("▶ {name}({arguments})")),
         }
     }
-
-    fn finished(&self, name: &str, content: &str, is_error: bool) {
-        if is_error {
-            let text = format!("[{name} failed] {}", one_line(content));
-            self.output.styled_message(OutputStyle::Dim, &text);
-        } else if self.detail == Detail::Verbose {
-            self.output.bordered(&answered(name, content));
-        }
-    }
 }
 
 /// Returns a line such as `[file_read answered] 1 replicas: 2`.
@@ -125,11 +125,8 @@ fn format_progress(name: &str, text: &str) -> String {
 
 /// Returns a text on one line, truncated to the space next to a tool's name.
 fn one_line(text: &str) -> String {
-    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() > SUMMARY_CHARS_MAX {
-        line = line.chars().take(SUMMARY_CHARS_MAX - 1).chain(['…']).collect();
-    }
-    line
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    cut_to(&line, SUMMARY_CHARS_MAX).into_owned()
 }
 
 #[cfg(test)]

@@ -384,11 +384,3 @@ fn system(repository: &Repository, directory: &Directory) -> Result<String, CliE
 pub(super) fn succeeded(outcome: &TurnOutcome) -> bool {
     matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange)
 }
-
-/// Returns the number of files and of added and removed lines: `2 files, +4 −2`.
-pub(super) fn totals(patch: &patch::Patch) -> String {
-    let added: u64 = patch.stats.iter().map(|stats| stats.added).sum();
-    let removed: u64 = patch.stats.iter().map(|stats| stats.removed).sum();
-    let plural = if patch.stats.len() == 1 { "file" } else { "files" };
-    format!("{} {plural}, +{added} −{removed}", patch.stats.len())
-}

@@ -37,12 +37,19 @@ pub(super) enum KeyPolicy {
     Optional,
 }
 
+/// The last event of a stream, which a request may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UsageEvent {
+    Sent,
+    Omitted,
+}
+
 /// A parsed request.
 #[derive(Debug)]
 pub(super) struct ParsedRequest {
     pub(super) model: String,
     pub(super) is_streamed: bool,
-    pub(super) includes_usage: bool,
+    pub(super) usage_event: UsageEvent,
     pub(super) system: String,
     pub(super) tools: Vec<RequestTool>,
     pub(super) messages: Vec<RequestMessage>,

@@ -69,7 +69,13 @@ fn page<'a>(
     let page: Vec<Value> = messages
         .by_ref()
         .take(limit)
-        .map(|message| shown(state, message, with_metadata))
+        .map(|message| {
+            let mut shown = shown(state, message);
+            if with_metadata && let Some(metadata) = message.request.get("metadata") {
+                shown["metadata"] = metadata.clone();
+            }
+            shown
+        })
         .collect();
     let next = match messages.next() {
         Some(_) => (start + limit).to_string(),
@@ -78,7 +84,7 @@ fn page<'a>(
     Ok(json!({"messages": page, "has_more": !next.is_empty(), "response_metadata": {"next_cursor": next}}))
 }
 
-fn shown(state: &SlackState, message: &SlackMessage, with_metadata: bool) -> Value {
+fn shown(state: &SlackState, message: &SlackMessage) -> Value {
     let mut shown = json!({
         "type": "message",
         "user": message.user,
@@ -94,9 +100,6 @@ fn shown(state: &SlackState, message: &SlackMessage, with_metadata: bool) -> Val
         .collect();
     if !files.is_empty() {
         shown["files"] = json!(files);
-    }
-    if with_metadata && let Some(metadata) = message.request.get("metadata") {
-        shown["metadata"] = metadata.clone();
     }
     shown
 }

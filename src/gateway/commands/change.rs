@@ -6,7 +6,7 @@ use crate::access::Identity;
 use crate::command::Verb;
 use crate::gateway::change_preparation::{ChangeTarget, PreparedChange, prepare_change};
 use crate::gateway::compose::{self, Address};
-use crate::model::{Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart};
+use crate::model::{Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart, totals};
 use crate::store::{DiscardOutcome, StoreError, UndoOutcome};
 use crate::workspace::{Overlay, Workspace};
 use anyhow::Context;
@@ -346,7 +346,7 @@ fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
 fn titled(change: &Change) -> Reply {
     Reply {
         parts: vec![ReplyPart::Heading {
-            text: format!("{change}: {}", compose::totals(change)),
+            text: format!("{change}: {}", totals(&change.stats)),
         }],
     }
 }

@@ -4,7 +4,7 @@ use super::change::PreparedState;
 use super::{AcceptedCommand, CommandRunner};
 use crate::access::Identity;
 use crate::gateway::compose;
-use crate::model::{ConversationId, InboxId, Reply, ReplyPart};
+use crate::model::{ConversationId, InboxId, Reply, ReplyPart, group_thousands, totals};
 use crate::store::{ClearOutcome, DeadLetter, StopOutcome};
 use jiff::SignedDuration;
 
@@ -33,7 +33,7 @@ impl CommandRunner {
         };
         let waiting = store.waiting(conversation).await?;
         let prepared = match self.prepared_state(identity, conversation).await? {
-            PreparedState::Prepared(change) => format!("{change}: {}", compose::totals(&change)),
+            PreparedState::Prepared(change) => format!("{change}: {}", totals(&change.stats)),
             PreparedState::Withheld(why) => format!("nothing; the edits are withheld: {why}"),
             PreparedState::Nothing => "nothing".to_owned(),
         };
@@ -98,7 +98,7 @@ impl CommandRunner {
             let count = format!(
                 "{} steps, {calls} tool calls, {} tokens",
                 turn.steps().len(),
-                compose::thousands(tokens)
+                group_thousands(tokens)
             );
             (words.replace('\n', " "), count)
         });
@@ -129,7 +129,7 @@ impl CommandRunner {
         let line = |used: &crate::store::UsageReport| {
             format!(
                 "{} tokens in {} model calls",
-                compose::thousands(used.usage.total()),
+                group_thousands(used.usage.total()),
                 used.calls
             )
         };

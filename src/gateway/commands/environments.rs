@@ -5,10 +5,10 @@ use super::CommandRunner;
 use crate::access::Identity;
 use crate::command::Command;
 use crate::gateway::choice::RepositoryChoiceError;
-use crate::gateway::compose::{self, Address, FILE_BYTES_MAX};
+use crate::gateway::compose::{Address, FILE_BYTES_MAX};
 use crate::gateway::turn::locked_out_text;
 use crate::inspect::{AnswerDocument, InspectAnswer, InspectError, Inspector, Question};
-use crate::model::{Action, ConversationId, Op, Reply, ReplyPart};
+use crate::model::{Action, ConversationId, Op, Reply, ReplyPart, group_thousands};
 use crate::store::Conversation;
 use crate::workspace::{Overlay, RepositoryError, Workspace, WorkspaceEdits};
 use bytes::Bytes;
@@ -127,7 +127,7 @@ impl CommandRunner {
                 return self.posts(address, &whole);
             }
         }
-        let bytes = compose::thousands(document.text.len() as u64);
+        let bytes = group_thousands(document.text.len() as u64);
         let place = match address.ephemeral_to {
             // A file cannot be ephemeral, so it goes to the thread of its conversation.
             Some(_) => Some(conversation.key.place.clone()).filter(|place| place.thread.is_some()),

@@ -8,7 +8,7 @@ mod order;
 mod people;
 mod resumed;
 
-use order::CommandOrder;
+use order::{CommandOrder, LaterCommands};
 
 use super::active_turns::ActiveTurns;
 use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
@@ -21,7 +21,9 @@ use crate::access::Identity;
 use crate::command::{self, Command, Verb};
 use crate::crash_point;
 use crate::jsonnet::Budget;
-use crate::model::{ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart};
+use crate::model::{
+    ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart, group_thousands, totals,
+};
 use crate::store::{ComposedWrite, NewChange, ProspectiveChange, StoreError, UndoRemainder};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -96,7 +98,7 @@ impl Revision {
             (Some(why), _) => format!("Undone. Remaining: {}", compose::withheld(why)),
             (None, Some(numbered)) => {
                 let change = &numbered.change;
-                let totals = compose::totals(change);
+                let totals = totals(&change.stats);
                 format!("Undone. {change} is now {totals}; `diff` shows it.")
             }
             (None, None) => {
@@ -155,8 +157,11 @@ impl CommandRunner {
     /// Runs a stored command in the background, in the order of its conversation.
     pub(super) fn start(self: &Arc<Self>, asked: AcceptedCommand) {
         let runner = Arc::clone(self);
-        let may_change = may_change(&asked.inbound.kind);
-        let in_order = self.order.enter(asked.conversation, may_change);
+        let later = match may_change(&asked.inbound.kind) {
+            true => LaterCommands::Wait,
+            false => LaterCommands::Continue,
+        };
+        let in_order = self.order.enter(asked.conversation, later);
         self.background.spawn(async move {
             let kind = asked.inbound.kind.clone();
             let follows = runner.waits_for_changes(&kind);
@@ -346,7 +351,7 @@ impl CommandRunner {
         }
         format!(
             "That message is too long: I read up to {} characters.",
-            compose::thousands(chars_max as u64)
+            group_thousands(chars_max as u64)
         )
     }
 

@@ -7,6 +7,14 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// The effect of a command on later commands that depend on the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum LaterCommands {
+    /// They wait, because the command may change something.
+    Wait,
+    Continue,
+}
+
 /// The last unanswered command of each conversation that may change something.
 #[derive(Default)]
 pub(in crate::gateway) struct CommandOrder {
@@ -21,12 +29,16 @@ pub(in crate::gateway) struct CommandSlot {
 }
 
 impl CommandOrder {
-    /// Takes the next position in a conversation. If the command `may_change` something, later ones wait for it.
-    pub(in crate::gateway) fn enter(&self, conversation: ConversationId, may_change: bool) -> CommandSlot {
+    /// Takes the next position in a conversation.
+    pub(in crate::gateway) fn enter(
+        &self,
+        conversation: ConversationId,
+        later: LaterCommands,
+    ) -> CommandSlot {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.retain(|_, token| !token.is_cancelled());
         let before = last.get(&conversation).cloned();
-        let over = may_change.then(|| {
+        let over = (later == LaterCommands::Wait).then(|| {
             let token = CancellationToken::new();
             last.insert(conversation, token.clone());
             token.drop_guard()
@@ -64,7 +76,7 @@ impl CommandSlot {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::CommandOrder;
+    use super::{CommandOrder, LaterCommands};
     use crate::model::ConversationId;
     use std::sync::{Arc, Mutex};
     use tokio::sync::oneshot;
@@ -72,15 +84,36 @@ mod tests {
 
     struct TestCommand {
         conversation: i64,
-        may_change: bool,
+        later: LaterCommands,
         waits: bool,
     }
 
-    fn test_command(conversation: i64, may_change: bool, waits: bool) -> TestCommand {
+    fn discard(conversation: i64) -> TestCommand {
         TestCommand {
             conversation,
-            may_change,
-            waits,
+            later: LaterCommands::Wait,
+            waits: true,
+        }
+    }
+
+    fn stop(conversation: i64) -> TestCommand {
+        TestCommand {
+            waits: false,
+            ..discard(conversation)
+        }
+    }
+
+    fn diff(conversation: i64) -> TestCommand {
+        TestCommand {
+            later: LaterCommands::Continue,
+            ..discard(conversation)
+        }
+    }
+
+    fn help(conversation: i64) -> TestCommand {
+        TestCommand {
+            waits: false,
+            ..diff(conversation)
         }
     }
 
@@ -91,7 +124,7 @@ mod tests {
         let mut running = JoinSet::new();
         let mut may_end = Vec::new();
         for (number, command) in commands.iter().enumerate() {
-            let in_order = order.enter(ConversationId(command.conversation), command.may_change);
+            let in_order = order.enter(ConversationId(command.conversation), command.later);
             let (sender, receiver) = oneshot::channel::<()>();
             may_end.push(Some(sender));
             let (ended, waits) = (Arc::clone(&ended), command.waits);
@@ -122,23 +155,13 @@ mod tests {
 
     #[tokio::test]
     async fn commands_that_depend_on_an_earlier_change_wait_for_it_and_others_do_not() {
-        let commands = [
-            test_command(1, true, true),
-            test_command(1, false, true),
-            test_command(1, false, false),
-            test_command(2, false, true),
-            test_command(1, true, true),
-        ];
+        let commands = [discard(1), diff(1), help(1), diff(2), discard(1)];
         assert_eq!(ended(&commands, &[4, 3, 2, 1, 0]).await, [3, 2, 0, 1, 4]);
     }
 
     #[tokio::test]
     async fn a_stop_runs_at_once_and_later_commands_wait_for_all_earlier_ones() {
-        let commands = [
-            test_command(1, true, true),
-            test_command(1, true, false),
-            test_command(1, false, true),
-        ];
+        let commands = [discard(1), stop(1), diff(1)];
         assert_eq!(ended(&commands, &[1, 2, 0]).await, [1, 0, 2]);
     }
 }

@@ -1,7 +1,7 @@
 //! Commands that were unanswered at a restart. Most run again. Two kinds get an answer instead: old commands that
 //! change something, and commands that may have caused repeated crashes.
 
-use super::{AcceptedCommand, CommandRunner, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
+use super::{AcceptedCommand, CommandRunner, LaterCommands, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
 use crate::model::{ConversationId, InboxId, Reply};
 use crate::store::{StoreError, UnansweredCommand};
 use jiff::SignedDuration;
@@ -46,7 +46,11 @@ impl CommandRunner {
             let Some(first) = commands.first() else { continue };
             // New commands wait for these as they would have without the restart.
             let follows = !is_alone(first);
-            let in_order = self.order.enter(first.conversation, follows);
+            let later = match follows {
+                true => LaterCommands::Wait,
+                false => LaterCommands::Continue,
+            };
+            let in_order = self.order.enter(first.conversation, later);
             let resumed = async move {
                 for command in commands {
                     let now = (runner.parts.now)();

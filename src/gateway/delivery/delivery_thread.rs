@@ -65,22 +65,23 @@ impl DeliveryThread {
             ops: Vec::new(),
         };
         let mut due = vec![first];
-        let mut is_admitted = true;
+        let mut admitted = 1;
         while !due.is_empty() {
             in_hand.ops = due.iter().map(|due| due.op.id.clone()).collect();
-            due = self.deliver_all(due, is_admitted).await;
-            is_admitted = false;
+            due = self.deliver_all(due, admitted).await;
+            admitted = 0;
             self.delivered.send_modify(|count| *count += 1);
         }
         in_hand.ops.clear();
     }
 
-    /// Delivers operations one after another. Returns the operations that follow them and are due now.
-    async fn deliver_all(&self, due: Vec<DueOperation>, mut is_admitted: bool) -> Vec<DueOperation> {
+    /// Delivers operations one after another, the first of which are `admitted` already. Returns the operations that
+    /// follow them and are due now.
+    async fn deliver_all(&self, due: Vec<DueOperation>, admitted: usize) -> Vec<DueOperation> {
         let mut sent = Vec::with_capacity(due.len());
         let mut due = due.into_iter();
         while let Some(next) = due.next() {
-            let result = match std::mem::take(&mut is_admitted) || self.admit(&next) {
+            let result = match sent.len() < admitted || self.admit(&next) {
                 true => self.attempt(&next).await,
                 false => OperationOutcome::Untried,
             };
@@ -112,8 +113,7 @@ impl DeliveryThread {
     }
 
     fn admit(&self, due: &DueOperation) -> bool {
-        let call = super::call(due.ambiguous_since.is_some());
-        self.gate.admit(&self.channel.limits(&due.op, call))
+        self.gate.admit(&self.channel.limits(&due.op, super::call(due)))
     }
 
     async fn attempt(&self, due: &DueOperation) -> OperationOutcome {

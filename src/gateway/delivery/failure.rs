@@ -51,16 +51,21 @@ mod tests {
     use crate::store::AttemptWeight;
     use jiff::SignedDuration;
 
-    fn is_counted(
-        error: &SendError,
-        was_answered: bool,
-        silent: SignedDuration,
-        age: SignedDuration,
-    ) -> bool {
-        let before = PlatformStatus {
-            was_answered,
-            silent_for: silent,
-        };
+    fn answering(silent_for: SignedDuration) -> PlatformStatus {
+        PlatformStatus {
+            was_answered: true,
+            silent_for,
+        }
+    }
+
+    fn silent(silent_for: SignedDuration) -> PlatformStatus {
+        PlatformStatus {
+            was_answered: false,
+            silent_for,
+        }
+    }
+
+    fn is_counted(error: &SendError, before: PlatformStatus, age: SignedDuration) -> bool {
         attempt_weight(error, before, age) == AttemptWeight::Counted
     }
 
@@ -71,7 +76,7 @@ mod tests {
             retry_after: None,
         };
         let hour = SignedDuration::from_hours(1);
-        assert!(is_counted(&other, true, hour, hour) && is_counted(&other, false, hour, hour));
+        assert!(is_counted(&other, answering(hour), hour) && is_counted(&other, silent(hour), hour));
     }
 
     /// R18, R20
@@ -90,18 +95,18 @@ mod tests {
             SendError::Ambiguous("broke".to_owned()),
             SendError::Unreachable("no".to_owned()),
         ] {
-            assert!(is_counted(&error, true, hour, hour));
-            assert!(is_counted(&error, false, longer, longer));
+            assert!(is_counted(&error, answering(hour), hour));
+            assert!(is_counted(&error, silent(longer), longer));
             // The system clock said 1970 when the operation was enqueued.
-            assert!(!is_counted(&error, false, hour, longer));
-            assert!(!is_counted(&error, false, longer, hour));
+            assert!(!is_counted(&error, silent(hour), longer));
+            assert!(!is_counted(&error, silent(longer), hour));
         }
         let limited = SendError::Limited {
             why: "429".to_owned(),
             retry_after: None,
         };
         for error in [limited, SendError::Unauthorised("token_revoked".to_owned())] {
-            assert!(!is_counted(&error, true, longer, longer));
+            assert!(!is_counted(&error, answering(longer), longer));
         }
     }
 }

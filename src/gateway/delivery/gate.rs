@@ -3,7 +3,7 @@
 
 use super::circuit::{Cause, Circuit, Moment, PlatformStatus};
 use super::health::ChannelState;
-use super::rate_limit::{QuotaSnapshot, RateLimiter};
+use super::rate_limit::{Pacing, QuotaSnapshot, RateLimiter};
 use crate::channel::{Channel, Limit, SendError};
 use crate::planted;
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ impl Drop for CallGuard<'_> {
 impl DeliveryGate {
     pub(super) fn new(
         name: String,
-        is_paced: bool,
+        pacing: Pacing,
         now: fn() -> Timestamp,
         random: fn() -> [u8; 32],
     ) -> Self {
@@ -60,7 +60,7 @@ impl DeliveryGate {
             random,
             state: Mutex::new(GateState {
                 circuit: Circuit::new(Instant::now()),
-                limiter: RateLimiter::new(is_paced),
+                limiter: RateLimiter::new(pacing),
             }),
             moved: Notify::new(),
         }
@@ -164,8 +164,9 @@ impl DeliveryGate {
             SendError::Unreachable(why) | SendError::NotSent { why, .. } | SendError::Ambiguous(why) => {
                 if !planted::is("C2") {
                     let moment = self.moment();
-                    let is_news = self.state().circuit.unanswered(why, moment);
-                    self.log_closure(is_news, Cause::Unreachable, why);
+                    if self.state().circuit.unanswered(why, moment) {
+                        self.log_closure(Cause::Unreachable, why);
+                    }
                 }
             }
         }
@@ -204,15 +205,15 @@ impl DeliveryGate {
 
     fn unauthorised(&self, why: &str) {
         let moment = self.moment();
-        let is_news = self.state().circuit.unauthorised(why, moment);
-        self.log_closure(is_news, Cause::Unauthorised, why);
+        if self.state().circuit.unauthorised(why, moment) {
+            self.log_closure(Cause::Unauthorised, why);
+        }
     }
 
     /// Logs one line for an operator. The channel's state shows the closure as long as it lasts.
-    fn log_closure(&self, is_news: bool, cause: Cause, why: &str) {
+    fn log_closure(&self, cause: Cause, why: &str) {
         let name = &self.name;
         match cause {
-            _ if !is_news => {}
             Cause::Unreachable => error!(
                 channel = name,
                 why,
@@ -263,8 +264,9 @@ impl DeliveryGate {
             }
         };
         let moment = self.moment();
-        let is_news = self.state().circuit.not_probed(cause, &why, moment);
-        self.log_closure(is_news, cause, &why);
+        if self.state().circuit.not_probed(cause, &why, moment) {
+            self.log_closure(cause, &why);
+        }
     }
 
     /// Returns how long a failed operation waits for others to go first.

@@ -2,8 +2,7 @@
 //! No I/O; time is an argument.
 
 use crate::channel::{Channel, Limit, Scope};
-use crate::model::Op;
-use crate::store::Admission;
+use crate::store::{Admission, DueOperation};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +11,31 @@ use tokio::time::Instant;
 /// Number of scopes that are remembered before idle ones are dropped.
 const SCOPES_MAX: usize = 4_096;
 
+/// The treatment of a platform's rate limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// Calls are counted, and wait for quota.
+    Counted,
+    /// Calls wait only if the platform asks for it.
+    Ignored,
+}
+
+impl Pacing {
+    /// Converts the setting `paced` of a channel.
+    pub fn from_setting(is_paced: bool) -> Self {
+        match is_paced {
+            true => Self::Counted,
+            false => Self::Ignored,
+        }
+    }
+}
+
 /// The remaining quota of each limit.
 #[derive(Clone, Debug)]
 pub(super) struct RateLimiter {
     buckets: HashMap<Scope, Bucket>,
     /// True if calls are counted. A wait that the platform asks for is respected in any case.
-    is_counted: bool,
+    pacing: Pacing,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +64,10 @@ impl Bucket {
 }
 
 impl RateLimiter {
-    pub(super) fn new(is_counted: bool) -> Self {
+    pub(super) fn new(pacing: Pacing) -> Self {
         Self {
             buckets: HashMap::new(),
-            is_counted,
+            pacing,
         }
     }
 
@@ -59,7 +77,7 @@ impl RateLimiter {
         if free_at > now {
             return Err(free_at);
         }
-        if self.is_counted {
+        if self.pacing == Pacing::Counted {
             self.drop_idle(now);
             for limit in limits {
                 let bucket = self.bucket(limit, now);
@@ -138,8 +156,8 @@ impl Admission for QuotaSnapshot {
         free_at <= self.now || self.later(free_at)
     }
 
-    fn admits(&mut self, op: &Op, is_ambiguous: bool) -> bool {
-        let limits = self.channel.limits(op, super::call(is_ambiguous));
+    fn admits(&mut self, due: &DueOperation) -> bool {
+        let limits = self.channel.limits(&due.op, super::call(due));
         match self.limiter.take(&limits, self.now) {
             Ok(()) => true,
             Err(free_at) => self.later(free_at),
@@ -150,7 +168,7 @@ impl Admission for QuotaSnapshot {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::RateLimiter;
+    use super::{Pacing, RateLimiter};
     use crate::channel::{Limit, Scope};
     use std::time::Duration;
     use tokio::time::Instant;
@@ -168,7 +186,7 @@ mod tests {
     /// R17
     #[test]
     fn a_burst_goes_at_once_and_what_follows_at_an_even_pace() {
-        let mut pace = RateLimiter::new(true);
+        let mut pace = RateLimiter::new(Pacing::Counted);
         let now = Instant::now();
         let limits = of_chat(3);
         for _ in 0..3 {
@@ -186,8 +204,8 @@ mod tests {
     /// R17
     #[test]
     fn a_retry_after_is_obeyed_even_without_rate_limits() {
-        for is_counted in [true, false] {
-            let mut pace = RateLimiter::new(is_counted);
+        for pacing in [Pacing::Counted, Pacing::Ignored] {
+            let mut pace = RateLimiter::new(pacing);
             let now = Instant::now();
             let limits = of_chat(3);
             let until = now + 7 * SECOND;
@@ -195,13 +213,13 @@ mod tests {
             assert_eq!(pace.take(&limits, now), Err(until));
             assert_eq!(pace.take(&limits, until), Ok(()));
             let next = pace.take(&limits, until);
-            assert_eq!(next.is_err(), is_counted, "no burst after it");
+            assert_eq!(next.is_err(), pacing == Pacing::Counted, "no burst after it");
         }
     }
 
     #[test]
     fn background_operations_leave_half_of_a_burst_free() {
-        let mut pace = RateLimiter::new(true);
+        let mut pace = RateLimiter::new(Pacing::Counted);
         let now = Instant::now();
         let limits = of_chat(4);
         let spare = (0..4).filter(|_| pace.take_spare(&limits, now).is_ok()).count();

@@ -21,6 +21,13 @@ const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(15 * 60);
 /// Age factor for an idle mirror: it is fetched when its age is this many times the limit for a turn.
 const UNASKED_AGE_FACTOR: u32 = 5;
 
+/// The contact with the remote during an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RemoteContact {
+    Tried,
+    None,
+}
+
 type OpenResult = Result<Arc<Repository>, RepositoryError>;
 
 #[derive(Clone)]
@@ -155,7 +162,7 @@ impl RepositoryEntry {
         let ended = async move {
             running.await.unwrap_or_else(|error| {
                 let failed = Err(RepositoryError::Unreadable(error.to_string()));
-                entry.note(&failed, true);
+                entry.note(&failed, RemoteContact::Tried);
                 failed
             })
         };
@@ -178,7 +185,11 @@ impl RepositoryEntry {
             if let Ok(opened) = &opened {
                 let _ = self.opened.set(Arc::clone(opened));
             }
-            self.note(&opened, is_current || opened.is_err());
+            let contact = match is_current || opened.is_err() {
+                true => RemoteContact::Tried,
+                false => RemoteContact::None,
+            };
+            self.note(&opened, contact);
             return opened;
         };
         let fetched = self.refresh(&repository, at).await;
@@ -186,16 +197,16 @@ impl RepositoryEntry {
             tracing::warn!(repository = self.name, %error, "a mirror could not be fetched; its last state is used");
         }
         let ended = fetched.map(|()| Arc::clone(&repository));
-        self.note(&ended, true);
-        self.tidy(repository, ended.is_err());
+        self.note(&ended, RemoteContact::Tried);
+        self.tidy(repository, &ended);
         ended
     }
 
-    fn note(&self, ended: &OpenResult, is_try: bool) {
+    fn note(&self, ended: &OpenResult, contact: RemoteContact) {
         let mut state = self.state();
         state.attempt = None;
         state.failed = ended.as_ref().err().cloned();
-        if is_try {
+        if contact == RemoteContact::Tried {
             state.tried = Some(Instant::now());
         }
     }
@@ -239,7 +250,8 @@ impl RepositoryEntry {
     }
 
     /// Renews a mirror in the background if it has too many packs, or if a fetch failed because it is damaged.
-    fn tidy(self: &Arc<Self>, repository: Arc<Repository>, has_failed: bool) {
+    fn tidy(self: &Arc<Self>, repository: Arc<Repository>, fetched: &OpenResult) {
+        let has_failed = fetched.is_err();
         let entry = Arc::clone(self);
         self.shared.tasks.spawn(async move {
             let look = if has_failed {

@@ -5,7 +5,7 @@ use super::journal::{LastStep, TurnJournal};
 use super::opening::locked_out_text;
 use super::recording::TurnRecording;
 use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
-use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner, refusal};
+use super::{ClaimedMessage, OpenedTurn, REVOKED, RefusalForm, TurnRunner};
 use crate::access::Identity;
 use crate::agent::TurnOutcome;
 use crate::config::Config;
@@ -88,6 +88,7 @@ impl TurnRunner {
             config: Arc::clone(&self.parts.config),
             deliver_now: self.outgoing.can_deliver_now(&address.channel),
             can_find_posts: self.outgoing.can_find(address),
+            refusal: self.refusal_form(address),
             buttons: self.change_buttons(opened),
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
@@ -215,7 +216,7 @@ impl TurnEnding {
     fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
         let (draft, repository) = (&self.answer, &self.repository);
         let refused = |why: &str| {
-            let ops = refusal(draft.can_find_posts, &draft.address, why);
+            let ops = (draft.refusal)(&draft.address, why);
             TurnEnd::Refused(ops, self.cost.clone())
         };
         let Some(grants) = prospect.grants() else {
@@ -295,6 +296,7 @@ struct ResultDraft {
     deliver_now: bool,
     /// True if the channel can look up sent posts.
     can_find_posts: bool,
+    refusal: RefusalForm,
     buttons: (ChangeButtons, Vec<NewAction>),
 }
 

@@ -262,7 +262,15 @@ impl TurnRunner {
     }
 
     fn refusal(&self, address: &Address, why: &str) -> Vec<Op> {
-        refusal(self.outgoing.can_find(address), address, why)
+        self.refusal_form(address)(address, why)
+    }
+
+    /// Returns the function that composes the answer to a message that ends without a turn.
+    fn refusal_form(&self, address: &Address) -> RefusalForm {
+        match self.outgoing.can_find(address) {
+            true => whole_refusal,
+            false => filled_refusal,
+        }
     }
 
     /// Returns the conversation's history for the model, with the new message.
@@ -406,12 +414,8 @@ impl TurnRunner {
     }
 }
 
-fn refusal(can_find: bool, address: &Address, why: &str) -> Vec<Op> {
-    match can_find {
-        true => whole_refusal(address, why),
-        false => filled_refusal(address, why),
-    }
-}
+/// A function that composes the answer to a message that ends without a turn.
+type RefusalForm = fn(&Address, &str) -> Vec<Op>;
 
 /// Returns the answer to a message that ends without a turn. It goes into the card, if there is one.
 fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {

@@ -4,7 +4,9 @@
 use crate::agent::TurnOutcome;
 use crate::config::Config;
 use crate::gateway::compose::{self, Address, FILE_BYTES_MAX, Facts, MESSAGES_MAX, NOT_APPLIED};
-use crate::model::{Action, Button, ButtonStyle, Change, Op, Reply, ReplyPart, Verdict};
+use crate::model::{
+    Action, Button, ButtonStyle, Change, Op, Reply, ReplyPart, Verdict, group_thousands, totals,
+};
 use crate::store::{NumberedChange, StoredChange};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -79,14 +81,14 @@ impl ModelAnswer {
         if shown.len() == bytes {
             return None;
         }
-        let all = compose::thousands(bytes as u64);
+        let all = group_thousands(bytes as u64);
         Some(match bytes > FILE_BYTES_MAX {
             false => format!(
                 "The answer is cut here: it has {all} bytes, and the full text follows as `{FILE_NAME}`."
             ),
             true => format!(
                 "The answer is cut here: it has {all} bytes, and the first {} follow as `{FILE_NAME}`.",
-                compose::thousands(FILE_BYTES_MAX as u64)
+                group_thousands(FILE_BYTES_MAX as u64)
             ),
         })
     }
@@ -231,7 +233,7 @@ impl TurnResult<'_> {
         parts.push(ReplyPart::Footer {
             text: format!(
                 "{} · base {} · {}",
-                compose::totals(change),
+                totals(&change.stats),
                 compose::short(&change.base),
                 self.facts.line()
             ),
@@ -250,10 +252,10 @@ impl TurnResult<'_> {
         let is_whole = self.outcome.notice.is_none();
         Some(match self.remaining_change {
             RemainingChange::New(change) if is_whole => {
-                format!("{change} is ready: {}.", compose::totals(change))
+                format!("{change} is ready: {}.", totals(&change.stats))
             }
             RemainingChange::New(change) if self.outcome.verdict == Verdict::Fail => {
-                format!("{change} fails a check: {}.", compose::totals(change))
+                format!("{change} fails a check: {}.", totals(&change.stats))
             }
             RemainingChange::New(change) => format!("{change} is not finished."),
             RemainingChange::Closed(name) => format!("{name} is closed."),

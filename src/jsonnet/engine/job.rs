@@ -6,7 +6,7 @@ use crate::jsonnet::edits::SourceEdits;
 use crate::jsonnet::external_program::{CallRefusal, ProgramCall};
 use crate::jsonnet::message::{
     self, EngineFailure, EvalTask, FILE, ImportRequest, NO_FILE, NO_OUTPUT, OUTPUT, SAME_FILE, TASK,
-    TASK_DEPENDENT,
+    TASK_DEPENDENT, TaskBatch,
 };
 use crate::jsonnet::native::NativeError;
 use crate::jsonnet::rewrite::RewrittenSource;
@@ -183,7 +183,9 @@ impl EvalJob {
     /// Marks a value as dependent on this task, although it would be kept for other tasks. The value is correct for
     /// this task; for each further task its file is evaluated again.
     pub(in crate::jsonnet) fn mark_task_dependent(&self, file: Option<&str>) {
-        if !self.task.shares || file.is_some_and(|file| self.channel.task_dependent.borrow().contains(file)) {
+        if self.task.batch == TaskBatch::One
+            || file.is_some_and(|file| self.channel.task_dependent.borrow().contains(file))
+        {
             return;
         }
         let said = self

@@ -432,7 +432,7 @@ fn failure(error: &Error, job: &EvalJob) -> EngineFailure {
 fn runtime(job: &EvalJob, message: String, error: &Error) -> EngineFailure {
     let trace = error.trace().0.iter().take(FRAMES_MAX);
     EngineFailure::Runtime {
-        message: cut(message),
+        message: cut(&message),
         trace: trace.map(|element| frame(job, element)).collect(),
     }
 }
@@ -443,7 +443,7 @@ fn syntax(job: &EvalJob, span: &Span, message: &str) -> EngineFailure {
         path: span.0.source_path().to_string(),
         line,
         column,
-        message: cut(message.to_owned()),
+        message: cut(message),
         trace: Vec::new(),
     }
 }
@@ -455,7 +455,7 @@ fn frame(job: &EvalJob, element: &StackTraceElement) -> TraceFrame {
     });
     TraceFrame {
         at: at.unwrap_or_default(),
-        what: cut(element.desc.clone()),
+        what: cut(&element.desc),
     }
 }
 

@@ -21,9 +21,11 @@ use std::rc::Rc;
 
 /// An implementation of the language.
 pub(super) trait Engine {
-    /// Prepares the engine before the first job. With `exercises` it also evaluates the warm-up program, so that later
-    /// jobs are faster.
-    fn prepare(&mut self, exercises: bool);
+    /// Evaluates the warm-up program in a separate state, so that later jobs are faster.
+    fn warm_up(&self);
+
+    /// Prepares the engine before the first job.
+    fn prepare(&mut self);
 
     /// Returns the value of the program as canonical JSON. State that an engine keeps between jobs must not change any
     /// value.

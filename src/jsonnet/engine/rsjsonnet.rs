@@ -267,7 +267,7 @@ impl<'p> EngineCallbacks<'_, 'p> {
                 return self
                     .job
                     .syntax_failure(origin)
-                    .unwrap_or_else(|| EngineFailure::runtime(cut(format!("{error:?}"))));
+                    .unwrap_or_else(|| EngineFailure::runtime(cut(&format!("{error:?}"))));
             }
         };
         match self.at(program, span) {
@@ -317,7 +317,7 @@ impl<'p> EngineCallbacks<'_, 'p> {
             }
         }
         EngineFailure::Runtime {
-            message: cut(message),
+            message: cut(&message),
             trace,
         }
     }
@@ -347,7 +347,7 @@ impl<'p> EngineCallbacks<'_, 'p> {
             (Some(_), None) => None,
             (_, at) => Some(TraceFrame {
                 at: at.map_or_else(String::new, shown),
-                what: cut(what),
+                what: cut(&what),
             }),
         }
     }

@@ -28,10 +28,11 @@ impl<W> Default for StatefulEngine<W> {
 }
 
 impl<W: EngineState> Engine for StatefulEngine<W> {
-    fn prepare(&mut self, exercises: bool) {
-        if exercises {
-            let _value = W::warm_up();
-        }
+    fn warm_up(&self) {
+        let _value = W::warm_up();
+    }
+
+    fn prepare(&mut self) {
         self.state = Some((W::begin(), 0));
     }
 

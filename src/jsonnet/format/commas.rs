@@ -1,6 +1,6 @@
 //! The comma after the last element, which exists only in a list over several lines.
 
-use crate::jsonnet::syntax::{Fodder, Fodders, NodeKind, SyntaxTree};
+use crate::jsonnet::syntax::{Fodder, Fodders, NodeKind, SyntaxTree, TrailingComma};
 
 pub(super) fn fix_trailing_commas(tree: &mut SyntaxTree<'_>) {
     for node in &mut tree.nodes {
@@ -34,9 +34,10 @@ pub(super) fn fix_trailing_commas(tree: &mut SyntaxTree<'_>) {
                 specs,
                 ..
             } => {
-                if let (true, Some(last), Some(spec)) = (*trailing_comma, fields.last_mut(), specs.last_mut())
+                if let (TrailingComma::Present, Some(last), Some(spec)) =
+                    (*trailing_comma, fields.last_mut(), specs.last_mut())
                 {
-                    *trailing_comma = false;
+                    *trailing_comma = TrailingComma::Absent;
                     tree.fodders.move_to_front(&mut spec.for_fodder, &mut last.comma);
                 }
             }
@@ -46,11 +47,19 @@ pub(super) fn fix_trailing_commas(tree: &mut SyntaxTree<'_>) {
 }
 
 /// Moves the comma to the end of the last element's line; the fodder before the comma goes after it.
-fn fix_last(fodders: &mut Fodders<'_>, before_comma: &mut Fodder, comma: &mut bool, close: &mut Fodder) {
+fn fix_last(
+    fodders: &mut Fodders<'_>,
+    before_comma: &mut Fodder,
+    comma: &mut TrailingComma,
+    close: &mut Fodder,
+) {
     let comma_is_late = fodders.has_line_end(*before_comma);
     let wanted = fodders.has_line_end(*close) || comma_is_late;
-    if *comma && (!wanted || comma_is_late) {
+    if *comma == TrailingComma::Present && (!wanted || comma_is_late) {
         fodders.move_to_front(close, before_comma);
     }
-    *comma = wanted;
+    *comma = match wanted {
+        true => TrailingComma::Present,
+        false => TrailingComma::Absent,
+    };
 }

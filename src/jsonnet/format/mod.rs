@@ -10,6 +10,7 @@ mod indent;
 mod names;
 mod newlines;
 mod parentheses;
+mod spacing;
 mod strings;
 #[cfg(test)]
 mod tests;

@@ -30,10 +30,10 @@ pub(super) fn helm_template(
         chart: chart.clone(),
         values: options.values()?,
         api_versions: options.texts("apiVersions")?,
-        include_crds: options.switch("includeCrds", true)?,
-        skip_tests: options.switch("skipTests", false)?,
+        include_crds: options.switch("includeCrds")?.unwrap_or(true),
+        skip_tests: options.switch("skipTests")?.unwrap_or(false),
         kube_version: options.text("kubeVersion")?.to_owned(),
-        no_hooks: options.switch("noHooks", false)?,
+        no_hooks: options.switch("noHooks")?.unwrap_or(false),
         namespace: options.text("namespace")?.to_owned(),
     });
     let output = run(&call).map_err(|error| options.with_directory(&chart, error))?;
@@ -120,11 +120,10 @@ impl<'a> CallOptions<'a> {
         texts.ok_or_else(|| self.wrong_type(name, "an array of strings"))
     }
 
-    fn switch(&self, name: &str, default: bool) -> Result<bool, NativeError> {
-        match self.field(name) {
-            None => Ok(default),
-            Some(value) => value.as_bool().ok_or_else(|| self.wrong_type(name, "a boolean")),
-        }
+    fn switch(&self, name: &str) -> Result<Option<bool>, NativeError> {
+        let value = self.field(name);
+        let switch = value.map(|value| value.as_bool().ok_or_else(|| self.wrong_type(name, "a boolean")));
+        switch.transpose()
     }
 
     /// Returns a field unless it is null. Go also reads `includeCRDs` as `includeCrds`.

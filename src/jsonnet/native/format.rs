@@ -65,6 +65,15 @@ struct NumberLayout {
     is_capital: bool,
 }
 
+/// The layout of the digits after the point.
+#[derive(Clone, Copy)]
+struct FractionLayout {
+    /// True if the point is written without digits after it.
+    has_point: bool,
+    /// True if zeros at the end are written.
+    has_zeros: bool,
+}
+
 impl FormatString {
     pub(in crate::jsonnet) fn parse(format: &str) -> FormatResult<Self> {
         let mut pieces = Vec::new();
@@ -312,11 +321,19 @@ impl FormatCode {
         let digits = precision.unwrap_or(PRECISION);
         let digits_min = precision.unwrap_or_default();
         let is_alternate = self.flags.alternate;
+        let whole = FractionLayout {
+            has_point: is_alternate,
+            has_zeros: true,
+        };
+        let short = FractionLayout {
+            has_point: is_alternate,
+            has_zeros: is_alternate,
+        };
         Ok(match self.conversion.to_ascii_lowercase() {
             'o' => {
                 let zero = if is_alternate { "0" } else { "" };
                 let digits = octal(number.abs().floor(), zero);
-                layout.signed(number <= -1.0, &digits, digits_min, "")
+                layout.signed(number.trunc(), &digits, digits_min, "")
             }
             'x' => {
                 let digits = hexadecimal(number.floor().abs());
@@ -325,21 +342,21 @@ impl FormatCode {
                     false => (digits, "0x"),
                 };
                 let prefix = if is_alternate { prefix } else { "" };
-                layout.signed(number < 0.0, &digits, digits_min, prefix)
+                layout.signed(number, &digits, digits_min, prefix)
             }
-            'f' => layout.decimal(number, digits, is_alternate, true),
-            'e' => layout.scientific(number, digits, is_alternate, true),
+            'f' => layout.decimal(number, digits, whole),
+            'e' => layout.scientific(number, digits, whole),
             'g' => {
                 let exponent = exponent(number);
                 if exponent < -4.0 || exponent >= digits {
-                    layout.scientific(number, digits - 1.0, is_alternate, is_alternate)
+                    layout.scientific(number, digits - 1.0, short)
                 } else {
                     let before_point = (exponent + 1.0).max(1.0);
-                    layout.decimal(number, digits - before_point, is_alternate, is_alternate)
+                    layout.decimal(number, digits - before_point, short)
                 }
             }
             _ => layout.signed(
-                number <= -1.0,
+                number.trunc(),
                 &decimal_digits(number.abs().floor()),
                 digits_min,
                 "",
@@ -357,10 +374,10 @@ impl FormatCode {
 }
 
 impl NumberLayout {
-    /// Adds a sign, a prefix and leading zeros to digits.
-    fn signed(self, is_negative: bool, digits: &str, digits_min: f64, prefix: &str) -> String {
+    /// Adds the sign of a number, a prefix and leading zeros to its digits.
+    fn signed(self, number: f64, digits: &str, digits_min: f64, prefix: &str) -> String {
         let Flags { blank, plus, .. } = self.flags;
-        let sign = match (is_negative, plus, blank) {
+        let sign = match (number < 0.0, plus, blank) {
             (true, _, _) => "-",
             (false, true, _) => "+",
             (false, false, true) => " ",
@@ -372,7 +389,8 @@ impl NumberLayout {
     }
 
     /// Formats a number with a fixed number of digits after the point.
-    fn decimal(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
+    fn decimal(self, number: f64, digits: f64, fraction: FractionLayout) -> String {
+        let FractionLayout { has_point, has_zeros } = fraction;
         let magnitude = number.abs();
         let denominator = math::pow(10.0, digits);
         let numerator = magnitude * denominator + 0.5;
@@ -386,7 +404,7 @@ impl NumberLayout {
             width: self.width - digits - point,
             ..self
         };
-        let mut shown = layout.signed(number < 0.0, &decimal_digits(before), 0.0, "");
+        let mut shown = layout.signed(number, &decimal_digits(before), 0.0, "");
         if digits == 0.0 {
             if has_point {
                 shown.push('.');
@@ -405,7 +423,7 @@ impl NumberLayout {
     }
 
     /// Formats a number with one digit before the point, and an exponent.
-    fn scientific(self, number: f64, digits: f64, has_point: bool, has_zeros: bool) -> String {
+    fn scientific(self, number: f64, digits: f64, fraction: FractionLayout) -> String {
         let exponent = exponent(number);
         let power = Self {
             width: 0.0,
@@ -416,8 +434,7 @@ impl NumberLayout {
             is_capital: false,
         };
         // The sign counts as one of the three characters.
-        let power =
-            Self { width: 3.0, ..power }.signed(exponent < 0.0, &decimal_digits(exponent.abs()), 0.0, "");
+        let power = Self { width: 3.0, ..power }.signed(exponent, &decimal_digits(exponent.abs()), 0.0, "");
         let mark = if self.is_capital { 'E' } else { 'e' };
         let mantissa = match exponent == -324.0 {
             true => number * 10.0 / math::pow(10.0, exponent + 1.0),
@@ -427,7 +444,7 @@ impl NumberLayout {
             width: self.width - (power.len() + 1) as f64,
             ..self
         };
-        let mantissa = layout.decimal(mantissa, digits, has_point, has_zeros);
+        let mantissa = layout.decimal(mantissa, digits, fraction);
         format!("{mantissa}{mark}{power}")
     }
 }

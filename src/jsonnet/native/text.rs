@@ -25,7 +25,7 @@ fn write(value: &Value, out: &mut String) {
                 separate(position, out);
                 write(item, out);
             }
-            close(items.is_empty(), ']', out);
+            close(items.len(), ']', out);
         }
         Value::Object(fields) => {
             out.push('{');
@@ -35,7 +35,7 @@ fn write(value: &Value, out: &mut String) {
                 out.push_str(": ");
                 write(value, out);
             }
-            close(fields.is_empty(), '}', out);
+            close(fields.len(), '}', out);
         }
     }
 }
@@ -52,8 +52,8 @@ fn separate(position: usize, out: &mut String) {
     }
 }
 
-fn close(is_empty: bool, bracket: char, out: &mut String) {
-    if is_empty {
+fn close(count: usize, bracket: char, out: &mut String) {
+    if count == 0 {
         out.push(' ');
     }
     out.push(bracket);

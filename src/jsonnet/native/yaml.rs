@@ -165,10 +165,9 @@ impl YamlReader<'_, '_> {
                 style,
                 ..
             } => {
-                let plain = style == ScalarStyle::Plain;
                 let size = 1 + value.len() / TEXT_UNIT;
                 written = size;
-                let value = scalar(self.profile, tag.as_deref(), value, plain)?;
+                let value = scalar(self.profile, tag.as_deref(), value, style)?;
                 (anchor, SizedValue { value, size })
             }
             EventData::SequenceStart { anchor, .. } => (anchor, self.sequence(depth)?),

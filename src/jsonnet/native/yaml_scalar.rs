@@ -1,6 +1,7 @@
 //! The scalars of YAML, as Go's yaml.v2 and yaml.v3 resolve them.
 
 use crate::jsonnet::yaml::{GoYamlVersion, short_float, yaml11_boolean};
+use libyaml_safer::ScalarStyle;
 use serde_json::{Number, Value};
 
 /// The result of reading a scalar; the error is the reason why it has no value.
@@ -11,7 +12,7 @@ pub(super) fn scalar(
     profile: GoYamlVersion,
     tag: Option<&str>,
     text: String,
-    plain: bool,
+    style: ScalarStyle,
 ) -> YamlResult<Value> {
     let tag = tag.map(|tag| tag.strip_prefix("tag:yaml.org,2002:").unwrap_or(tag));
     let resolve = |text: &str| match profile {
@@ -45,7 +46,7 @@ pub(super) fn scalar(
                 GoYamlVersion::V3 => moment,
             })
         }
-        None if plain => Ok(match (resolve(&text)?, profile) {
+        None if style == ScalarStyle::Plain => Ok(match (resolve(&text)?, profile) {
             (Some(value), _) => value,
             (None, GoYamlVersion::V2) => Value::String(text),
             (None, GoYamlVersion::V3) => timestamp(&text).unwrap_or(Value::String(text)),
@@ -248,22 +249,26 @@ fn timestamp(text: &str) -> Option<Value> {
         return None;
     }
     let date = jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
-    let zone_required = !text.contains(' ');
-    let time = match time {
+    let time = match time.map(split_zone) {
         None => "00:00:00Z".to_owned(),
-        Some(time) => clock(time, zone_required)?,
+        Some((time, Some(zone))) if !text.contains(' ') => clock(time, zone)?,
+        Some((time, None)) if text.contains(' ') => clock(time, "Z")?,
+        Some(_) => return None,
     };
     Some(format!("{date}T{time}").into())
 }
 
-/// Parses `15:4:5.999Z` or `15:4:5+01:00`; without a zone the time is in UTC.
-fn clock(text: &str, zone_required: bool) -> Option<String> {
+/// Splits `15:4:5.999Z` or `15:4:5+01:00` into the time and the zone, if there is one.
+fn split_zone(text: &str) -> (&str, Option<&str>) {
     let at = text.find(['Z', '+', '-']);
-    let (time, zone) = match at {
-        Some(at) if zone_required => text.split_at_checked(at)?,
-        None if !zone_required => (text, "Z"),
-        Some(_) | None => return None,
-    };
+    match at.and_then(|at| text.split_at_checked(at)) {
+        Some((time, zone)) => (time, Some(zone)),
+        None => (text, None),
+    }
+}
+
+/// Returns the time in Go's JSON format, from `15:4:5.999` and a zone.
+fn clock(time: &str, zone: &str) -> Option<String> {
     let zone_fits = zone == "Z"
         || matches!(zone.as_bytes(), [b'+' | b'-', a, b, b':', c, d] if [a, b, c, d].iter().all(|next| next.is_ascii_digit()));
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));

@@ -29,7 +29,7 @@ pub use node::{Node, NodeId, NodeKind, SyntaxTree};
 pub use operator::{BinaryOperator, UnaryOperator};
 pub use part::{
     Apply, Bind, BlockIndent, Conditional, Field, FieldKind, FieldName, ForSpec, IfSpec, ImportKind, Item,
-    NamedArgument, Parameter, Parameters, Slice, TextStyle, Visibility,
+    NamedArgument, Parameter, Parameters, Slice, TextStyle, TrailingComma, Visibility,
 };
 pub use position::{LineColumn, LineIndex, SourceRange, Span};
 

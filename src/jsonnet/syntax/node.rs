@@ -6,6 +6,7 @@ use super::fodder::{Fodder, Fodders};
 use super::operator::{BinaryOperator, UnaryOperator};
 use super::part::{
     Apply, Bind, BlockIndent, Conditional, Field, ForSpec, ImportKind, Item, Parameters, Slice, TextStyle,
+    TrailingComma,
 };
 use super::position::Span;
 use std::borrow::Cow;
@@ -125,7 +126,7 @@ pub enum NodeKind<'s> {
     /// `[a, b]`
     Array {
         items: Vec<Item>,
-        trailing_comma: bool,
+        trailing_comma: TrailingComma,
         close: Fodder,
     },
     /// `[e for x in xs]`
@@ -193,13 +194,13 @@ pub enum NodeKind<'s> {
     /// `{ a: 1 }`
     Object {
         fields: Vec<Field<'s>>,
-        trailing_comma: bool,
+        trailing_comma: TrailingComma,
         close: Fodder,
     },
     /// `{ [k]: v for x in xs }`
     ObjectComprehension {
         fields: Vec<Field<'s>>,
-        trailing_comma: bool,
+        trailing_comma: TrailingComma,
         specs: Vec<ForSpec<'s>>,
         close: Fodder,
     },

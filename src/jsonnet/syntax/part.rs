@@ -5,6 +5,35 @@ use super::node::NodeId;
 use super::position::Span;
 use std::borrow::Cow;
 
+/// The comma after the last element of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrailingComma {
+    /// The list ends with its last element.
+    #[default]
+    Absent,
+    /// A comma follows the last element.
+    Present,
+}
+
+impl TrailingComma {
+    /// Returns what follows an element of the list.
+    pub fn after<T>(comma: &Option<T>) -> Self {
+        if comma.is_some() {
+            Self::Present
+        } else {
+            Self::Absent
+        }
+    }
+
+    /// Returns the text of the comma.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Absent => "",
+            Self::Present => ",",
+        }
+    }
+}
+
 /// A call.
 #[derive(Clone, Debug)]
 #[allow(
@@ -16,7 +45,7 @@ pub struct Apply<'s> {
     pub open: Fodder,
     pub positional: Vec<Item>,
     pub named: Vec<NamedArgument<'s>>,
-    pub trailing_comma: bool,
+    pub trailing_comma: TrailingComma,
     pub close: Fodder,
     /// The fodder before `tailstrict`, if that is present.
     pub tail_strict: Option<Fodder>,
@@ -115,7 +144,7 @@ pub struct IfSpec {
 pub struct Parameters<'s> {
     pub open: Fodder,
     pub list: Vec<Parameter<'s>>,
-    pub trailing_comma: bool,
+    pub trailing_comma: TrailingComma,
     pub close: Fodder,
 }
 

@@ -119,14 +119,18 @@ impl Emitter {
     }
 
     fn scalar(&mut self, text: &str, indent: usize, position: ScalarPosition) {
-        let folds = self.profile == GoYamlVersion::V2 && position == ScalarPosition::Block;
         let shape = AllowedStyles::for_text(self.profile, text);
         match style(self.profile, text, shape, position) {
-            ScalarStyle::Plain => self.plain(text, indent, folds),
-            ScalarStyle::SingleQuoted => self.single_quoted(text, indent, folds),
-            ScalarStyle::DoubleQuoted => self.double_quoted(text, indent, folds),
+            ScalarStyle::Plain => self.plain(text, indent, position),
+            ScalarStyle::SingleQuoted => self.single_quoted(text, indent, position),
+            ScalarStyle::DoubleQuoted => self.double_quoted(text, indent, position),
             ScalarStyle::Literal => self.literal(text, indent),
         }
+    }
+
+    /// Returns true if long scalars at a position are folded.
+    fn folds(&self, position: ScalarPosition) -> bool {
+        self.profile == GoYamlVersion::V2 && position == ScalarPosition::Block
     }
 
     fn plain_word(&mut self, word: &str) {
@@ -140,7 +144,7 @@ impl Emitter {
         self.is_in_indentation = false;
     }
 
-    fn plain(&mut self, text: &str, indent: usize, folds: bool) {
+    fn plain(&mut self, text: &str, indent: usize, position: ScalarPosition) {
         self.space_if_due();
         if !text.contains(' ') {
             return self.word(text);
@@ -148,8 +152,11 @@ impl Emitter {
         let mut after_space = false;
         for (character, next) in with_next(text) {
             if character == ' ' {
-                let is_fold = folds && !after_space && self.is_wide() && next != Some(' ');
-                self.space(is_fold, indent);
+                let is_fold = self.folds(position) && !after_space && self.is_wide() && next != Some(' ');
+                match is_fold {
+                    true => self.break_to(indent),
+                    false => self.put(' '),
+                }
                 after_space = true;
             } else {
                 self.put(character);
@@ -161,7 +168,7 @@ impl Emitter {
         self.is_in_indentation = false;
     }
 
-    fn single_quoted(&mut self, text: &str, indent: usize, folds: bool) {
+    fn single_quoted(&mut self, text: &str, indent: usize, position: ScalarPosition) {
         self.space_if_due();
         self.put('\'');
         self.is_in_indentation = false;
@@ -169,7 +176,10 @@ impl Emitter {
         for (character, next) in with_next(text) {
             if character == ' ' {
                 let is_inner = !is_first && next.is_some_and(|next| next != ' ');
-                self.space(folds && !after_space && self.is_wide() && is_inner, indent);
+                match self.folds(position) && !after_space && self.is_wide() && is_inner {
+                    true => self.break_to(indent),
+                    false => self.put(' '),
+                }
                 after_space = true;
             } else if is_break(character) {
                 self.line_break(character);
@@ -192,7 +202,7 @@ impl Emitter {
         self.is_in_indentation = false;
     }
 
-    fn double_quoted(&mut self, text: &str, indent: usize, folds: bool) {
+    fn double_quoted(&mut self, text: &str, indent: usize, position: ScalarPosition) {
         self.space_if_due();
         self.put('"');
         // For every character, both emitters check for a byte order mark at the start of the text. If the text starts
@@ -208,8 +218,12 @@ impl Emitter {
                 self.put_all(&escaped(character));
                 after_space = false;
             } else if character == ' ' {
-                let is_fold = folds && !after_space && self.is_wide() && !is_first && next.is_some();
-                self.space(is_fold, indent);
+                let is_fold =
+                    self.folds(position) && !after_space && self.is_wide() && !is_first && next.is_some();
+                match is_fold {
+                    true => self.break_to(indent),
+                    false => self.put(' '),
+                }
                 if is_fold && next == Some(' ') {
                     self.put('\\');
                 }
@@ -256,15 +270,6 @@ impl Emitter {
             self.put(character);
             self.is_in_indentation = false;
             after_break = false;
-        }
-    }
-
-    /// Writes a space, or a line break in its place.
-    fn space(&mut self, is_fold: bool, indent: usize) {
-        if is_fold {
-            self.break_to(indent);
-        } else {
-            self.put(' ');
         }
     }
 

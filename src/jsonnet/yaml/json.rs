@@ -30,7 +30,7 @@ fn write(out: &mut String, value: &Value, indent: Option<&str>, depth: usize) {
                 separate(out, position, indent, depth + 1);
                 write(out, item, indent, depth + 1);
             }
-            close(out, ']', items.is_empty(), indent, depth);
+            close(out, ']', items.len(), indent, depth);
         }
         Value::Object(members) => {
             out.push('{');
@@ -40,7 +40,7 @@ fn write(out: &mut String, value: &Value, indent: Option<&str>, depth: usize) {
                 out.push_str(if indent.is_some() { ": " } else { ":" });
                 write(out, member, indent, depth + 1);
             }
-            close(out, '}', members.is_empty(), indent, depth);
+            close(out, '}', members.len(), indent, depth);
         }
     }
 }
@@ -52,8 +52,8 @@ fn separate(out: &mut String, position: usize, indent: Option<&str>, depth: usiz
     break_line(out, indent, depth);
 }
 
-fn close(out: &mut String, bracket: char, is_empty: bool, indent: Option<&str>, depth: usize) {
-    if !is_empty {
+fn close(out: &mut String, bracket: char, count: usize, indent: Option<&str>, depth: usize) {
+    if count > 0 {
         break_line(out, indent, depth);
     }
     out.push(bracket);

@@ -155,7 +155,7 @@ pub(super) fn heads_due(
             continue;
         }
         if let Some(head) = due_head(tx, row, at, &is_busy)?
-            && admission.admits(&head.due.op, head.due.ambiguous_since.is_some())
+            && admission.admits(&head.due)
         {
             heads.push(head);
         }

@@ -17,7 +17,7 @@ use crate::bundler::{
     self, BundlerError, Fetch, PackageChange, PackageChangeKind, PreparedOperation, Project,
 };
 use crate::jsonnet::FairSlots;
-use crate::model::one_line;
+use crate::model::{one_line, pluralize};
 use std::sync::Arc;
 
 /// The number of characters of a commit that are shown.
@@ -79,8 +79,8 @@ fn format_changes(prepared: &PreparedOperation, nothing: &str) -> String {
         .collect();
     let kept = prepared.packages.len() - lines.len();
     if kept > 0 {
-        let packages = if kept == 1 { "package is" } else { "packages are" };
-        lines.push(format!("{kept} {packages} as locked"));
+        let packages = pluralize(kept, "package is", "packages are");
+        lines.push(format!("{packages} as locked"));
     }
     lines.extend(
         prepared
@@ -91,9 +91,8 @@ fn format_changes(prepared: &PreparedOperation, nothing: &str) -> String {
     if prepared.changes.is_empty() {
         lines.push(nothing.to_owned());
     } else {
-        let files = prepared.changes.len();
-        let plural = if files == 1 { "file" } else { "files" };
-        lines.push(format!("{files} {plural} differ from before"));
+        let files = pluralize(prepared.changes.len(), "file", "files");
+        lines.push(format!("{files} differ from before"));
     }
     lines.join("\n")
 }

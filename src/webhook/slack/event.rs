@@ -74,11 +74,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
     else {
         return Err(malformed);
     };
-    let direct = match text_at(event, "/channel_type") {
-        Some(channel_type) => channel_type == "im",
-        None => is_direct_id(chat),
-    };
-    let Some(kind) = kind(event, direct, &installed.bot) else {
+    let Some(kind) = kind(event, chat, &installed.bot) else {
         return Ok(Received::Ignored("a message without words"));
     };
     Ok(Received::Inbound(Box::new(Inbound {
@@ -90,7 +86,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
             chat: chat.to_owned(),
             thread: Some(text_at(event, "/thread_ts").unwrap_or(ts).to_owned()),
         },
-        direct,
+        direct: is_direct(event, chat),
         message: Some(MessageRef {
             chat: chat.to_owned(),
             id: ts.to_owned(),
@@ -126,10 +122,17 @@ fn ignore_reason(event: &Value, installed: &SlackInstallation) -> Option<&'stati
     None
 }
 
-fn kind(event: &Value, direct: bool, bot: &str) -> Option<InboundKind> {
+fn is_direct(event: &Value, chat: &str) -> bool {
+    match text_at(event, "/channel_type") {
+        Some(channel_type) => channel_type == "im",
+        None => is_direct_id(chat),
+    }
+}
+
+fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
     let MessageText { text, mentions_bot } =
         text::parse_text(text_at(event, "/text").unwrap_or_default(), bot);
-    let addressed = direct || mentions_bot || text_at(event, "/type") == Some("app_mention");
+    let addressed = is_direct(event, chat) || mentions_bot || text_at(event, "/type") == Some("app_mention");
     if let Some(join) = invite(&text) {
         return Some(join);
     }

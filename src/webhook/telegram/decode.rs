@@ -148,23 +148,22 @@ impl UpdateDecoder<'_> {
 
     fn kind(&self, message: &TelegramMessage, value: &Value) -> Result<InboundKind, &'static str> {
         if let Some(text) = &message.text {
-            let words = self.words(text, &message.entities);
-            let addressed = self.is_addressed(message, &words);
+            let words = self.words(message, text, &message.entities);
             return match command(&words.own) {
                 Some(command) => self.command(command),
-                None => Ok(words.into_text(message, addressed)),
+                None => Ok(words.into_text(message)),
             };
         }
         let Some((_, what)) = MEDIA.iter().find(|(key, _)| value.get(key).is_some()) else {
             return Err("service message");
         };
         let words = self.words(
+            message,
             message.caption.as_deref().unwrap_or_default(),
             &message.caption_entities,
         );
-        let addressed = self.is_addressed(message, &words);
-        match (words.own.is_empty(), addressed) {
-            (false, _) => Ok(words.into_text(message, addressed)),
+        match (words.own.is_empty(), words.are_for_us) {
+            (false, _) => Ok(words.into_text(message)),
             (true, true) => Ok(InboundKind::Unsupported {
                 what: (*what).to_owned(),
             }),
@@ -208,7 +207,7 @@ impl UpdateDecoder<'_> {
     }
 
     /// Separates the user's own words from the bot's mention and from block quotes, which hold the words of others.
-    fn words(&self, text: &str, entities: &[Entity]) -> MessageWords {
+    fn words(&self, message: &TelegramMessage, text: &str, entities: &[Entity]) -> MessageWords {
         let mut words = MessageWords::default();
         let mut cuts = Vec::new();
         for entity in entities.iter().filter(|entity| is_quote(entity)) {
@@ -242,6 +241,7 @@ impl UpdateDecoder<'_> {
             own
         };
         words.own = own.to_owned();
+        words.are_for_us = self.is_addressed(message, &words);
         words
     }
 
@@ -264,10 +264,11 @@ struct MessageWords {
     own: String,
     quoted: Vec<String>,
     mentions_us: bool,
+    are_for_us: bool,
 }
 
 impl MessageWords {
-    fn into_text(mut self, message: &TelegramMessage, addressed: bool) -> InboundKind {
+    fn into_text(mut self, message: &TelegramMessage) -> InboundKind {
         if let Some(replied) = replied_text(message) {
             self.quoted.insert(0, replied.to_owned());
         }
@@ -275,7 +276,7 @@ impl MessageWords {
         InboundKind::Text {
             text: self.own,
             quoted: (!self.quoted.is_empty()).then(|| self.quoted.join("\n\n")),
-            addressed,
+            addressed: self.are_for_us,
         }
     }
 }

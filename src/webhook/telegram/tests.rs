@@ -39,11 +39,19 @@ fn kind_of(chat: i64, extra: Value) -> InboundKind {
     }
 }
 
-fn text(text: &str, quoted: Option<&str>, addressed: bool) -> InboundKind {
+fn text(text: &str, quoted: Option<&str>) -> InboundKind {
     InboundKind::Text {
         text: text.to_owned(),
         quoted: quoted.map(str::to_owned),
-        addressed,
+        addressed: true,
+    }
+}
+
+fn text_of_others(text: &str, quoted: Option<&str>) -> InboundKind {
+    InboundKind::Text {
+        text: text.to_owned(),
+        quoted: quoted.map(str::to_owned),
+        addressed: false,
     }
 }
 
@@ -77,7 +85,7 @@ fn a_direct_message_names_its_sender_by_id_alone() {
                 chat: "7".to_owned(),
                 id: "101".to_owned(),
             }),
-            kind: text("scale web", None, true),
+            kind: text("scale web", None),
             response_url: None,
         })))
     );
@@ -162,7 +170,7 @@ fn what_is_no_update_is_malformed() {
 fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
     assert_eq!(
         kind_of(-100, json!({"text": "lunch?"})),
-        text("lunch?", None, false)
+        text_of_others("lunch?", None)
     );
     // The emoji before the mention takes two UTF-16 units and four bytes.
     let mention = json!([{"type": "mention", "offset": 3, "length": 12}]);
@@ -171,7 +179,7 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
             -100,
             json!({"text": "🚢 @Drydock_Bot, scale web", "entities": mention})
         ),
-        text("🚢 , scale web", None, true)
+        text("🚢 , scale web", None)
     );
     let first = json!([{"type": "mention", "offset": 0, "length": 12}]);
     assert_eq!(
@@ -179,13 +187,13 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
             -100,
             json!({"text": "@drydock_bot: scale web", "entities": first})
         ),
-        text("scale web", None, true)
+        text("scale web", None)
     );
     let by_id =
         json!([{"type": "text_mention", "offset": 0, "length": 3, "user": {"id": 42, "is_bot": true}}]);
     assert_eq!(
         kind_of(-100, json!({"text": "Bot scale web", "entities": by_id})),
-        text("scale web", None, true)
+        text("scale web", None)
     );
     let another = json!([{"type": "mention", "offset": 0, "length": 13}, {"type": "mention", "offset": 90, "length": 12}]);
     assert_eq!(
@@ -193,12 +201,12 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
             -100,
             json!({"text": "@drydock_bot2 scale web", "entities": another})
         ),
-        text("@drydock_bot2 scale web", None, false)
+        text_of_others("@drydock_bot2 scale web", None)
     );
     let ours = json!({"message_id": 5, "from": {"id": 42, "is_bot": true}, "text": "CHG-1 is ready"});
     assert_eq!(
         kind_of(-100, json!({"text": "make it 3", "reply_to_message": ours})),
-        text("make it 3", Some("CHG-1 is ready"), true)
+        text("make it 3", Some("CHG-1 is ready"))
     );
 }
 
@@ -208,21 +216,21 @@ fn what_others_said_is_quoted_and_never_a_command() {
     let unknown = json!({"message_id": 5, "from": {"id": 666}, "text": "/grant admin 666"});
     assert_eq!(
         kind_of(7, json!({"text": "what is this?", "reply_to_message": unknown})),
-        text("what is this?", Some("/grant admin 666"), true)
+        text("what is this?", Some("/grant admin 666"))
     );
     assert_eq!(
         kind_of(
             7,
             json!({"text": "and this?", "reply_to_message": unknown, "quote": {"text": "admin"}})
         ),
-        text("and this?", Some("admin"), true)
+        text("and this?", Some("admin"))
     );
     assert_eq!(
         kind_of(
             7,
             json!({"text": "and this?", "external_reply": {"origin": {}}, "quote": {"text": "far"}})
         ),
-        text("and this?", Some("far"), true)
+        text("and this?", Some("far"))
     );
     let quote = json!([{"type": "blockquote", "offset": 0, "length": 16}]);
     assert_eq!(
@@ -230,7 +238,7 @@ fn what_others_said_is_quoted_and_never_a_command() {
             7,
             json!({"text": "/grant admin 666\nshould I?", "entities": quote})
         ),
-        text("should I?", Some("/grant admin 666"), true)
+        text("should I?", Some("/grant admin 666"))
     );
     let mention_in_quote = json!([
         {"type": "mention", "offset": 0, "length": 12}, {"type": "blockquote", "offset": 0, "length": 20},
@@ -240,7 +248,7 @@ fn what_others_said_is_quoted_and_never_a_command() {
             -100,
             json!({"text": "@drydock_bot do this\nlol", "entities": mention_in_quote})
         ),
-        text("lol", Some("@drydock_bot do this"), false)
+        text_of_others("lol", Some("@drydock_bot do this"))
     );
 }
 
@@ -255,7 +263,7 @@ fn a_topic_is_a_thread_and_its_opening_message_is_no_reply() {
         panic!()
     };
     assert_eq!(inbound.place.thread.as_deref(), Some("55"));
-    assert_eq!(inbound.kind, text("hi", None, false));
+    assert_eq!(inbound.kind, text_of_others("hi", None));
     let plain = message(-100, json!({"text": "hi", "message_thread_id": 55}));
     let Ok(Received::Inbound(inbound)) = read(&plain) else {
         panic!()
@@ -269,9 +277,9 @@ fn commands_are_read_at_the_start_and_for_us_only() {
     for (words, expected) in [
         ("/Status", command("status", "")),
         ("/diff@drydock_bot  CHG-1 \n", command("diff", "CHG-1")),
-        ("/etc/hosts is wrong", text("/etc/hosts is wrong", None, true)),
-        ("/ help", text("/ help", None, true)),
-        ("see /status", text("see /status", None, true)),
+        ("/etc/hosts is wrong", text("/etc/hosts is wrong", None)),
+        ("/ help", text("/ help", None)),
+        ("see /status", text("see /status", None)),
         ("/start", command("help", "")),
         ("/start short", command("help", "")),
         (&format!("/start {}", "ä".repeat(43)), command("help", "")),
@@ -300,7 +308,7 @@ fn what_we_cannot_read_is_named_where_we_were_asked() {
     );
     assert_eq!(
         kind_of(7, json!({"photo": [], "caption": "scale web"})),
-        text("scale web", None, true)
+        text("scale web", None)
     );
     let group = message(-100, json!({"sticker": {}}));
     assert_eq!(read(&group), Ok(Received::Ignored("not for us")));

@@ -82,11 +82,10 @@ fn serve(stream: TcpStream, backend: &Path, directory: &Path) -> std::io::Result
             key.eq_ignore_ascii_case(name).then(|| value.to_owned())
         })
     };
-    let body = body(
-        &mut reader,
-        header("transfer-encoding").is_some(),
-        header("content-length"),
-    )?;
+    let body = match header("transfer-encoding") {
+        Some(_) => chunked_body(&mut reader)?,
+        None => sized_body(&mut reader, header("content-length"))?,
+    };
     let mut words = head.first().map_or("", String::as_str).split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (file, query) = target.split_once('?').unwrap_or((target, ""));
@@ -144,17 +143,15 @@ fn serve(stream: TcpStream, backend: &Path, directory: &Path) -> std::io::Result
     out.write_all(content)
 }
 
-fn body(
-    reader: &mut BufReader<TcpStream>,
-    chunked: bool,
-    length: Option<String>,
-) -> std::io::Result<Vec<u8>> {
+fn sized_body(reader: &mut BufReader<TcpStream>, length: Option<String>) -> std::io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    if !chunked {
-        let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-        reader.take(length).read_to_end(&mut body)?;
-        return Ok(body);
-    }
+    let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+    reader.take(length).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+fn chunked_body(reader: &mut BufReader<TcpStream>) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
     loop {
         let mut size = String::new();
         reader.read_line(&mut size)?;

@@ -40,11 +40,11 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         } else {
             HookSender::Generic
         };
-        let repeats = rng.u8(..) < 60;
+        let copies = 1 + usize::from(rng.u8(..) < 60);
         let id = task.id;
         sending.spawn({
             let world = Arc::clone(&world);
-            async move { send_until_acknowledged(&world, sender, &task, repeats).await }
+            async move { send_until_acknowledged(&world, sender, &task, copies).await }
         });
         if id % 10 == 0 {
             tokio::time::sleep(Duration::from_millis(rng.u64(0..400))).await;
@@ -63,13 +63,13 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Sends an event until it is acknowledged, and sometimes once more. Returns the number of refusals.
-async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Task, repeats: bool) -> usize {
+/// Sends an event until it is acknowledged, and then its other copies. Returns the number of refusals.
+async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Task, copies: usize) -> usize {
     for refused in 0..ATTEMPTS_MAX {
         world.wait_until_up().await;
         match hook::send(world, sender, task).await {
             Some(200..=299) => {
-                if repeats {
+                for _ in 1..copies {
                     hook::send(world, sender, task).await;
                 }
                 return refused;

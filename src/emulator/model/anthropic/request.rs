@@ -3,7 +3,7 @@
 use crate::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
-use crate::emulator::model::server::{ModelRefusal, ParsedRequest};
+use crate::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ pub(in crate::emulator::model) fn read(
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
-        includes_usage: true,
+        usage_event: UsageEvent::Sent,
         system,
         tools,
         messages,

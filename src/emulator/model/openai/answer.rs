@@ -2,6 +2,7 @@
 
 use crate::emulator::model::anthropic::answer::pieces;
 use crate::emulator::model::script::{AnswerFault, ScriptedAnswer};
+use crate::emulator::model::server::UsageEvent;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -35,7 +36,7 @@ pub(in crate::emulator::model) fn stream(
     answer: &ScriptedAnswer,
     model: &str,
     number: u64,
-    includes_usage: bool,
+    usage_event: UsageEvent,
 ) -> String {
     let mut events = String::new();
     let chunk = |choices: Value| {
@@ -74,7 +75,7 @@ pub(in crate::emulator::model) fn stream(
         &mut events,
         &chunk(json!([{"index": 0, "delta": {}, "finish_reason": reason}])),
     );
-    if includes_usage {
+    if usage_event == UsageEvent::Sent {
         let mut last = chunk(json!([]));
         last["usage"] = usage(answer);
         event(&mut events, &last);

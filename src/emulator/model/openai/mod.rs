@@ -29,7 +29,7 @@ impl EmulatedFormat for ChatCompletions {
 
     fn write(&self, answer: &ScriptedAnswer, request: &ParsedRequest, number: u64) -> String {
         match request.is_streamed {
-            true => answer::stream(answer, &request.model, number, request.includes_usage),
+            true => answer::stream(answer, &request.model, number, request.usage_event),
             false => answer::whole(answer, &request.model, number),
         }
     }

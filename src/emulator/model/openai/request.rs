@@ -3,7 +3,7 @@
 use crate::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
-use crate::emulator::model::server::{KeyPolicy, ModelRefusal, ParsedRequest};
+use crate::emulator::model::server::{KeyPolicy, ModelRefusal, ParsedRequest, UsageEvent};
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -48,9 +48,10 @@ pub(in crate::emulator::model) fn read(
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
-        includes_usage: body["stream_options"]["include_usage"]
-            .as_bool()
-            .unwrap_or_default(),
+        usage_event: match body["stream_options"]["include_usage"].as_bool() {
+            Some(true) => UsageEvent::Sent,
+            Some(false) | None => UsageEvent::Omitted,
+        },
         system: system.to_owned(),
         tools,
         messages,

@@ -10,13 +10,19 @@ use crate::provider::{ProviderFailureKind, StreamEvent, first_of_each_format};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn results(assistant: &Assistant, content: &str, is_error: bool) -> Vec<ToolResult> {
+fn results(assistant: &Assistant, content: &str) -> Vec<ToolResult> {
     let result = |call: &ToolCall| ToolResult {
         call: call.id.clone(),
         content: content.to_owned(),
-        is_error,
+        is_error: false,
     };
     assistant.calls().map(result).collect()
+}
+
+fn failed_results(assistant: &Assistant, content: &str) -> Vec<ToolResult> {
+    let mut results = results(assistant, content);
+    results.iter_mut().for_each(|result| result.is_error = true);
+    results
 }
 
 /// SDK-8, TK-75, TK-76, STK-37, STK-46, STK-39
@@ -68,7 +74,7 @@ async fn a_turn_with_tools_goes_through_every_provider() {
             .count();
         assert_eq!((fixture.words(), started), (answer.assistant.text(), 2));
 
-        let call_results = results(&answer.assistant, "content", true);
+        let call_results = failed_results(&answer.assistant, "content");
         history
             .push(Step::new(answer.assistant, call_results).expect("step"))
             .expect("open");
@@ -149,7 +155,7 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         let mut history = asking("hello");
         let answer = fixture.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
-        let call_results = results(&answer.assistant, "content", false);
+        let call_results = results(&answer.assistant, "content");
         // The step is serialised and parsed again, as after a restart.
         let step =
             serde_json::to_string(&Step::new(answer.assistant, call_results).expect("step")).expect("json");
@@ -190,7 +196,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
             history.begin(format!("message {turn}")).expect("turn");
             loop {
                 let answer = fixture.ask(&history).await.expect("answer").assistant;
-                let call_results = results(&answer, "content", false);
+                let call_results = results(&answer, "content");
                 let is_last = call_results.is_empty();
                 history
                     .push(Step::new(answer, call_results).expect("step"))
@@ -260,7 +266,7 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
             let mut history = asking("hello");
             for _ in 0..2 {
                 let answer = fixture.ask(&history).await.expect("answer").assistant;
-                let call_results = results(&answer, "", true);
+                let call_results = failed_results(&answer, "");
                 history
                     .push(Step::new(answer, call_results).expect("step"))
                     .expect("open");
@@ -346,7 +352,7 @@ async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
             stop: StopReason::ToolUse,
             usage: Usage::default(),
         };
-        let call_results = results(&assistant, " ", false);
+        let call_results = results(&assistant, " ");
         history
             .push(Step::new(assistant, call_results).expect("step"))
             .expect("open");

@@ -4,6 +4,7 @@ use super::fixture::{
     ChannelAction, DeliveryFixture, FakeChannel, elapsed, in_two_steps, now, of_chat, op, post,
 };
 use crate::channel::{CallPurpose, SendError};
+use crate::gateway::delivery::Pacing;
 use crate::gateway::delivery::gate::DeliveryGate;
 use crate::model::{Action, ChatPlace, MessageRef, Op, Reply};
 use crate::store::DeadLetterFilter;
@@ -27,7 +28,7 @@ async fn is_shown_within(fixture: &DeliveryFixture, id: &str, seconds: usize) ->
 /// R18
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_always_fails_is_given_up_without_blocking_other_chats() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
+    let fixture = DeliveryFixture::start(FakeChannel::new(|op| match op.place.chat.as_str() {
         "C0" => ChannelAction::Fails(SendError::Unreachable("slack cannot be reached".to_owned())),
         _ => ChannelAction::Shows,
     }));
@@ -54,7 +55,7 @@ async fn an_operation_that_always_fails_is_given_up_without_blocking_other_chats
 #[tokio::test(start_paused = true)]
 async fn repeatedly_failing_operations_do_not_block_another_chat() {
     for failing in [2, 6] {
-        let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match op.place.chat.as_str() {
+        let fixture = DeliveryFixture::start(FakeChannel::new(|op| match op.place.chat.as_str() {
             "C1" => ChannelAction::Shows,
             _ => ChannelAction::Fails(SendError::NotSent {
                 why: "slack answered 500".to_owned(),
@@ -76,7 +77,7 @@ async fn repeatedly_failing_operations_do_not_block_another_chat() {
 #[tokio::test(start_paused = true)]
 async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups() {
     const LETTERS: usize = 6;
-    let fake = FakeChannel::new(false, |_| ChannelAction::Shows).limited(|op, call| match call {
+    let fake = FakeChannel::without_lookup(|_| ChannelAction::Shows).limited(|op, call| match call {
         CallPurpose::Deliver => vec![of_chat(op, 2, Duration::from_secs(60))],
         CallPurpose::Find => Vec::new(),
     });
@@ -107,11 +108,10 @@ async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups()
 /// R17
 #[tokio::test(start_paused = true)]
 async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
-    let fake =
-        FakeChannel::new(true, |_| ChannelAction::Shows).limited(|op, call| match (&op.action, call) {
-            (Action::Post { .. }, CallPurpose::Deliver) => vec![of_chat(op, 1, Duration::from_secs(60))],
-            _ => Vec::new(),
-        });
+    let fake = FakeChannel::new(|_| ChannelAction::Shows).limited(|op, call| match (&op.action, call) {
+        (Action::Post { .. }, CallPurpose::Deliver) => vec![of_chat(op, 1, Duration::from_secs(60))],
+        _ => Vec::new(),
+    });
     let fixture = DeliveryFixture::start(fake);
     let in_thread = |op: Op, thread: String| Op {
         place: ChatPlace {
@@ -140,7 +140,7 @@ async fn an_edit_does_not_wait_for_two_hundred_messages_of_its_chat() {
 /// R17
 #[tokio::test(start_paused = true)]
 async fn a_refused_placeholder_is_neither_reported_missing_nor_resent() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match op.action.is_placeholder() {
+    let fixture = DeliveryFixture::start(FakeChannel::new(|op| match op.action.is_placeholder() {
         true => ChannelAction::Fails(SendError::Refused("msg_blocks_too_long".to_owned())),
         false => ChannelAction::Shows,
     }));
@@ -154,7 +154,7 @@ async fn a_refused_placeholder_is_neither_reported_missing_nor_resent() {
 /// R20
 #[tokio::test(start_paused = true)]
 async fn a_post_enqueued_with_a_future_time_is_still_found_by_lookup() {
-    let fake = FakeChannel::new(true, |_| ChannelAction::Shows);
+    let fake = FakeChannel::new(|_| ChannelAction::Shows);
     fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
     let fixture = DeliveryFixture::start_after(fake, async |store| {
         let ahead = now() + SignedDuration::from_hours(48);
@@ -175,7 +175,7 @@ async fn a_post_enqueued_with_a_future_time_is_still_found_by_lookup() {
 /// A commit marks leased operations as being sent. So it leases none that could only wait.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_leased_while_all_call_slots_are_taken() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, |_| ChannelAction::Shows));
+    let fixture = DeliveryFixture::start(FakeChannel::new(|_| ChannelAction::Shows));
     fixture.until(|| fixture.delivery.can_send_now()).await;
     let gate = &fixture.delivery.gate;
     let calls = [gate.call().await, gate.call().await, gate.call().await];
@@ -189,7 +189,7 @@ async fn nothing_is_leased_while_all_call_slots_are_taken() {
 async fn a_retry_after_of_zero_waits_a_second_even_without_rate_limits() {
     elapsed();
     let limits = [of_chat(&post("inbox-1/result", "C1"), 5, Duration::from_secs(1))];
-    let gate = DeliveryGate::new("slack".to_owned(), false, now, || [0; 32]);
+    let gate = DeliveryGate::new("slack".to_owned(), Pacing::Ignored, now, || [0; 32]);
     let error = SendError::Limited {
         why: "slack answered 429".to_owned(),
         retry_after: Some(Duration::ZERO),

@@ -4,6 +4,7 @@ use crate::channel::{
     CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, Scope, SendError,
 };
 use crate::gateway::delivery::ChannelDelivery;
+use crate::gateway::delivery::Pacing;
 use crate::model::{Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Reply};
 use crate::store::{DeadLetter, Store};
 use async_trait::async_trait;
@@ -75,10 +76,15 @@ pub(super) struct FakeChannel {
 }
 
 impl FakeChannel {
-    pub(super) fn new(
-        can_find: bool,
-        behaviour: impl Fn(&Op) -> ChannelAction + Send + Sync + 'static,
-    ) -> Self {
+    /// Creates a channel that cannot look up sent posts.
+    pub(super) fn without_lookup(behaviour: impl Fn(&Op) -> ChannelAction + Send + Sync + 'static) -> Self {
+        Self {
+            can_find: false,
+            ..Self::new(behaviour)
+        }
+    }
+
+    pub(super) fn new(behaviour: impl Fn(&Op) -> ChannelAction + Send + Sync + 'static) -> Self {
         Self {
             installation: Installation {
                 account: account(),
@@ -88,7 +94,7 @@ impl FakeChannel {
             behaviour: Box::new(behaviour),
             probe: Box::new(|| Ok(())),
             limits: Box::new(|op, _| vec![of_chat(op, 1_000, Duration::from_millis(1))]),
-            can_find,
+            can_find: true,
             calls: Mutex::default(),
             shown: Mutex::default(),
             texts: Mutex::default(),
@@ -290,7 +296,7 @@ impl DeliveryFixture {
         let delivery = Arc::new(ChannelDelivery::new(
             store.clone(),
             "slack".to_owned(),
-            true,
+            Pacing::Counted,
             now,
             || [0; 32],
         ));

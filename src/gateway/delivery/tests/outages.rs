@@ -41,7 +41,7 @@ fn is_each_shown_once(fixture: &DeliveryFixture, ops: &[Op]) {
 async fn an_outage_of_hours_holds_everything_and_probes_one_at_a_time() {
     let outage = 5 * HOUR;
     let is_over = move || elapsed() > outage;
-    let fake = FakeChannel::new(true, move |_| match is_over() {
+    let fake = FakeChannel::new(move |_| match is_over() {
         true => ChannelAction::Shows,
         false => ChannelAction::Fails(unreachable()),
     });
@@ -80,7 +80,7 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
         SendError::Ambiguous("slack answered 500".to_owned()),
     ] {
         let outage = elapsed() + 3 * HOUR;
-        let fixture = DeliveryFixture::start(FakeChannel::new(true, move |_| match elapsed() > outage {
+        let fixture = DeliveryFixture::start(FakeChannel::new(move |_| match elapsed() > outage {
             true => ChannelAction::Shows,
             false => ChannelAction::Fails(error.clone()),
         }));
@@ -96,7 +96,7 @@ async fn a_platform_that_takes_no_message_for_hours_loses_none() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_another_host_delays_no_other_operation() {
     let is_beside = |op: &Op| op.id.ends_with("/aside");
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_beside(op) {
+    let fixture = DeliveryFixture::start(FakeChannel::new(move |op| match is_beside(op) {
         true => ChannelAction::Fails(SendError::OtherHost {
             why: "the host that slack named for this cannot be reached".to_owned(),
             retry_after: None,
@@ -152,7 +152,7 @@ async fn a_revoked_token_pauses_delivery_is_reported_once_and_recovers_by_itself
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let revoked = || SendError::Unauthorised("token_revoked".to_owned());
-    let fake = FakeChannel::new(true, move |_| match elapsed() > HOUR {
+    let fake = FakeChannel::new(move |_| match elapsed() > HOUR {
         true => ChannelAction::Shows,
         false => ChannelAction::Fails(revoked()),
     });
@@ -187,7 +187,7 @@ async fn a_revoked_token_pauses_delivery_is_reported_once_and_recovers_by_itself
 #[tokio::test(start_paused = true)]
 async fn a_rate_limited_chat_waits_as_long_as_asked_and_delays_no_other() {
     let limited = Mutex::new(20);
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| {
+    let fixture = DeliveryFixture::start(FakeChannel::new(move |op| {
         let mut limited = limited.lock().unwrap();
         if op.place.chat != "C1" || *limited == 0 {
             return ChannelAction::Shows;
@@ -224,7 +224,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
     let file = tempfile::tempdir().unwrap();
     let path = Arc::new(Mutex::new(file.path().to_owned()));
     let database = Arc::clone(&path);
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| {
+    let fixture = DeliveryFixture::start(FakeChannel::new(move |op| {
         if op.id == "inbox-1/result" {
             let other = rusqlite::Connection::open(&*database.lock().unwrap()).unwrap();
             other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -267,7 +267,7 @@ async fn an_outcome_that_cannot_be_stored_is_kept_until_it_can_be() {
 #[tokio::test(start_paused = true)]
 async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
     for was_shown in [true, false] {
-        let fake = FakeChannel::new(true, |_| ChannelAction::Shows);
+        let fake = FakeChannel::new(|_| ChannelAction::Shows);
         if was_shown {
             fake.shown.lock().unwrap().push("inbox-1/result".to_owned());
         }
@@ -290,7 +290,7 @@ async fn a_post_whose_sender_vanished_is_looked_up_before_it_is_sent() {
 /// P2
 #[tokio::test(start_paused = true)]
 async fn a_resend_by_an_operator_is_sent_even_if_the_earlier_outcome_is_unknown() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(false, |op| match elapsed() > HOUR {
+    let fixture = DeliveryFixture::start(FakeChannel::without_lookup(|op| match elapsed() > HOUR {
         true => ChannelAction::Shows,
         false if op.id.ends_with("/missing") => ChannelAction::Shows,
         false => ChannelAction::Fails(SendError::Ambiguous("the connection broke".to_owned())),

@@ -2,7 +2,7 @@
 
 use super::fixture::{ChannelAction, DeliveryFixture, FakeChannel, elapsed, file, in_two_steps, op, post};
 use crate::channel::SendError;
-use crate::model::{Action, Reply};
+use crate::model::{Action, Op, Reply};
 use std::time::Duration;
 
 fn lost() -> SendError {
@@ -20,7 +20,7 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
         lost(),
     ] {
         let poison = "inbox-0/result";
-        let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match op.id == poison {
+        let fixture = DeliveryFixture::start(FakeChannel::new(move |op| match op.id == poison {
             true => ChannelAction::Fails(error.clone()),
             false => ChannelAction::Shows,
         }));
@@ -58,7 +58,7 @@ async fn an_operation_that_is_never_answered_is_given_up_after_eight_attempts_an
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_sent_again() {
     let is_refused = |op: &crate::model::Op| op.place.chat == "C1" && elapsed() < Duration::from_secs(60);
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, move |op| match is_refused(op) {
+    let fixture = DeliveryFixture::start(FakeChannel::new(move |op| match is_refused(op) {
         true => ChannelAction::Fails(SendError::Refused("is_archived".to_owned())),
         false => ChannelAction::Shows,
     }));
@@ -96,11 +96,14 @@ async fn what_is_refused_is_a_dead_letter_at_once_and_an_operator_can_have_it_se
 /// R18, P2
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_crashes_its_delivery_is_given_up_and_its_thread_continues() {
-    for can_find in [true, false] {
-        let fake = FakeChannel::new(can_find, |op| match op.id.as_str() {
-            "inbox-1/result" => ChannelAction::Breaks,
-            _ => ChannelAction::Shows,
-        });
+    let breaks_one = |op: &Op| match op.id.as_str() {
+        "inbox-1/result" => ChannelAction::Breaks,
+        _ => ChannelAction::Shows,
+    };
+    for fake in [
+        FakeChannel::new(breaks_one),
+        FakeChannel::without_lookup(breaks_one),
+    ] {
         let mut fixture = DeliveryFixture::start(fake);
         fixture
             .enqueue(vec![post("inbox-1/result", "C1"), post("inbox-2/result", "C1")])
@@ -122,7 +125,7 @@ async fn an_operation_that_crashes_its_delivery_is_given_up_and_its_thread_conti
 /// R1, R17
 #[tokio::test(start_paused = true)]
 async fn an_uncertain_result_leaves_at_most_one_placeholder_line_behind() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(false, |op| match &op.action {
+    let fixture = DeliveryFixture::start(FakeChannel::without_lookup(|op| match &op.action {
         Action::Post { .. } if op.id != "inbox-1/missing" => ChannelAction::ShowsThen(lost()),
         _ => ChannelAction::Shows,
     }));
@@ -153,9 +156,11 @@ async fn a_possibly_missing_answer_is_reported_once_per_message_and_never_for_it
             reply: Reply::text("only you"),
         },
     ));
-    let fixture = DeliveryFixture::start(FakeChannel::new(false, |op| match op.id.ends_with("/missing") {
-        true => ChannelAction::Shows,
-        false => ChannelAction::Fails(lost()),
+    let fixture = DeliveryFixture::start(FakeChannel::without_lookup(|op| {
+        match op.id.ends_with("/missing") {
+            true => ChannelAction::Shows,
+            false => ChannelAction::Fails(lost()),
+        }
     }));
     fixture.enqueue(ops).await;
     fixture.until_delivered().await;
@@ -169,7 +174,7 @@ async fn a_possibly_missing_answer_is_reported_once_per_message_and_never_for_it
 /// P2
 #[tokio::test(start_paused = true)]
 async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
+    let fixture = DeliveryFixture::start(FakeChannel::new(|op| match &op.action {
         Action::Upload { .. } => ChannelAction::Fails(SendError::Ambiguous("slack answered 500".to_owned())),
         _ => ChannelAction::Shows,
     }));
@@ -217,7 +222,7 @@ async fn an_undeliverable_file_blocks_no_text_and_is_reported_once() {
 /// A large file or an unresponsive platform takes minutes.
 #[tokio::test(start_paused = true)]
 async fn messages_after_a_file_do_not_wait_for_its_upload() {
-    let fixture = DeliveryFixture::start(FakeChannel::new(true, |op| match &op.action {
+    let fixture = DeliveryFixture::start(FakeChannel::new(|op| match &op.action {
         Action::Upload { .. } => ChannelAction::Hangs,
         _ => ChannelAction::Shows,
     }));

@@ -1,10 +1,17 @@
 //! Lists, calls and brackets.
 
-use super::{Crowded, Indent, Indenter, SPACED, Separate, TIGHT};
-use crate::jsonnet::syntax::{Apply, Bind, Fodder, Item, NodeId, Parameters, Slice};
+use super::{Indent, Indenter};
+use crate::jsonnet::format::spacing::{Crowded, SPACED, Separate, TIGHT};
+use crate::jsonnet::syntax::{Apply, Bind, Fodder, Item, NodeId, Parameters, Slice, TrailingComma};
 
 impl Indenter<'_, '_> {
-    pub(super) fn array(&mut self, items: &[Item], trailing_comma: bool, close: Fodder, indent: Indent) {
+    pub(super) fn array(
+        &mut self,
+        items: &[Item],
+        trailing_comma: TrailingComma,
+        close: Fodder,
+        indent: Indent,
+    ) {
         self.column += 1;
         let first = items
             .first()
@@ -20,7 +27,7 @@ impl Indenter<'_, '_> {
             self.visit(item.expression, inner, Crowded(index > 0));
             self.fill(item.comma, TIGHT, inner.line_up);
         }
-        self.column += usize::from(trailing_comma);
+        self.column += trailing_comma.text().len();
         let crowded = Crowded(!items.is_empty());
         self.fill_last(close, (crowded, Separate(false)), inner.line_up, indent.base);
         self.column += 1;
@@ -50,7 +57,7 @@ impl Indenter<'_, '_> {
             self.visit(named.value, inner, Crowded(false));
             self.fill(named.comma, TIGHT, inner.line_up);
         }
-        self.column += usize::from(apply.trailing_comma);
+        self.column += apply.trailing_comma.text().len();
         self.fill_last(apply.close, TIGHT, inner.line_up, indent.base);
         self.column += 1;
         if let Some(fodder) = apply.tail_strict {
@@ -96,7 +103,7 @@ impl Indenter<'_, '_> {
             }
             self.fill(parameter.comma, TIGHT, inner.line_up);
         }
-        self.column += usize::from(parameters.trailing_comma);
+        self.column += parameters.trailing_comma.text().len();
         self.fill_last(parameters.close, TIGHT, inner.line_up, indent.line_up);
         self.column += 1;
     }

@@ -5,6 +5,7 @@ mod list;
 mod object;
 
 use super::INDENT;
+use super::spacing::{Crowded, SPACED, Separate, Spacing, TIGHT};
 use crate::jsonnet::syntax::{
     BlockIndent, Comment, Fodder, FodderElement, FodderKind, Fodders, Node, NodeId, NodeKind, SyntaxTree,
     TextStyle,
@@ -43,17 +44,6 @@ struct Indent {
     line_up: usize,
 }
 
-/// True if the previous output needs a space after it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Crowded(bool);
-
-/// True if fodder between two tokens needs a space after it unless something else separates them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Separate(bool);
-
-const TIGHT: (Crowded, Separate) = (Crowded(false), Separate(false));
-const SPACED: (Crowded, Separate) = (Crowded(true), Separate(true));
-
 struct Indenter<'t, 's> {
     nodes: &'t [Node<'s>],
     fodders: &'t mut Fodders<'s>,
@@ -74,12 +64,12 @@ impl<'t> Indenter<'t, '_> {
         }
     }
 
-    fn fill(&mut self, fodder: Fodder, spacing: (Crowded, Separate), indent: usize) {
+    fn fill(&mut self, fodder: Fodder, spacing: Spacing, indent: usize) {
         self.fill_last(fodder, spacing, indent, indent);
     }
 
     /// Indents the fodder before a token and counts its columns.
-    fn fill_last(&mut self, fodder: Fodder, spacing: (Crowded, Separate), all: usize, last: usize) {
+    fn fill_last(&mut self, fodder: Fodder, spacing: Spacing, all: usize, last: usize) {
         let (Crowded(mut crowded), Separate(separate)) = spacing;
         if !fodder.is_empty() {
             self.set_indents(fodder, all, last);
@@ -326,7 +316,7 @@ impl<'t> Indenter<'t, '_> {
                 self.column += 1;
                 let inner = self.object_indent(fields, *close, indent);
                 self.fields(fields, inner);
-                self.column += usize::from(*trailing_comma);
+                self.column += trailing_comma.text().len();
                 let crowded = Crowded(!fields.is_empty());
                 self.fill_last(*close, (crowded, Separate(true)), inner.line_up, indent.base);
                 self.column += 1;
@@ -340,7 +330,7 @@ impl<'t> Indenter<'t, '_> {
                 self.column += 1;
                 let inner = self.object_indent(fields, *close, indent);
                 self.fields(fields, inner);
-                self.column += usize::from(*trailing_comma);
+                self.column += trailing_comma.text().len();
                 self.specs(specs, inner);
                 self.fill_last(*close, SPACED, inner.line_up, indent.base);
                 self.column += 1;

@@ -1,6 +1,7 @@
 //! Objects and comprehension clauses.
 
-use super::{Crowded, Indent, Indenter, SPACED, Separate, TIGHT};
+use super::{Indent, Indenter};
+use crate::jsonnet::format::spacing::{Crowded, SPACED, Separate, TIGHT};
 use crate::jsonnet::syntax::{Field, FieldKind, FieldName, Fodder, ForSpec, Visibility};
 
 impl Indenter<'_, '_> {

@@ -1,16 +1,15 @@
 //! Lists, calls and brackets.
 
 use super::SourceWriter;
-use crate::jsonnet::syntax::{Apply, Bind, Fodder, Item, NodeId, Parameters, Slice};
+use crate::jsonnet::format::spacing::{Crowded, SPACED, Separate, TIGHT};
+use crate::jsonnet::syntax::{Apply, Bind, Fodder, Item, NodeId, Parameters, Slice, TrailingComma};
 
 impl SourceWriter<'_, '_> {
-    pub(super) fn array(&mut self, items: &[Item], trailing_comma: bool, close: Fodder) {
+    pub(super) fn array(&mut self, items: &[Item], trailing_comma: TrailingComma, close: Fodder) {
         self.push("[");
         self.items(items);
-        if trailing_comma {
-            self.push(",");
-        }
-        self.fill(close, !items.is_empty(), false);
+        self.push(trailing_comma.text());
+        self.fill(close, (Crowded(!items.is_empty()), Separate(false)));
         self.push("]");
     }
 
@@ -19,14 +18,14 @@ impl SourceWriter<'_, '_> {
             if index > 0 {
                 self.push(",");
             }
-            self.expression(item.expression, index > 0);
-            self.fill(item.comma, false, false);
+            self.expression(item.expression, Crowded(index > 0));
+            self.fill(item.comma, TIGHT);
         }
     }
 
-    pub(super) fn apply(&mut self, apply: &Apply<'_>, crowded: bool) {
+    pub(super) fn apply(&mut self, apply: &Apply<'_>, crowded: Crowded) {
         self.expression(apply.target, crowded);
-        self.fill(apply.open, false, false);
+        self.fill(apply.open, TIGHT);
         self.push("(");
         self.items(&apply.positional);
         for (index, named) in apply.named.iter().enumerate() {
@@ -34,44 +33,40 @@ impl SourceWriter<'_, '_> {
             if !first {
                 self.push(",");
             }
-            self.fill(named.name_fodder, !first, true);
+            self.fill(named.name_fodder, (Crowded(!first), Separate(true)));
             self.push(named.name);
             self.note_dropped_line_end(named.equals);
             self.push("=");
-            self.expression(named.value, false);
-            self.fill(named.comma, false, false);
+            self.expression(named.value, Crowded(false));
+            self.fill(named.comma, TIGHT);
         }
-        if apply.trailing_comma {
-            self.push(",");
-        }
-        self.fill(apply.close, false, false);
+        self.push(apply.trailing_comma.text());
+        self.fill(apply.close, TIGHT);
         self.push(")");
         if let Some(fodder) = apply.tail_strict {
-            self.fill(fodder, true, true);
+            self.fill(fodder, SPACED);
             self.push("tailstrict");
         }
     }
 
     pub(super) fn parameters(&mut self, parameters: &Parameters<'_>) {
-        self.fill(parameters.open, false, false);
+        self.fill(parameters.open, TIGHT);
         self.push("(");
         for (index, parameter) in parameters.list.iter().enumerate() {
             if index > 0 {
                 self.push(",");
             }
-            self.fill(parameter.name_fodder, index > 0, true);
+            self.fill(parameter.name_fodder, (Crowded(index > 0), Separate(true)));
             self.push(parameter.name);
             if let Some((equals, default)) = parameter.default {
-                self.fill(equals, false, false);
+                self.fill(equals, TIGHT);
                 self.push("=");
-                self.expression(default, false);
+                self.expression(default, Crowded(false));
             }
-            self.fill(parameter.comma, false, false);
+            self.fill(parameter.comma, TIGHT);
         }
-        if parameters.trailing_comma {
-            self.push(",");
-        }
-        self.fill(parameters.close, false, false);
+        self.push(parameters.trailing_comma.text());
+        self.fill(parameters.close, TIGHT);
         self.push(")");
     }
 
@@ -81,51 +76,51 @@ impl SourceWriter<'_, '_> {
             if index > 0 {
                 self.push(",");
             }
-            self.fill(bind.name_fodder, true, true);
+            self.fill(bind.name_fodder, SPACED);
             self.push(bind.name);
             if let Some(parameters) = &bind.parameters {
                 self.parameters(parameters);
             }
-            self.fill(bind.equals, true, true);
+            self.fill(bind.equals, SPACED);
             self.push("=");
-            self.expression(bind.body, true);
-            self.fill(bind.close, false, false);
+            self.expression(bind.body, Crowded(true));
+            self.fill(bind.close, TIGHT);
         }
         self.push(";");
     }
 
     pub(super) fn member(&mut self, dot: Fodder, name_fodder: Fodder, name: &str) {
-        self.fill(dot, false, false);
+        self.fill(dot, TIGHT);
         self.push(".");
-        self.fill(name_fodder, false, false);
+        self.fill(name_fodder, TIGHT);
         self.push(name);
     }
 
     pub(super) fn element(&mut self, open: Fodder, index: NodeId, close: Fodder) {
-        self.fill(open, false, false);
+        self.fill(open, TIGHT);
         self.push("[");
-        self.expression(index, false);
-        self.fill(close, false, false);
+        self.expression(index, Crowded(false));
+        self.fill(close, TIGHT);
         self.push("]");
     }
 
     pub(super) fn slice(&mut self, slice: &Slice) {
-        self.fill(slice.open, false, false);
+        self.fill(slice.open, TIGHT);
         self.push("[");
         if let Some(begin) = slice.begin {
-            self.expression(begin, false);
+            self.expression(begin, Crowded(false));
         }
-        self.fill(slice.end_colon, false, false);
+        self.fill(slice.end_colon, TIGHT);
         self.push(":");
         if let Some(end) = slice.end {
-            self.expression(end, false);
+            self.expression(end, Crowded(false));
         }
         if let Some(step) = slice.step {
-            self.fill(slice.step_colon, false, false);
+            self.fill(slice.step_colon, TIGHT);
             self.push(":");
-            self.expression(step, false);
+            self.expression(step, Crowded(false));
         }
-        self.fill(slice.close, false, false);
+        self.fill(slice.close, TIGHT);
         self.push("]");
     }
 }

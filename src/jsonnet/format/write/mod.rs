@@ -5,6 +5,7 @@ mod object;
 mod text;
 
 use super::WRITTEN_BYTES_MAX;
+use super::spacing::{Crowded, SPACED, Separate, Spacing, TIGHT};
 use crate::jsonnet::syntax::{
     Comment, Fodder, FodderElement, FodderKind, Fodders, ImportKind, Node, NodeId, NodeKind, SyntaxTree,
 };
@@ -19,13 +20,9 @@ pub(super) fn write(tree: &SyntaxTree<'_>) -> Option<String> {
         is_past_shebang: false,
         too_long: false,
     };
-    writer.expression(tree.root, false);
-    writer.fill_with(
-        tree.last_fodder,
-        true,
-        false,
-        tree.fodders.get(tree.last_fodder).len(),
-    );
+    writer.expression(tree.root, Crowded(false));
+    let last = tree.fodders.get(tree.last_fodder).len();
+    writer.fill_with(tree.last_fodder, (Crowded(true), Separate(false)), last);
     if !tree.fodders.ends_line(tree.last_fodder) {
         writer.text.push('\n');
     }
@@ -68,21 +65,20 @@ impl<'t, 's> SourceWriter<'t, 's> {
         }
     }
 
-    /// Writes the fodder before a token. `crowded`: the previous output needs a space after it. `separate`: the token
-    /// needs a space before it unless something else separates it.
-    fn fill(&mut self, fodder: Fodder, crowded: bool, separate: bool) {
+    /// Writes the fodder before a token.
+    fn fill(&mut self, fodder: Fodder, spacing: Spacing) {
         if fodder.is_empty() {
-            if crowded && separate {
+            if spacing == SPACED {
                 self.text.push(' ');
             }
             return;
         }
-        self.fill_with(fodder, crowded, separate, usize::MAX);
+        self.fill_with(fodder, spacing, usize::MAX);
     }
 
     /// Writes like [`Self::fill`], up to element number `last`, counted from one.
-    fn fill_with(&mut self, fodder: Fodder, crowded: bool, separate: bool, last: usize) {
-        let mut crowded = crowded;
+    fn fill_with(&mut self, fodder: Fodder, spacing: Spacing, last: usize) {
+        let (Crowded(mut crowded), Separate(separate)) = spacing;
         let mut last_indent = 0;
         let fodders = self.fodders;
         for (index, element) in fodders.get(fodder).iter().enumerate() {
@@ -118,7 +114,8 @@ impl<'t, 's> SourceWriter<'t, 's> {
         }
         match element.comment {
             Comment::None => {}
-            Comment::Line(comment) => self.line_comment(comment, element.untouched),
+            Comment::Line(comment) if element.untouched => self.push(comment),
+            Comment::Line(comment) => self.line_comment(comment),
             Comment::Lines { start, len } => {
                 for (index, line) in self.fodders.lines(start, len).iter().enumerate() {
                     if index > 0 {
@@ -137,9 +134,10 @@ impl<'t, 's> SourceWriter<'t, 's> {
         self.push("\n");
     }
 
-    fn line_comment(&mut self, comment: &str, untouched: bool) {
+    /// Writes a comment with `//`, unless it is the first line of a script.
+    fn line_comment(&mut self, comment: &str) {
         match comment.strip_prefix('#') {
-            Some(rest) if !untouched && (self.is_past_shebang || !rest.starts_with('!')) => {
+            Some(rest) if self.is_past_shebang || !rest.starts_with('!') => {
                 self.push("//");
                 self.push(rest);
                 self.is_past_shebang = true;
@@ -153,25 +151,25 @@ impl<'t, 's> SourceWriter<'t, 's> {
         self.is_past_shebang |= self.fodders.has_line_end(fodder);
     }
 
-    fn expression(&mut self, id: NodeId, crowded: bool) {
+    fn expression(&mut self, id: NodeId, crowded: Crowded) {
         let (mut id, mut crowded) = (id, crowded);
         while let Some(rest) = self.write_node(id, crowded) {
-            (id, crowded) = (rest, true);
+            (id, crowded) = (rest, Crowded(true));
         }
     }
 
     /// Writes a node. Returns the next node in a sequence of locals and assertions.
-    fn write_node(&mut self, id: NodeId, crowded: bool) -> Option<NodeId> {
+    fn write_node(&mut self, id: NodeId, crowded: Crowded) -> Option<NodeId> {
         let nodes = self.nodes;
         let node = nodes.get(id.index())?;
         if node.kind.left().is_none() {
-            self.fill(node.fodder, crowded, true);
+            self.fill(node.fodder, (crowded, Separate(true)));
         }
         match &node.kind {
             NodeKind::Apply(apply) => self.apply(apply, crowded),
             NodeKind::ApplyBrace { left, right } => {
                 self.expression(*left, crowded);
-                self.expression(*right, true);
+                self.expression(*right, Crowded(true));
             }
             NodeKind::Array {
                 items,
@@ -185,13 +183,13 @@ impl<'t, 's> SourceWriter<'t, 's> {
                 close,
             } => {
                 self.push("[");
-                self.expression(*body, false);
+                self.expression(*body, Crowded(false));
                 if let Some(fodder) = comma {
-                    self.fill(*fodder, false, false);
+                    self.fill(*fodder, TIGHT);
                     self.push(",");
                 }
                 self.specs(specs);
-                self.fill(*close, true, false);
+                self.fill(*close, (Crowded(true), Separate(false)));
                 self.push("]");
             }
             NodeKind::Assert {
@@ -201,13 +199,13 @@ impl<'t, 's> SourceWriter<'t, 's> {
                 rest,
             } => {
                 self.push("assert");
-                self.expression(*condition, true);
+                self.expression(*condition, Crowded(true));
                 if let Some((colon, message)) = message {
-                    self.fill(*colon, true, true);
+                    self.fill(*colon, SPACED);
                     self.push(":");
-                    self.expression(*message, true);
+                    self.expression(*message, Crowded(true));
                 }
-                self.fill(*semicolon, false, false);
+                self.fill(*semicolon, TIGHT);
                 self.push(";");
                 return Some(*rest);
             }
@@ -218,46 +216,46 @@ impl<'t, 's> SourceWriter<'t, 's> {
                 right,
             } => {
                 self.expression(*left, crowded);
-                self.fill(*operator_fodder, true, true);
+                self.fill(*operator_fodder, SPACED);
                 self.push(operator.symbol());
-                self.expression(*right, true);
+                self.expression(*right, Crowded(true));
             }
             NodeKind::Boolean(value) => self.push(if *value { "true" } else { "false" }),
             NodeKind::Conditional(conditional) => {
                 self.push("if");
-                self.expression(conditional.condition, true);
-                self.fill(conditional.then, true, true);
+                self.expression(conditional.condition, Crowded(true));
+                self.fill(conditional.then, SPACED);
                 self.push("then");
-                self.expression(conditional.if_true, true);
+                self.expression(conditional.if_true, Crowded(true));
                 if let Some((otherwise, if_false)) = conditional.if_false {
-                    self.fill(otherwise, true, true);
+                    self.fill(otherwise, SPACED);
                     self.push("else");
-                    self.expression(if_false, true);
+                    self.expression(if_false, Crowded(true));
                 }
             }
             NodeKind::Dollar => self.push("$"),
             NodeKind::Error(operand) => {
                 self.push("error");
-                self.expression(*operand, true);
+                self.expression(*operand, Crowded(true));
             }
             NodeKind::Function { parameters, body } => {
                 self.push("function");
                 self.parameters(parameters);
-                self.expression(*body, true);
+                self.expression(*body, Crowded(true));
             }
             NodeKind::Import { kind, file } => {
                 self.push(import_word(*kind));
-                self.expression(*file, true);
+                self.expression(*file, Crowded(true));
             }
             NodeKind::InSuper {
                 element,
                 in_fodder,
                 super_fodder,
             } => {
-                self.expression(*element, true);
-                self.fill(*in_fodder, true, true);
+                self.expression(*element, Crowded(true));
+                self.fill(*in_fodder, SPACED);
                 self.push("in");
-                self.fill(*super_fodder, true, true);
+                self.fill(*super_fodder, SPACED);
                 self.push("super");
             }
             NodeKind::Index {
@@ -291,10 +289,8 @@ impl<'t, 's> SourceWriter<'t, 's> {
             } => {
                 self.push("{");
                 self.fields(fields);
-                if *trailing_comma {
-                    self.push(",");
-                }
-                self.fill(*close, !fields.is_empty(), true);
+                self.push(trailing_comma.text());
+                self.fill(*close, (Crowded(!fields.is_empty()), Separate(true)));
                 self.push("}");
             }
             NodeKind::ObjectComprehension {
@@ -305,17 +301,15 @@ impl<'t, 's> SourceWriter<'t, 's> {
             } => {
                 self.push("{");
                 self.fields(fields);
-                if *trailing_comma {
-                    self.push(",");
-                }
+                self.push(trailing_comma.text());
                 self.specs(specs);
-                self.fill(*close, true, true);
+                self.fill(*close, SPACED);
                 self.push("}");
             }
             NodeKind::Parens { inner, close } => {
                 self.push("(");
-                self.expression(*inner, false);
-                self.fill(*close, false, false);
+                self.expression(*inner, Crowded(false));
+                self.fill(*close, TIGHT);
                 self.push(")");
             }
             NodeKind::SelfObject => self.push("self"),
@@ -338,7 +332,7 @@ impl<'t, 's> SourceWriter<'t, 's> {
             NodeKind::Text { style, value, block } => self.string(*style, value, *block),
             NodeKind::Unary { operator, operand } => {
                 self.push(operator.symbol());
-                self.expression(*operand, false);
+                self.expression(*operand, Crowded(false));
             }
             NodeKind::Variable(name) => self.push(name),
         }

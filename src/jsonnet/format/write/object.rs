@@ -1,6 +1,7 @@
 //! Objects and comprehension clauses.
 
 use super::SourceWriter;
+use crate::jsonnet::format::spacing::{Crowded, SPACED, TIGHT};
 use crate::jsonnet::syntax::{Field, FieldKind, FieldName, ForSpec, Visibility};
 
 impl SourceWriter<'_, '_> {
@@ -10,33 +11,33 @@ impl SourceWriter<'_, '_> {
                 self.push(",");
             }
             self.field(field);
-            self.fill(field.comma, false, false);
+            self.fill(field.comma, TIGHT);
         }
     }
 
     fn field(&mut self, field: &Field<'_>) {
         match &field.kind {
             FieldKind::Assert { message } => {
-                self.fill(field.fodder, true, true);
+                self.fill(field.fodder, SPACED);
                 self.push("assert");
-                self.expression(field.value, true);
+                self.expression(field.value, Crowded(true));
                 if let Some(message) = message {
-                    self.fill(field.operator, true, true);
+                    self.fill(field.operator, SPACED);
                     self.push(":");
-                    self.expression(*message, true);
+                    self.expression(*message, Crowded(true));
                 }
             }
             FieldKind::Local {
                 name_fodder, name, ..
             } => {
-                self.fill(field.fodder, true, true);
+                self.fill(field.fodder, SPACED);
                 self.push("local");
-                self.fill(*name_fodder, true, true);
+                self.fill(*name_fodder, SPACED);
                 self.push(name);
                 self.field_parameters(field);
-                self.fill(field.operator, true, true);
+                self.fill(field.operator, SPACED);
                 self.push("=");
-                self.expression(field.value, true);
+                self.expression(field.value, Crowded(true));
             }
             FieldKind::Field {
                 name,
@@ -45,7 +46,7 @@ impl SourceWriter<'_, '_> {
             } => {
                 self.field_name(name, field);
                 self.field_parameters(field);
-                self.fill(field.operator, false, false);
+                self.fill(field.operator, TIGHT);
                 if *plus {
                     self.push("+");
                 }
@@ -54,7 +55,7 @@ impl SourceWriter<'_, '_> {
                     Visibility::Hidden => "::",
                     Visibility::Forced => ":::",
                 });
-                self.expression(field.value, true);
+                self.expression(field.value, Crowded(true));
             }
         }
     }
@@ -62,15 +63,15 @@ impl SourceWriter<'_, '_> {
     fn field_name(&mut self, name: &FieldName<'_>, field: &Field<'_>) {
         match name {
             FieldName::Identifier(name) => {
-                self.fill(field.fodder, true, true);
+                self.fill(field.fodder, SPACED);
                 self.push(name);
             }
-            FieldName::Text(text) => self.expression(*text, true),
+            FieldName::Text(text) => self.expression(*text, Crowded(true)),
             FieldName::Computed { name, close } => {
-                self.fill(field.fodder, true, true);
+                self.fill(field.fodder, SPACED);
                 self.push("[");
-                self.expression(*name, false);
-                self.fill(*close, false, false);
+                self.expression(*name, Crowded(false));
+                self.fill(*close, TIGHT);
                 self.push("]");
             }
         }
@@ -84,17 +85,17 @@ impl SourceWriter<'_, '_> {
 
     pub(super) fn specs(&mut self, specs: &[ForSpec<'_>]) {
         for spec in specs {
-            self.fill(spec.for_fodder, true, true);
+            self.fill(spec.for_fodder, SPACED);
             self.push("for");
-            self.fill(spec.variable_fodder, true, true);
+            self.fill(spec.variable_fodder, SPACED);
             self.push(spec.variable);
-            self.fill(spec.in_fodder, true, true);
+            self.fill(spec.in_fodder, SPACED);
             self.push("in");
-            self.expression(spec.array, true);
+            self.expression(spec.array, Crowded(true));
             for condition in &spec.conditions {
-                self.fill(condition.if_fodder, true, true);
+                self.fill(condition.if_fodder, SPACED);
                 self.push("if");
-                self.expression(condition.condition, true);
+                self.expression(condition.condition, Crowded(true));
             }
         }
     }

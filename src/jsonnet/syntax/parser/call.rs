@@ -3,7 +3,7 @@
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
 use super::super::node::{NodeId, NodeKind};
-use super::super::part::{Apply, Item, NamedArgument, Slice};
+use super::super::part::{Apply, Item, NamedArgument, Slice, TrailingComma};
 use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
@@ -104,7 +104,7 @@ impl<'s> Parser<'s, '_> {
         let mut positional = Vec::new();
         let mut named: Vec<NamedArgument<'s>> = Vec::new();
         let mut comma_before = true;
-        let mut trailing_comma = false;
+        let mut trailing_comma = TrailingComma::Absent;
         while self.kind() != TokenKind::ParenRight {
             let next = self.token();
             let begin = next.span;
@@ -116,7 +116,7 @@ impl<'s> Parser<'s, '_> {
             let expression = self.expression()?;
             let comma = self.take_if(TokenKind::Comma).map(|(fodder, _)| fodder);
             comma_before = comma.is_some();
-            trailing_comma = comma_before;
+            trailing_comma = TrailingComma::after(&comma);
             let comma = comma.unwrap_or_default();
             match name {
                 Some((name_fodder, name_span, equals)) => {

@@ -3,7 +3,7 @@
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
 use super::super::node::{NodeId, NodeKind};
-use super::super::part::{ForSpec, IfSpec, Item, Parameter, Parameters};
+use super::super::part::{ForSpec, IfSpec, Item, Parameter, Parameters, TrailingComma};
 use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
@@ -13,7 +13,7 @@ impl<'s> Parser<'s, '_> {
         let (fodder, begin) = self.take();
         let mut items: Vec<Item> = Vec::new();
         let mut comma_before = true;
-        let mut trailing_comma = false;
+        let mut trailing_comma = TrailingComma::Absent;
         while self.kind() != TokenKind::BracketRight {
             if !comma_before {
                 let message = "Expected a comma before next array element";
@@ -22,7 +22,7 @@ impl<'s> Parser<'s, '_> {
             let expression = self.expression()?;
             let comma = self.take_if(TokenKind::Comma).map(|(fodder, _)| fodder);
             comma_before = comma.is_some();
-            trailing_comma = comma_before;
+            trailing_comma = TrailingComma::after(&comma);
             if items.is_empty() && self.kind() == TokenKind::For {
                 return self.array_comprehension(fodder, begin, expression, comma);
             }
@@ -105,7 +105,7 @@ impl<'s> Parser<'s, '_> {
         };
         let mut list = Vec::new();
         let mut comma_before = true;
-        let mut trailing_comma = false;
+        let mut trailing_comma = TrailingComma::Absent;
         loop {
             if let Some((close, _)) = self.take_if(TokenKind::ParenRight) {
                 return Ok(Some(Box::new(Parameters {
@@ -123,7 +123,7 @@ impl<'s> Parser<'s, '_> {
             let mut parameter = self.parameter()?;
             let comma = self.take_if(TokenKind::Comma).map(|(fodder, _)| fodder);
             comma_before = comma.is_some();
-            trailing_comma = comma_before;
+            trailing_comma = TrailingComma::after(&comma);
             parameter.comma = comma.unwrap_or_default();
             list.push(parameter);
         }

@@ -3,7 +3,7 @@
 use super::super::error::SyntaxError;
 use super::super::fodder::Fodder;
 use super::super::node::{NodeId, NodeKind};
-use super::super::part::{Field, FieldKind, FieldName, Visibility};
+use super::super::part::{Field, FieldKind, FieldName, TrailingComma, Visibility};
 use super::super::position::Span;
 use super::super::token::TokenKind;
 use super::Parser;
@@ -26,7 +26,7 @@ impl<'s> Parser<'s, '_> {
             locals: NameSet::new(),
         };
         let mut comma_before = true;
-        let mut trailing_comma = false;
+        let mut trailing_comma = TrailingComma::Absent;
         loop {
             if let Some((close, end)) = self.take_if(TokenKind::BraceRight) {
                 let kind = NodeKind::Object {
@@ -45,7 +45,7 @@ impl<'s> Parser<'s, '_> {
             let mut field = self.entry(&mut seen)?;
             let comma = self.take_if(TokenKind::Comma).map(|(fodder, _)| fodder);
             comma_before = comma.is_some();
-            trailing_comma = comma_before;
+            trailing_comma = TrailingComma::after(&comma);
             field.comma = comma.unwrap_or_default();
             fields.push(field);
         }
@@ -56,7 +56,7 @@ impl<'s> Parser<'s, '_> {
         fodder: Fodder,
         begin: Span,
         fields: Vec<Field<'s>>,
-        trailing_comma: bool,
+        trailing_comma: TrailingComma,
     ) -> Result<NodeId, SyntaxError> {
         if let Some(problem) = comprehension_problem(&fields) {
             return Err(self.error(self.token().span, problem));
