@@ -3,8 +3,8 @@
 //! and nothing random.
 
 use crate::access::Role;
-use crate::model::RepoPath;
 use crate::model::is_invisible;
+use crate::model::{MAIN_FILE, RepoPath, SPEC_FILE};
 use serde_json::json;
 
 const SYSTEM: &str = include_str!("../../config/prompts/system.md");
@@ -24,8 +24,8 @@ impl RepositoryKind {
     /// `environments`.
     pub fn of_files(files: &[RepoPath]) -> Self {
         let is_sign = |path: &RepoPath| match path.file_name() {
-            "jsonnetfile.json" | "main.jsonnet" => true,
-            "spec.json" => path
+            "jsonnetfile.json" | MAIN_FILE => true,
+            SPEC_FILE => path
                 .as_str()
                 .split('/')
                 .any(|component| component == "environments"),

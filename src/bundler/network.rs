@@ -10,6 +10,7 @@ use super::snapshot::{PackageId, PackageSnapshot};
 use crate::download::{
     AllowedHosts, DownloadObserver, DownloadOutcome, DownloadRequest, Downloader, NotLoopback, RemoteRefused,
 };
+use crate::model::is_hex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -229,5 +230,5 @@ fn url(host: &str, path: &str) -> Result<reqwest::Url, RemoteRefused> {
 }
 
 fn is_commit(version: &str) -> bool {
-    version.len() == 40 && version.bytes().all(|digit| digit.is_ascii_hexdigit())
+    version.len() == 40 && is_hex(version)
 }

@@ -12,7 +12,7 @@
 
 use super::fetch::FetchMethod;
 use super::snapshot::{BYTES_MAX, EntryContent, FILES_MAX, PackageId, PackageSnapshot, SnapshotBuilder};
-use crate::model::FileMode;
+use crate::model::{FileMode, is_hex};
 use bytes::Bytes;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ impl PackageCache {
     pub(super) fn get(&self, id: &PackageId, form: FetchMethod) -> Option<PackageSnapshot> {
         let name = read(&self.names.join(record_file_name(id, form)), NAME_BYTES_MAX).ok()?;
         let name: CacheRecord = serde_json::from_slice(&name).ok()?;
-        let is_hash = name.package.len() == 64 && name.package.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_hash = name.package.len() == 64 && is_hex(&name.package);
         if !is_hash || name != cache_record(id, form, name.package.clone()) {
             return None;
         }

@@ -14,10 +14,8 @@ use super::rendering::{RenderOutcome, RenderedSides};
 use super::request::{EnvironmentSelection, Sides};
 use super::{CompareError, Comparer, ComparisonScope, blocking};
 use crate::jsonnet::EvalError;
-use crate::model::RepoPath;
-use crate::tanka::{
-    Destination, Environment, ExistingEnvironment, SPEC_FILE, TankaError, environment_of, settings,
-};
+use crate::model::{RepoPath, SPEC_FILE};
+use crate::tanka::{Destination, Environment, ExistingEnvironment, TankaError, environment_of, settings};
 use crate::workspace::Tree;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

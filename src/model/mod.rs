@@ -6,6 +6,7 @@ mod change;
 mod cut;
 mod edit_distance;
 mod effect;
+mod environment_files;
 mod name_folding;
 mod history;
 mod ids;
@@ -27,6 +28,7 @@ pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, R
 pub use cut::{cut_after, cut_to};
 pub use edit_distance::{edit_distance, edit_distance_within};
 pub use effect::Effect;
+pub use environment_files::{MAIN_FILE, SPEC_FILE};
 pub use history::{
     Assistant, ContentBlock, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn,
     Usage, json_bytes, result_bytes,
@@ -38,7 +40,7 @@ pub use inbound::{
 pub use invisible::{is_invisible, one_line, quoted, short_line};
 pub use limits::Limits;
 pub use name_folding::{compose_name, fold_name};
-pub use numbers::{by_number, group_thousands, pluralize, totals};
+pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
 pub use platform::{ChatProperties, Platform};

@@ -1,4 +1,4 @@
-//! Numbers in texts: with their nouns, and with separators.
+//! Numbers in texts: with their nouns, with separators, and in hexadecimal digits.
 
 use super::Stats;
 
@@ -25,6 +25,11 @@ pub fn group_thousands(number: u64) -> String {
     grouped
 }
 
+/// Returns true if a text has only hexadecimal digits, in upper or lower case.
+pub fn is_hex(text: &str) -> bool {
+    text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 /// Returns the totals of changed files: `2 files, +4 −2`.
 pub fn totals(stats: &[Stats]) -> String {
     let added: u64 = stats.iter().map(|stats| stats.added).sum();
@@ -35,7 +40,12 @@ pub fn totals(stats: &[Stats]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::group_thousands;
+    use super::{group_thousands, is_hex};
+
+    #[test]
+    fn hexadecimal_digits_have_either_case() {
+        assert!(is_hex("09afAF") && !is_hex("0x1") && !is_hex("é"));
+    }
 
     #[test]
     fn numbers_have_thousands_separators() {

@@ -1,6 +1,7 @@
 //! Finds the parts of a change that the request does not mention. The result is a hint and not a verdict: it
 //! compares words and errs on the side of "not asked for".
 
+use crate::model::{MAIN_FILE, SPEC_FILE};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ fn is_name_char(c: char) -> bool {
 
 /// True for file names that every environment has.
 fn is_common(name: &str) -> bool {
-    matches!(name, "main" | "main.jsonnet" | "spec" | "spec.json" | "")
+    matches!(name, "main" | MAIN_FILE | "spec" | SPEC_FILE | "")
 }
 
 #[cfg(test)]

@@ -3,12 +3,10 @@
 
 use super::TankaError;
 use super::listing::{Listing, TreeLookup, TreeNames, join, parent, relative};
-use crate::model::RepoPath;
+use crate::model::{MAIN_FILE, RepoPath, SPEC_FILE};
 use crate::workspace::Tree;
 
 const ROOT_MARKERS: [&str; 2] = ["tkrc.yaml", "jsonnetfile.json"];
-const MAIN_FILE: &str = "main.jsonnet";
-const SPEC_FILE: &str = "spec.json";
 
 /// The location of one environment. Directories are relative to the repository, whose root is `""`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub use layout::Layout;
 pub use lazy_evaluator::LazyEvaluator;
 pub use listing::{Listing, TreeNames};
 pub use memory_permit::MemoryPermit;
-pub use object::{Object, ObjectIdentity};
+pub use object::Object;
 pub use owner::{environment_of, required_grants};
 pub use process::process;
 pub use reader::read;
@@ -52,6 +52,5 @@ pub use renderer::{
     RenderedEntrypoint, RenderedEnvironment, Renderer, Target, ValueHash,
 };
 pub use selector::Selector;
-pub use settings::SPEC_FILE;
 pub use spec::{ParsedEnvironment, parse};
 pub use table::{json, table};

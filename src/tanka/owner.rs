@@ -1,10 +1,10 @@
 //! The environment that owns a file.
 
-use crate::model::{RepoPath, RequiredGrant, quoted};
+use crate::model::{MAIN_FILE, RepoPath, RequiredGrant, SPEC_FILE, quoted};
 use std::collections::BTreeMap;
 
 /// A directory with one of these files is an environment.
-const ENVIRONMENT_FILES: [&str; 2] = ["main.jsonnet", "spec.json"];
+const ENVIRONMENT_FILES: [&str; 2] = [MAIN_FILE, SPEC_FILE];
 
 /// Returns the directory of the environment that a path belongs to: the nearest with a `main.jsonnet` or
 /// `spec.json` among the sorted `files`. Only existing files count, so that a new file cannot turn a shared

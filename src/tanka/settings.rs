@@ -6,16 +6,13 @@ use super::destination::{Destination, ExistingEnvironment};
 use super::environment::Environment;
 use super::listing::Listing;
 use super::spec;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, SPEC_FILE};
 use crate::workspace::{Tree, TreeError};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-
-/// The name of the file that describes a static environment.
-pub const SPEC_FILE: &str = "spec.json";
 
 /// The name of the directory of packages.
 const VENDOR: &str = "vendor";

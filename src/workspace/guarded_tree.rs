@@ -3,14 +3,13 @@
 
 use super::named_secrets::{self, LookupBudget};
 use super::{DeniedFiles, Match, Tree, TreeEntry, TreeError, lines};
-use crate::model::{FileChange, FileVersion, RepoPath};
+use crate::model::{FileChange, FileVersion, MAIN_FILE, RepoPath};
 use crate::redact::Redactor;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// File name of the entry point of an environment.
-const ENTRYPOINT: &str = "main.jsonnet";
 
 /// The files and secrets of a workspace that are hidden from its readers.
 #[derive(Clone, Debug)]
@@ -193,7 +192,7 @@ impl Tree for GuardedTree {
         self.check(path)?;
         let (version, blob) = self.tree.read_with_blob(path)?;
         self.learn(path, Some(&blob), &version.content);
-        if path.file_name() == ENTRYPOINT {
+        if path.file_name() == MAIN_FILE {
             let mut entrypoints = self.entrypoints.lock().unwrap_or_else(PoisonError::into_inner);
             entrypoints.insert(path.clone());
         }

@@ -1,5 +1,6 @@
 //! Escapes of quoted strings.
 
+use crate::model::is_hex;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -74,7 +75,7 @@ fn unicode<'s>(whole: &str, rest: &'s str) -> Result<(char, &'s str), String> {
 
 fn four_digits(text: &str) -> Option<(u32, &str)> {
     let (digits, after) = text.split_at_checked(4)?;
-    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if !is_hex(digits) {
         return None;
     }
     Some((u32::from_str_radix(digits, 16).ok()?, after))

@@ -2,6 +2,7 @@
 
 use super::pod;
 use super::rule::{RiskSeverity, Rule, RuleCheck, text};
+use crate::model::is_hex;
 use crate::review::pair::Pair;
 
 pub(super) const RULES: [Rule; 3] = [
@@ -75,10 +76,8 @@ fn is_fixed(tag: &str) -> bool {
             return true;
         }
     }
-    let is_commit = |piece: &str| {
-        let is_hex = piece.chars().all(|c| c.is_ascii_hexdigit());
-        piece.len() >= 7 && is_hex && piece.chars().any(|c| c.is_ascii_digit())
-    };
+    let is_commit =
+        |piece: &str| piece.len() >= 7 && is_hex(piece) && piece.chars().any(|c| c.is_ascii_digit());
     pieces().any(|piece| is_commit(piece.trim_start_matches('g')))
 }
 

@@ -3,7 +3,7 @@
 //! Tanka's caching inside import cycles is not reproduced.
 
 use crate::jsonnet::path::clean;
-use crate::model::RepoPath;
+use crate::model::{MAIN_FILE, RepoPath};
 use crate::tanka::TankaError;
 use crate::tanka::layout::Layout;
 use crate::tanka::listing::{Listing, join, parent};
@@ -15,7 +15,6 @@ use std::sync::LazyLock;
 #[allow(clippy::expect_used, reason = "the pattern is a constant")]
 static IMPORT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"import(?:str)?\s+['"]([^'"%()]+)['"]"#).expect("a pattern"));
-const MAIN_FILE: &str = "main.jsonnet";
 const DELETED: &str = "deleted:";
 /// Maximum depth of an import chain.
 const DEPTH_MAX: usize = 200;

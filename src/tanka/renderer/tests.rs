@@ -91,7 +91,7 @@ async fn show(renderer: &Renderer, target: &Target) -> Result<Vec<String>, Strin
     Ok(rendered
         .objects
         .iter()
-        .map(|object| object.key().to_string())
+        .map(|object| format!("{} {}/{}", object.kind(), object.namespace(), object.name()))
         .collect())
 }
 

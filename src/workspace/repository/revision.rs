@@ -2,6 +2,7 @@
 //! database may belong to another person.
 
 use super::RepositoryError;
+use crate::model::is_hex;
 use gix::{ObjectId, Repository};
 use std::collections::HashSet;
 
@@ -65,8 +66,8 @@ fn start(
     if let Some(id) = named(repository, name) {
         return Ok(Some(id));
     }
-    let hash = (HASH_DIGITS_MIN..=repository.object_hash().len_in_hex()).contains(&name.len())
-        && name.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let hash =
+        (HASH_DIGITS_MIN..=repository.object_hash().len_in_hex()).contains(&name.len()) && is_hex(name);
     if !hash {
         return Ok(None);
     }
