@@ -10,115 +10,27 @@ mod validate;
 use super::{
     ChangeReport, CompareError, CompareProgress, CompareRequest, Comparer, Comparison, NO_ENVIRONMENTS, Sides,
 };
-use crate::jsonnet::{
-    CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation, Import, KnownDifference,
-};
 use crate::model::{CheckState, FileChange, RepoPath, Secret};
 use crate::redact::Redactor;
 use crate::review::{AskedFor, FailureKind, Impact, NotProven, Presence, Proof};
 use crate::tanka::Evaluate;
-use crate::tanka::testing::ReadOnlyTree;
+use crate::tanka::testing::{JsonEvaluator, ReadOnlyTree};
 use crate::workspace::Tree;
-use async_trait::async_trait;
-use bytes::Bytes;
-use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// Evaluates programs that are JSON, in which `import 'x'` stands for the file `lib/x`. The second engine returns
-/// another value for a program with `DISPUTED`.
-#[derive(Default)]
-struct JsonStub {
-    requests: Mutex<Vec<String>>,
-}
-
-#[async_trait]
-impl Evaluate for JsonStub {
-    async fn evaluate(
-        &self,
-        request: EvalRequest,
-        cancel: &CancellationToken,
-    ) -> Result<Evaluation, EvalError> {
-        if cancel.is_cancelled() {
-            return Err(EvalError::Cancelled);
-        }
-        let (entry, is_script) = match &request.entry {
-            EntryPoint::File(entry) => (entry.clone(), false),
-            EntryPoint::Snippet { name, .. } => {
-                (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true)
-            }
-        };
-        let read = |path: &RepoPath| {
-            let version = request.tree.read(path).unwrap();
-            String::from_utf8(version.content.to_vec()).unwrap()
-        };
-        let mut text = read(&entry);
-        let mut imports = Vec::new();
-        while let Some((before, rest)) = text.split_once("import '") {
-            let (name, after) = rest.split_once('\'').unwrap();
-            let library = path(&format!("lib/{name}"));
-            imports.push(Import::Read {
-                path: library.clone(),
-                blob: String::new(),
-            });
-            text = format!("{before}{}{after}", read(&library));
-        }
-        let wants = request.cross_check == CrossCheckMode::On;
-        let is_second = request.cross_check == CrossCheckMode::SecondEngineOnly;
-        if !is_script {
-            let mark = match request.cross_check {
-                CrossCheckMode::Off => "",
-                CrossCheckMode::On => " cross-checked",
-                CrossCheckMode::SecondEngineOnly => " by the second",
-            };
-            self.requests.lock().unwrap().push(format!("{entry}{mark}"));
-        }
-        let value: Value = serde_json::from_str(&text).map_err(|_| EvalError::Runtime {
-            message: text.clone(),
-            trace: Vec::new(),
-        })?;
-        let cross_check = match (wants, text.contains("DISPUTED")) {
-            (false, _) => CrossCheckResult::NotRun,
-            (true, false) => CrossCheckResult::Agrees,
-            (true, true) => CrossCheckResult::Differs {
-                path: "$.a".to_owned(),
-                first: "\"hunter2\"".to_owned(),
-                second: "\"hunter3\"".to_owned(),
-                known: text.contains("KNOWN").then_some(KnownDifference::Digits),
-            },
-        };
-        let json = match is_script {
-            true => format!(
-                "[{}]",
-                if value["kind"] == "Environment" {
-                    text
-                } else {
-                    String::new()
-                }
-            ),
-            false if is_second && text.contains("DISPUTED") => "{}".to_owned(),
-            false => value.to_string(),
-        };
-        Ok(Evaluation {
-            json: Bytes::from(json),
-            imports: imports.into(),
-            cross_check,
-        })
-    }
-}
 
 fn path(text: &str) -> RepoPath {
     RepoPath::parse(text).unwrap()
 }
 
 struct CompareFixture {
-    evaluator: Arc<JsonStub>,
+    evaluator: Arc<JsonEvaluator>,
     comparer: Arc<Comparer>,
 }
 
 fn fixture() -> CompareFixture {
-    let evaluator = Arc::new(JsonStub::default());
+    let evaluator = Arc::new(JsonEvaluator::default());
     let redactor = Arc::new(Redactor::new([Secret::new("a-live-secret-of-ours".to_owned())]));
     let comparer = Comparer::new(
         Arc::clone(&evaluator) as Arc<dyn Evaluate>,

@@ -25,7 +25,7 @@ async fn chosen_target(given: &str) -> Result<(String, Option<String>), String> 
         ("environments/torn/main.jsonnet", "{"),
         ("lib/a.libsonnet", "{}"),
     ];
-    let renderer = Renderer::new(ReadOnlyTree::new(&files), Arc::new(JsonEvaluator));
+    let renderer = Renderer::new(ReadOnlyTree::new(&files), Arc::new(JsonEvaluator::default()));
     match choose_environment(&renderer, given, &CancellationToken::new()).await {
         Ok(Target { path, name, .. }) => Ok((path, name)),
         Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => Err(why),

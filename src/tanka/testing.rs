@@ -1,14 +1,17 @@
 //! Shared test support: trees in memory, and an evaluator for programs that are plain JSON.
 
 use super::{Evaluate, Listing};
-use crate::jsonnet::{CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation};
+use crate::jsonnet::{
+    CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalRequest, Evaluation, Import, KnownDifference,
+};
 use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
+use crate::workspace::contract::{CONTRACT_FILES, assert_reads, search_files};
 use crate::workspace::{Match, Tree, TreeEntry, TreeError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn path(text: &str) -> RepoPath {
@@ -140,7 +143,14 @@ impl Tree for ReadOnlyTree {
     }
 
     fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
-        Err(Self::read_only(path))
+        let stored = self.0.get(path).map(|content| match content.strip_prefix("-> ") {
+            Some(target) => (target, FileMode::Symlink),
+            None => (content.as_str(), FileMode::Regular),
+        });
+        Ok(stored.map(|(content, mode)| FileVersion {
+            content: Bytes::from(content.to_owned()),
+            mode,
+        }))
     }
 
     fn put(&self, path: &RepoPath, _after: Option<FileVersion>) -> Result<(), TreeError> {
@@ -153,12 +163,14 @@ impl Tree for ReadOnlyTree {
 
     fn search(
         &self,
-        _accepts: &dyn Fn(&str) -> bool,
-        _needle: &str,
-        _offset: usize,
-        _limit: usize,
+        accepts: &dyn Fn(&str) -> bool,
+        needle: &str,
+        offset: usize,
+        limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError> {
-        Ok((Vec::new(), 0))
+        let files = self.0.iter().filter(|(path, _)| accepts(path.as_str()));
+        let files = files.map(|(path, content)| (path, content.as_bytes()));
+        Ok(search_files(files, needle, offset, limit))
     }
 
     fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
@@ -166,10 +178,12 @@ impl Tree for ReadOnlyTree {
     }
 }
 
-/// Parses the `main.jsonnet` of the requested directory as JSON. Answers a script with the environment in the file,
-/// if it is one.
-#[derive(Debug)]
-pub(crate) struct JsonEvaluator;
+/// Evaluates programs that are JSON, in which `import 'x'` stands for the file `lib/x`. Answers a script with the
+/// environment in the file, if it is one. The second engine returns another value for a program with `DISPUTED`.
+#[derive(Debug, Default)]
+pub(crate) struct JsonEvaluator {
+    pub(crate) requests: Mutex<Vec<String>>,
+}
 
 #[async_trait]
 impl Evaluate for JsonEvaluator {
@@ -187,23 +201,66 @@ impl Evaluate for JsonEvaluator {
                 (path(&format!("{}/main.jsonnet", name.parent().unwrap())), true)
             }
         };
-        let text = request.tree.read(&entry).unwrap().content;
-        let value: Value = serde_json::from_slice(&text).map_err(|err| EvalError::Runtime {
-            message: err.to_string(),
+        let read = |path: &RepoPath| {
+            let version = request.tree.read(path).unwrap();
+            String::from_utf8(version.content.to_vec()).unwrap()
+        };
+        let mut text = read(&entry);
+        let mut imports = Vec::new();
+        while let Some((before, rest)) = text.split_once("import '") {
+            let (name, after) = rest.split_once('\'').unwrap();
+            let library = path(&format!("lib/{name}"));
+            imports.push(Import::Read {
+                path: library.clone(),
+                blob: String::new(),
+            });
+            text = format!("{before}{}{after}", read(&library));
+        }
+        let wants = request.cross_check == CrossCheckMode::On;
+        let is_second = request.cross_check == CrossCheckMode::SecondEngineOnly;
+        if !is_script {
+            let mark = match request.cross_check {
+                CrossCheckMode::Off => "",
+                CrossCheckMode::On => " cross-checked",
+                CrossCheckMode::SecondEngineOnly => " by the second",
+            };
+            self.requests.lock().unwrap().push(format!("{entry}{mark}"));
+        }
+        let value: Value = serde_json::from_str(&text).map_err(|error| EvalError::Runtime {
+            message: format!("{error}: {text}"),
             trace: Vec::new(),
         })?;
+        let cross_check = match (wants, text.contains("DISPUTED")) {
+            (false, _) => CrossCheckResult::NotRun,
+            (true, false) => CrossCheckResult::Agrees,
+            (true, true) => CrossCheckResult::Differs {
+                path: "$.a".to_owned(),
+                first: "\"hunter2\"".to_owned(),
+                second: "\"hunter3\"".to_owned(),
+                known: text.contains("KNOWN").then_some(KnownDifference::Digits),
+            },
+        };
         let json = match is_script {
-            true if value["kind"] == "Environment" => format!("[{value}]"),
-            true => "[]".to_owned(),
+            true => format!(
+                "[{}]",
+                if value["kind"] == "Environment" {
+                    text
+                } else {
+                    String::new()
+                }
+            ),
+            false if is_second && text.contains("DISPUTED") => "{}".to_owned(),
             false => value.to_string(),
         };
         Ok(Evaluation {
             json: Bytes::from(json),
-            imports: Arc::default(),
-            cross_check: match request.cross_check {
-                CrossCheckMode::On => CrossCheckResult::Agrees,
-                CrossCheckMode::Off | CrossCheckMode::SecondEngineOnly => CrossCheckResult::NotRun,
-            },
+            imports: imports.into(),
+            cross_check,
         })
     }
+}
+
+#[test]
+fn the_read_only_tree_keeps_the_reading_half_of_the_contract_of_trees() {
+    assert_reads(ReadOnlyTree::new(&CONTRACT_FILES).as_ref());
 }

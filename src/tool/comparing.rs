@@ -90,7 +90,7 @@ pub(super) mod testing {
         });
         let changes: Vec<FileChange> = changes.filter(|change| change.before != change.after).collect();
         let comparer = Comparer::new(
-            Arc::new(JsonEvaluator),
+            Arc::new(JsonEvaluator::default()),
             Arc::new(Redactor::new([])),
             b"key".to_vec(),
         );

@@ -79,7 +79,7 @@ pub(super) mod testing {
         files: &[(&str, &str)],
         arguments: Value,
     ) -> Result<String, ToolError> {
-        let evaluator: Arc<dyn Evaluate> = Arc::new(JsonEvaluator);
+        let evaluator: Arc<dyn Evaluate> = Arc::new(JsonEvaluator::default());
         let tree = guarded(ReadOnlyTree::new(files));
         let context = RenderingContext::new(tree, &evaluator, &CancellationToken::new());
         call_async::<T>(&context, arguments).await

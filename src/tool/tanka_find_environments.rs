@@ -102,7 +102,7 @@ mod tests {
              (`environments/dev/main.jsonnet`)\n\
              eu: namespace none, contexts c (`environments/inline/main.jsonnet`)\n\n\
              1 entry point could not be loaded:\n\
-             `broken/main.jsonnet`: evaluating jsonnet: EOF while parsing an object at line 1 column 1\n"
+             `broken/main.jsonnet`: evaluating jsonnet: EOF while parsing an object at line 1 column 1: {\n"
         );
     }
 

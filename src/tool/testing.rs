@@ -17,6 +17,7 @@ use crate::model::{Effect, FileChange, FileMode, FileVersion, RepoPath};
 use crate::redact::Redactor;
 use crate::sandbox::ProgramPath;
 use crate::tanka::testing::JsonEvaluator;
+use crate::workspace::contract::{CONTRACT_FILES, assert_reads, assert_writes, search_files};
 use crate::workspace::{DeniedFiles, GuardedTree, Match, SecretGuard, Tree, TreeError};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -33,8 +34,12 @@ pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     let redactor = Arc::new(Redactor::new([]));
     all(&ToolServices {
         packages: Arc::new(OfflineFetcher),
-        evaluator: Arc::new(JsonEvaluator),
-        comparer: Arc::new(Comparer::new(Arc::new(JsonEvaluator), redactor, b"key".to_vec())),
+        evaluator: Arc::new(JsonEvaluator::default()),
+        comparer: Arc::new(Comparer::new(
+            Arc::new(JsonEvaluator::default()),
+            redactor,
+            b"key".to_vec(),
+        )),
         helm: Some(no_helm()),
     })
 }
@@ -55,12 +60,16 @@ pub(super) struct MemoryTree {
 
 impl Tree for MemoryTree {
     fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
-        self.files
-            .lock()
-            .unwrap()
-            .get(path)
-            .cloned()
-            .ok_or_else(|| not_found(path))
+        let files = self.files.lock().unwrap();
+        let below = format!("{path}/");
+        match files.get(path) {
+            Some(file) => Ok(file.clone()),
+            None if files.keys().any(|file| file.as_str().starts_with(&below)) => Err(TreeError::WrongKind {
+                path: path.clone(),
+                what: "directory",
+            }),
+            None => Err(not_found(path)),
+        }
     }
 
     fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
@@ -109,22 +118,10 @@ impl Tree for MemoryTree {
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError> {
-        let mut matches = Vec::new();
-        for (path, file) in self.files.lock().unwrap().iter() {
-            if !accepts(path.as_str()) || file.content.contains(&0) {
-                continue;
-            }
-            let text = String::from_utf8_lossy(&file.content).into_owned();
-            for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| text.contains(needle)) {
-                matches.push(Match {
-                    path: path.clone(),
-                    line,
-                    text: text.chars().take(500).collect(),
-                });
-            }
-        }
-        let total = matches.len();
-        Ok((matches.into_iter().skip(offset).take(limit).collect(), total))
+        let files = self.files.lock().unwrap();
+        let files = files.iter().filter(|(path, _)| accepts(path.as_str()));
+        let files = files.map(|(path, file)| (path, file.content.as_ref()));
+        Ok(search_files(files, needle, offset, limit))
     }
 
     fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
@@ -434,4 +431,11 @@ pub(super) fn paths_outside() -> Vec<String> {
     corpus.push("..\\".repeat(100));
     assert!(corpus.len() >= 120, "{}", corpus.len());
     corpus
+}
+
+#[test]
+fn the_tree_in_memory_keeps_the_contract_of_trees() {
+    let tree = write_policy(&CONTRACT_FILES).tree;
+    assert_reads(tree.as_ref());
+    assert_writes(tree.as_ref());
 }

@@ -9,8 +9,6 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// File name of the entry point of an environment.
-
 /// The files and secrets of a workspace that are hidden from its readers.
 #[derive(Clone, Debug)]
 pub struct SecretGuard {

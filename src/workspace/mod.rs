@@ -4,6 +4,9 @@
 //! invisible in all of them.
 
 mod base;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) mod contract;
 mod reverted_tree;
 mod denied;
 mod directory;

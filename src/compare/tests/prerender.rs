@@ -1,12 +1,13 @@
 //! A base that is rendered in the background.
 
-use super::{CompareFixture, JsonStub, fixture, impact, repository, sides, states, web};
+use super::{CompareFixture, fixture, impact, repository, sides, states, web};
 use crate::compare::{CompareRequest, Comparer, PrerenderEnd, PrerenderResult, Sides};
 use crate::jsonnet::{EvalError, EvalRequest, Evaluation};
 use crate::model::CheckState;
 use crate::redact::Redactor;
 use crate::review::{Impact, NotProven};
 use crate::tanka::Evaluate;
+use crate::tanka::testing::JsonEvaluator;
 use crate::tanka::testing::ReadOnlyTree;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
@@ -108,7 +109,7 @@ async fn prerendering_stops_at_its_share_of_the_render_cache() {
 
 /// Evaluates only with a permit, or fails with a given error.
 struct GatedEvaluator {
-    small: JsonStub,
+    small: JsonEvaluator,
     allowed: Semaphore,
     error: Mutex<Option<EvalError>>,
 }
@@ -134,7 +135,7 @@ impl Evaluate for GatedEvaluator {
 
 fn gated_evaluator(allowed: usize, error: Option<EvalError>) -> (Arc<GatedEvaluator>, Arc<Comparer>) {
     let gated = Arc::new(GatedEvaluator {
-        small: JsonStub::default(),
+        small: JsonEvaluator::default(),
         allowed: Semaphore::new(allowed),
         error: Mutex::new(error),
     });
