@@ -39,36 +39,12 @@ impl Settings {
     }
 
     fn toml(&self) -> String {
-        format!(
-            r#"
-[server]
-listen = "{address}"
-connections_per_ip_max = 1024
-[data]
-directory = "{data}"
-[model]
-default = "anthropic/bench"
-[providers.anthropic]
-api_key = {{ env = "BENCH_MODEL_KEY" }}
-base_url = "{model}"
-[repositories.infra]
-path = "{repository}"
-[channels.slack]
-kind = "slack"
-bot_token = {{ env = "BENCH_SLACK_TOKEN" }}
-signing_secret = {{ env = "BENCH_SLACK_SECRET" }}
-api_base_url = "http://{slack}/api"
-paced = false
-[limits]
-{limits}
-"#,
-            address = self.address,
-            data = self.directory.join("data").display(),
-            model = self.model,
-            repository = self.directory.join("infra.git").display(),
-            slack = self.slack,
-            limits = self.limits,
-        )
+        let toml = include_str!("../../tests/it/support/server.toml")
+            .replace("<listen>", &self.address.to_string())
+            .replace("<directory>", &self.directory.display().to_string())
+            .replace("<model>", &self.model)
+            .replace("<slack>", &format!("http://{}/api", self.slack));
+        format!("{toml}paced = false\n[limits]\n{}\n", self.limits)
     }
 
     fn command(&self) -> Command {
@@ -76,9 +52,10 @@ paced = false
         command
             .arg("--config")
             .arg(self.file())
-            .env("BENCH_MODEL_KEY", "sk-ant-bench-0000000000000000000000")
-            .env("BENCH_SLACK_TOKEN", slack::BOT_TOKEN)
-            .env("BENCH_SLACK_SECRET", slack::SIGNING_SECRET)
+            .env("DRYDOCK_SERVER__CONNECTIONS_PER_IP_MAX", "1024")
+            .env("SERVER_MODEL_KEY", "sk-ant-bench-0000000000000000000000")
+            .env("SERVER_BOT_TOKEN", slack::BOT_TOKEN)
+            .env("SERVER_SIGNING_SECRET", slack::SIGNING_SECRET)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command

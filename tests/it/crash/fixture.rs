@@ -135,9 +135,9 @@ impl CrashFixture {
             .args(&words[1..])
             .args(["serve", "--config"])
             .arg(&config)
-            .env("CRASH_BOT_TOKEN", "xoxb-220033004400-crash-bot-token")
-            .env("CRASH_SIGNING_SECRET", "7e1d1c9a7be24c6f8a1b3d5e7f904321")
-            .env("CRASH_MODEL_KEY", "sk-ant-crash-000000000000000000000000")
+            .env("SERVER_BOT_TOKEN", "xoxb-220033004400-crash-bot-token")
+            .env("SERVER_SIGNING_SECRET", "7e1d1c9a7be24c6f8a1b3d5e7f904321")
+            .env("SERVER_MODEL_KEY", "sk-ant-crash-000000000000000000000000")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&log).expect("a log"))
@@ -377,34 +377,11 @@ impl CrashFixture {
     }
 
     fn toml(&self) -> String {
-        let directory = self.directory.path().display();
-        format!(
-            r#"
-[server]
-listen = "127.0.0.1:0"
-
-[data]
-directory = "{directory}/data"
-
-[model]
-default = "anthropic/script"
-
-[providers.anthropic]
-api_key = {{ env = "CRASH_MODEL_KEY" }}
-base_url = "{model}"
-
-[repositories.infra]
-path = "{directory}/infra.git"
-
-[channels.slack]
-kind = "slack"
-bot_token = {{ env = "CRASH_BOT_TOKEN" }}
-signing_secret = {{ env = "CRASH_SIGNING_SECRET" }}
-api_base_url = "{slack}"
-"#,
-            model = self.model.url(),
-            slack = self.slack.api_base_url(),
-        )
+        include_str!("../support/server.toml")
+            .replace("<listen>", "127.0.0.1:0")
+            .replace("<directory>", &self.directory.path().display().to_string())
+            .replace("<model>", self.model.url())
+            .replace("<slack>", &self.slack.api_base_url())
     }
 }
 
