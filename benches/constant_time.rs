@@ -16,12 +16,13 @@
 mod support;
 
 use bytes::Bytes;
+use drydock::channel::webhook as channel_webhook;
 use drydock::config::{
     ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
     TelegramSettings,
 };
 use drydock::model::{Account, Installation, Platform, Role, Secret};
-use drydock::webhook::{Rejected, Webhook, channel_webhook, hook_webhook};
+use drydock::webhook::{Rejected, Webhook, hook_webhook};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
 use jiff::Timestamp;
@@ -183,7 +184,7 @@ fn github() -> Case {
             environments: vec!["**".to_owned()],
         },
     };
-    let webhooks = secrets().map(|secret| hook_webhook("release", &settings(secret)).unwrap());
+    let webhooks = secrets().map(|secret| hook_webhook("release", &settings(secret)));
     let requests = forged(&signature(BODY)).map(|hex| {
         post([
             ("x-github-event", "release".to_owned()),

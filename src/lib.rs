@@ -12,8 +12,10 @@ pub mod system;
 pub mod model;
 mod parallel;
 mod spool;
-// Surroundings: configuration, logs, outgoing HTTP.
+// Surroundings: signed events, configuration, logs, outgoing HTTP. The configuration takes the words of the schemes
+// from `webhook`.
 pub mod redact;
+pub mod webhook;
 pub mod config;
 pub mod telemetry;
 pub mod health;
@@ -41,7 +43,6 @@ pub mod inspect;
 // Interfaces: each `mod.rs` is a contract.
 pub mod provider;
 pub mod tool;
-pub mod webhook;
 pub mod channel;
 // The engine.
 pub mod agent;

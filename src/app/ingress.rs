@@ -3,12 +3,13 @@
 use super::clocks::ClockMonitor;
 use super::refusals::Refusals;
 use crate::admin::Installations;
+use crate::channel;
 use crate::config::{ChannelSettings, Config};
 use crate::gateway::{self, Gateway, LoadObserver};
 use crate::health::{Health, HealthSeverity};
 use crate::http::{Ingress, IngressResult, Readiness, Route, Unavailable};
 use crate::model::{Inbound, Installation};
-use crate::webhook::{self, Webhook};
+use crate::webhook::{Webhook, hook_webhook};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,14 +30,10 @@ pub(super) struct IngressRoutes {
 impl IngressRoutes {
     pub(super) fn new(config: &Config, health: Health) -> Self {
         let hooks = config.hooks.iter();
-        let webhooks =
-            hooks.filter_map(|(name, settings)| Some((name.clone(), webhook::hook_webhook(name, settings)?)));
+        let webhooks = hooks.map(|(name, settings)| (name.clone(), hook_webhook(name, settings)));
         let channels = config.channels.iter();
         let unconnected = channels.filter_map(|(name, settings)| {
-            Some((
-                name.clone(),
-                webhook::unconnected_channel_webhook(name, settings)?,
-            ))
+            Some((name.clone(), channel::unconnected_webhook(name, settings)?))
         });
         Self {
             unconnected: unconnected.collect(),
@@ -56,7 +53,7 @@ impl IngressRoutes {
 
     /// Opens the webhook of a channel whose installation is known.
     pub(super) fn add_channel(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
-        if let Some(webhook) = webhook::channel_webhook(name, settings, installation) {
+        if let Some(webhook) = channel::webhook(name, settings, installation) {
             let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
             webhooks.insert(name.to_owned(), webhook);
         }

@@ -1,7 +1,7 @@
 //! Counts requests that were not signed with the secret of their channel or hook. The sender gets only status 401
 //! without a reason, so the operator must be able to see that the two sides have different secrets.
 
-use crate::config::{ChannelSettings, Config};
+use crate::config::Config;
 use crate::health::{Health, HealthSeverity};
 use crate::http::NAME_UNKNOWN;
 use crate::store::IngressActivity;
@@ -102,10 +102,7 @@ impl Refusals {
 /// Returns the configuration key of the secret of each channel and hook, by name.
 fn secrets(config: &Config) -> BTreeMap<String, String> {
     let channels = config.channels.iter().map(|(name, settings)| {
-        let key = match settings {
-            ChannelSettings::Slack(_) => "signing_secret",
-            ChannelSettings::Telegram(_) => "secret_token",
-        };
+        let key = settings.common().webhook_secret_key();
         (name.clone(), format!("channels.{name}.{key}"))
     });
     let hooks = config

@@ -1,7 +1,9 @@
 //! Channels connect users to Drydock. A channel renders replies for its platform, escapes everything, and delivers
-//! operations. Incoming messages arrive through [`crate::webhook`] or, on polled platforms, through
-//! [`Channel::poll`].
+//! operations. Incoming messages arrive through its webhook or, on polled platforms, through [`Channel::poll`].
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod any_json;
 mod limit;
 mod markdown;
 mod slack;
@@ -11,7 +13,8 @@ mod visible;
 pub use limit::{CallPurpose, Limit, Scope};
 
 use crate::config::{ChannelSettings, ServerSettings};
-use crate::model::{Inbound, Installation, MessageRef, Op, Reply};
+use crate::model::{Account, Inbound, Installation, MessageRef, Op, Platform, Reply};
+use crate::webhook::Webhook;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -19,8 +22,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// The maximum number of characters in one message of any platform; Slack has the largest limit.
-pub const MESSAGE_CHARS_MAX: usize = slack::MESSAGE_CHARS_MAX;
+/// The maximum number of characters in one message of any platform.
+pub const MESSAGE_CHARS_MAX: usize = {
+    let (mut largest, mut index) = (0, 0);
+    while index < Platform::ALL.len() {
+        let chars_max = Platform::ALL[index].message_chars_max();
+        if chars_max > largest {
+            largest = chars_max;
+        }
+        index += 1;
+    }
+    largest
+};
 
 /// The result of a delivered operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,22 +136,70 @@ pub trait Channel: Send + Sync {
     async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken);
 }
 
-/// Splits a reply into parts that fit one message each. It respects the platform's limits, loses nothing, and does
-/// not split code blocks; a code block too long for one message is continued in a new block. It needs no connection,
-/// so replies can be prepared while the platform is unreachable.
-pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
-    match settings {
-        ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts),
-        ChannelSettings::Telegram(_) => telegram::split(reply, &server.link_hosts),
+/// A kind of channel. Its settings implement it; nothing here needs a connection, so replies can be prepared while the
+/// platform is unreachable.
+#[async_trait]
+trait ChannelKind: Sync {
+    /// Implements [`split`].
+    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply>;
+
+    /// Implements [`fits`].
+    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+        self.split(server, reply).len() <= messages_max
     }
+
+    /// Implements [`webhook`].
+    fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>>;
+
+    /// Implements [`connect`].
+    async fn connect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+    ) -> Result<Arc<dyn Channel>, SendError>;
+}
+
+/// Returns the kind of a configured channel.
+fn kind(settings: &ChannelSettings) -> &dyn ChannelKind {
+    match settings {
+        ChannelSettings::Slack(settings) => settings,
+        ChannelSettings::Telegram(settings) => settings,
+    }
+}
+
+/// Splits a reply into parts that fit one message each. It respects the platform's limits, loses nothing, and does
+/// not split code blocks; a code block too long for one message is continued in a new block.
+pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+    kind(settings).split(server, reply)
 }
 
 /// Returns true if a reply fits into `messages_max` messages.
 pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
-    match settings {
-        ChannelSettings::Slack(_) => slack::split(reply, &server.link_hosts).len() <= messages_max,
-        ChannelSettings::Telegram(_) => telegram::fits(reply, &server.link_hosts, messages_max),
-    }
+    kind(settings).fits(server, reply, messages_max)
+}
+
+/// Returns the webhook of a connected channel; `None` for a polled one.
+pub fn webhook(
+    name: &str,
+    settings: &ChannelSettings,
+    installation: &Installation,
+) -> Option<Arc<dyn Webhook>> {
+    kind(settings).webhook(name, installation)
+}
+
+/// Returns the webhook of a channel that is not connected yet. It only verifies; its decoded content must not be
+/// used.
+pub fn unconnected_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
+    let nobody = Installation {
+        account: Account {
+            platform: settings.common().platform(),
+            id: String::new(),
+        },
+        bot_id: String::new(),
+        bot_name: String::new(),
+    };
+    webhook(name, settings, &nobody)
 }
 
 /// Connects a configured channel. It requests the bot's own identity from the platform (Slack `auth.test`, Telegram
@@ -149,8 +210,5 @@ pub async fn connect(
     server: &ServerSettings,
     http: &reqwest::Client,
 ) -> Result<Arc<dyn Channel>, SendError> {
-    match settings {
-        ChannelSettings::Slack(settings) => slack::connect(name, settings, server, http).await,
-        ChannelSettings::Telegram(settings) => telegram::connect(name, settings, server, http).await,
-    }
+    kind(settings).connect(name, server, http).await
 }

@@ -16,9 +16,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The number of characters of a Slack signing secret.
-const SLACK_SIGNING_CHARS: usize = 32;
-
 pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     let config = match global
         .sources()
@@ -29,7 +26,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
         Err(failure) => return Err(failure),
     };
     let mut findings = vec![finding("data directory", data_directory(&config.data))];
-    findings.extend(config.channels.iter().filter_map(signing_secret));
+    findings.extend(config.channels.iter().filter_map(webhook_secret));
     findings.extend(secret_mismatch_findings(&config));
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
@@ -74,19 +71,12 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     report(findings, output)
 }
 
-/// Returns a hint if a signing secret does not have the form of Slack's: 32 letters and digits. Only Slack knows
-/// whether it is the right one.
-fn signing_secret((name, settings): (&String, &ChannelSettings)) -> Option<Finding> {
-    let ChannelSettings::Slack(slack) = settings else {
-        return None;
-    };
-    let secret = slack.signing_secret.expose();
-    let is_usual =
-        secret.len() == SLACK_SIGNING_CHARS && secret.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let hint = format!(
-        "`channels.{name}.signing_secret` does not look like one of Slack's, which have {SLACK_SIGNING_CHARS} letters and digits"
-    );
-    (!is_usual).then(|| skipped(&format!("channel {name}"), &hint))
+/// Returns a hint if the secret of a channel's requests does not have the form of its platform's secrets.
+fn webhook_secret((name, settings): (&String, &ChannelSettings)) -> Option<Finding> {
+    let settings = settings.common();
+    let hint = settings.webhook_secret_hint()?;
+    let hint = format!("`channels.{name}.{}` {hint}", settings.webhook_secret_key());
+    Some(skipped(&format!("channel {name}"), &hint))
 }
 
 /// Returns a hint for each secret with which no recent request was signed, according to the records of the server. It

@@ -1,9 +1,8 @@
 //! `[hooks.<name>]`: signed webhooks that prepare a change.
 
-use crate::config::github_events;
 use crate::config::reader::SettingsReader;
-use crate::config::settings::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::model::{RepoPath, Role};
+use crate::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use std::collections::BTreeMap;
 
 /// The maximum number of fields that one hook may read from a payload.
@@ -30,17 +29,14 @@ pub(super) fn hooks(reader: &mut SettingsReader<'_>) -> BTreeMap<String, HookSet
 fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> {
     let scheme = scheme(reader, section);
     let events_key = format!("{section}.events");
-    if reader.is_set(&events_key) && scheme.is_some_and(|scheme| scheme != HookScheme::Github) {
-        reader.problem(
-            &events_key,
-            "is only for scheme = \"github\"; others do not name their events",
-        );
+    let refusal = scheme.and_then(|scheme| scheme.definition().event_refusal);
+    if reader.is_set(&events_key) && scheme.is_some() && refusal.is_none() {
+        let schemes = words(|scheme| scheme.definition().event_refusal.is_some());
+        let why = format!("is only for scheme = {schemes}; others do not name their events");
+        reader.problem(&events_key, why);
     }
     let secret = reader.secret(&format!("{section}.secret"));
-    let events = match scheme {
-        Some(HookScheme::Github) => github_events(reader, &events_key),
-        Some(HookScheme::Generic | HookScheme::GenericBody) | None => Vec::new(),
-    };
+    let events = refusal.map_or_else(Vec::new, |refusal| events(reader, &events_key, refusal));
     let sources = reader.list(&format!("{section}.sources"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     let prompt_key = format!("{section}.prompt");
@@ -80,10 +76,14 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
 
 /// Returns the entries of `events`. An entry that can never match is refused, because it would silently drop every
 /// delivery.
-fn github_events(reader: &mut SettingsReader<'_>, key: &str) -> Vec<String> {
+fn events(
+    reader: &mut SettingsReader<'_>,
+    key: &str,
+    refusal: fn(entry: &str) -> Option<String>,
+) -> Vec<String> {
     let events = reader.list(key);
     for (index, entry) in events.iter().enumerate() {
-        if let Some(why) = github_events::refusal(entry) {
+        if let Some(why) = refusal(entry) {
             reader.problem(key, format!("entry {} {why}", index + 1));
         }
     }
@@ -94,23 +94,31 @@ fn scheme(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookScheme> 
     let key = format!("{section}.scheme");
     let replayable_key = format!("{section}.allow_replayable");
     let allow_replayable = reader.boolean(&replayable_key);
-    let schemes = [
-        ("github", HookScheme::Github),
-        ("generic", HookScheme::Generic),
-        ("generic-body", HookScheme::GenericBody),
-    ];
+    let schemes: Vec<(&str, HookScheme)> = HookScheme::ALL
+        .iter()
+        .map(|scheme| (scheme.definition().word, *scheme))
+        .collect();
     let scheme = reader.choice(&key, &schemes)?;
-    match scheme {
-        HookScheme::GenericBody if !allow_replayable && !reader.refused(&replayable_key) => {
-            let why = "generic-body deliveries carry no time, so old ones can be sent again; use generic, or set allow_replayable = true";
-            reader.problem(&key, why);
-        }
-        HookScheme::Github | HookScheme::Generic if allow_replayable => {
-            reader.problem(&replayable_key, "is only for scheme = \"generic-body\"");
-        }
-        HookScheme::Github | HookScheme::Generic | HookScheme::GenericBody => {}
+    let definition = scheme.definition();
+    if definition.is_replayable && !allow_replayable && !reader.refused(&replayable_key) {
+        let why = format!(
+            "{} deliveries carry no time, so old ones can be sent again; use generic, or set allow_replayable = true",
+            definition.word
+        );
+        reader.problem(&key, why);
+    }
+    if !definition.is_replayable && allow_replayable {
+        let schemes = words(|scheme| scheme.definition().is_replayable);
+        reader.problem(&replayable_key, format!("is only for scheme = {schemes}"));
     }
     Some(scheme)
+}
+
+/// Returns the words of some schemes, quoted.
+fn words(is_meant: fn(HookScheme) -> bool) -> String {
+    let schemes = HookScheme::ALL.iter().filter(|scheme| is_meant(**scheme));
+    let words = schemes.map(|scheme| format!("\"{}\"", scheme.definition().word));
+    words.collect::<Vec<_>>().join(" or ")
 }
 
 fn fields(reader: &mut SettingsReader<'_>, section: &str) -> BTreeMap<String, String> {

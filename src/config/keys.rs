@@ -1,7 +1,11 @@
 //! The table of all configuration keys. Parsing, bounds, defaults, suggestions and the reference file follow it, so
-//! each key is defined once. The meaning of the sections is defined in their own modules.
+//! each key is defined once. The keys of channels come from their kinds, and the words of schemes from the schemes. The
+//! meaning of the sections is defined in their own modules.
 
+use crate::config::channels;
 use crate::model::edit_distance;
+use crate::webhook::HookScheme;
+use std::sync::LazyLock;
 
 /// A key an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +87,12 @@ const fn int(
     )
 }
 
-const fn key(path: &'static str, kind: ValueKind, unset: UnsetRule, about: &'static str) -> ConfigKey {
+pub(super) const fn key(
+    path: &'static str,
+    kind: ValueKind,
+    unset: UnsetRule,
+    about: &'static str,
+) -> ConfigKey {
     ConfigKey {
         path,
         kind,
@@ -92,16 +101,20 @@ const fn key(path: &'static str, kind: ValueKind, unset: UnsetRule, about: &'sta
     }
 }
 
-const TOKEN: ValueKind = ValueKind::Secret {
+pub(super) const TOKEN: ValueKind = ValueKind::Secret {
     chars_min: TOKEN_CHARS_MIN,
 };
-const SIGNING: ValueKind = ValueKind::Secret {
+pub(super) const SIGNING: ValueKind = ValueKind::Secret {
     chars_min: SIGNING_CHARS_MIN,
 };
 
 /// Every key, in the order of the reference file.
+pub static KEYS: LazyLock<Vec<ConfigKey>> =
+    LazyLock::new(|| [SERVER_AND_DATA, &channels::keys(), HOOKS_AND_LIMITS].concat());
+
+/// The keys before those of channels.
 #[rustfmt::skip]
-pub const KEYS: &[ConfigKey] = &[
+const SERVER_AND_DATA: &[ConfigKey] = &[
     key("server.listen", ValueKind::Address, UnsetRule::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
     key("server.behind_proxy", ValueKind::Boolean, UnsetRule::Default("false"), "a TLS proxy is in front; allows an \
                                                                                  address other than loopback"),
@@ -149,19 +162,12 @@ pub const KEYS: &[ConfigKey] = &[
     key("repositories.*.url", ValueKind::Url, UnsetRule::Absent, "an https remote, mirrored into the data directory"),
     key("repositories.*.token", TOKEN, UnsetRule::Absent, "the password for the remote"),
     key("repositories.*.branch", ValueKind::Text, UnsetRule::Default("\"main\""), "the trusted branch changes are prepared against"),
+];
 
-    key("channels.*.kind", ValueKind::Choice(&["slack", "telegram"]), UnsetRule::Required, "the platform"),
-    key("channels.*.bot_token", TOKEN, UnsetRule::Required, "the bot's token"),
-    key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
-    key("channels.*.mode", ValueKind::Choice(&["polling", "webhook"]), UnsetRule::Absent, "Telegram: how updates arrive"),
-    key("channels.*.secret_token", SIGNING, UnsetRule::Absent, "Telegram: verifies what Telegram sends"),
-    key("channels.*.api_base_url", ValueKind::Url, UnsetRule::Absent, "address of the platform's API"),
-    key("channels.*.paced", ValueKind::Boolean, UnsetRule::Default("true"), "keeps within the rate limits of the \
-                                                                             platform"),
-    key("channels.*.repository", ValueKind::Text, UnsetRule::Absent, "the repository of this channel, unless a \
-                                                                      person names another"),
-
-    key("hooks.*.scheme", ValueKind::Choice(&["github", "generic", "generic-body"]), UnsetRule::Required, "how deliveries are signed"),
+/// The keys after those of channels.
+#[rustfmt::skip]
+const HOOKS_AND_LIMITS: &[ConfigKey] = &[
+    key("hooks.*.scheme", ValueKind::Choice(HookScheme::WORDS), UnsetRule::Required, "how deliveries are signed"),
     key("hooks.*.secret", SIGNING, UnsetRule::Required, "the secret deliveries are signed with"),
     key("hooks.*.allow_replayable", ValueKind::Boolean, UnsetRule::Default("false"), "allows generic-body, whose \
                                                                                       deliveries carry no time"),
@@ -255,7 +261,7 @@ pub(super) enum KeyMatch {
 /// Looks up a path.
 pub(super) fn find(path: &[String]) -> KeyMatch {
     let mut section = false;
-    for key in KEYS {
+    for key in KEYS.iter() {
         let pattern: Vec<&str> = key.path.split('.').collect();
         let fits = path
             .iter()
@@ -296,7 +302,7 @@ pub(super) fn first_in(path: &[String]) -> Option<String> {
 pub(super) fn nearest(path: &[String]) -> Option<String> {
     let asked = path.join(".");
     let mut best: Option<(usize, String)> = None;
-    for key in KEYS {
+    for key in KEYS.iter() {
         let pattern: Vec<&str> = key.path.split('.').collect();
         for length in 1..=pattern.len() {
             let known = named(pattern.get(..length).unwrap_or_default(), path);

@@ -3,7 +3,6 @@
 
 mod channels;
 mod error;
-mod github_events;
 mod hooks;
 mod keys;
 mod layers;
@@ -20,14 +19,16 @@ mod url;
 mod value;
 mod variables;
 
+pub use crate::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo};
+// Each kind of channel exports its settings there.
+pub use channels::*;
 pub use error::{ConfigError, Problem};
 pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, known_provider, usual_model};
 pub use settings::{
-    AnswerMode, BundlerSettings, ChannelSettings, Config, DataSettings, Grants, HookChange, HookScheme,
-    HookSettings, LimitSettings, ModelSettings, OperatorSettings, PostTo, ProgramSettings, ProviderSettings,
-    RepositorySettings, RetentionSettings, SandboxSettings, ServerSettings, SlackSettings, TelegramMode,
-    TelegramSettings,
+    AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, ModelSettings, OperatorSettings,
+    ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings, SandboxSettings,
+    ServerSettings,
 };
 pub use sources::{ConfigSources, SourceFile};
 pub use variables::ignored_variables;

@@ -1,6 +1,8 @@
 //! Every key, its type and its default. `config/drydock.toml` documents the same list.
 
-use crate::model::{Role, Secret};
+use crate::config::channels::ChannelSettings;
+use crate::model::Secret;
+use crate::webhook::HookSettings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -168,140 +170,6 @@ pub struct RepositorySettings {
     pub token: Option<Secret>,
     /// `branch`, default `main`: the trusted branch, which is the base of changes.
     pub branch: String,
-}
-
-/// `[channels.<name>]`: the settings of a channel, by `kind`.
-#[derive(Clone)]
-pub enum ChannelSettings {
-    /// `kind = "slack"`
-    Slack(SlackSettings),
-    /// `kind = "telegram"`
-    Telegram(TelegramSettings),
-}
-
-impl ChannelSettings {
-    /// Returns the default repository for users of this channel.
-    pub fn repository(&self) -> Option<&str> {
-        match self {
-            Self::Slack(settings) => settings.repository.as_deref(),
-            Self::Telegram(settings) => settings.repository.as_deref(),
-        }
-    }
-
-    /// Returns true if the platform's rate limits are respected.
-    pub fn is_paced(&self) -> bool {
-        match self {
-            Self::Slack(settings) => settings.paced,
-            Self::Telegram(settings) => settings.paced,
-        }
-    }
-}
-
-/// A Slack app in one workspace, reached over HTTP.
-#[derive(Clone)]
-pub struct SlackSettings {
-    /// `bot_token`: `xoxb-...`.
-    pub bot_token: Secret,
-    /// `signing_secret`.
-    pub signing_secret: Secret,
-    /// `api_base_url`, default `https://slack.com/api`.
-    pub api_base_url: String,
-    /// `paced`, default true: respects the platform's rate limits.
-    pub paced: bool,
-    /// `repository`: the default repository for users of this channel.
-    pub repository: Option<String>,
-}
-
-/// A Telegram bot.
-#[derive(Clone)]
-pub struct TelegramSettings {
-    /// `bot_token`.
-    pub bot_token: Secret,
-    /// `mode`, default `polling`.
-    pub mode: TelegramMode,
-    /// `secret_token`: required for `mode = "webhook"`; 1-256 of `A-Za-z0-9_-`.
-    pub secret_token: Option<Secret>,
-    /// `api_base_url`, default `https://api.telegram.org`.
-    pub api_base_url: String,
-    /// `paced`, default true: respects the platform's rate limits.
-    pub paced: bool,
-    /// `repository`: the default repository for users of this bot.
-    pub repository: Option<String>,
-}
-
-/// The way in which Telegram's updates arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TelegramMode {
-    /// `getUpdates`, for machines without a public address.
-    Polling,
-    /// `POST /in/<name>` with a secret token.
-    Webhook,
-}
-
-/// `[hooks.<name>]`: a signed webhook that prepares a change. It runs as `hook:<name>`.
-#[derive(Clone)]
-pub struct HookSettings {
-    /// `scheme`
-    pub scheme: HookScheme,
-    /// `secret`
-    pub secret: Secret,
-    /// `events`: the accepted GitHub events, such as `release` or `release.published`; empty means all.
-    pub events: Vec<String>,
-    /// `sources`: the accepted values of the payload's `repository.full_name`; empty means all.
-    pub sources: Vec<String>,
-    /// `repository`: a configured name.
-    pub repository: String,
-    /// `prompt`: the path of the instructions inside the repository, read from the trusted branch.
-    pub prompt: String,
-    /// `fields`: names with JSON pointers into the payload; each value has at most 1,000 characters and is treated as
-    /// data only.
-    pub fields: BTreeMap<String, String>,
-    /// `change`, default `new`.
-    pub change: HookChange,
-    /// `post_to`
-    pub post_to: PostTo,
-    /// `grants`
-    pub grants: Grants,
-}
-
-/// `change` of a hook: the kind of change that an event prepares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HookChange {
-    /// A new change for each event; events are processed in parallel.
-    New,
-    /// The next revision of the change of earlier events; events are processed one after the other.
-    Continue,
-}
-
-/// `grants` of a hook: the permissions of its service identity in its own repository.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grants {
-    /// `role`, default `editor`; never admin.
-    pub role: Role,
-    /// `environments`, default `["**"]`.
-    pub environments: Vec<String>,
-}
-
-/// `post_to` of a hook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PostTo {
-    /// `channel`: a configured channel name.
-    pub channel: String,
-    /// `chat`: the chat or channel id there.
-    pub chat: String,
-}
-
-/// `scheme` of a hook. A secret is valid for its own scheme only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HookScheme {
-    /// `github`: `X-Hub-Signature-256` over the body; `X-GitHub-Delivery` is the delivery id.
-    Github,
-    /// `generic`: `X-Webhook-Id`, `X-Webhook-Timestamp` and `X-Webhook-Signature`, the hex HMAC-SHA256 of
-    /// `id.timestamp.body`; the clock difference may be at most 300 s.
-    Generic,
-    /// `generic-body`: `X-Webhook-Signature`, the hex HMAC-SHA256 of the body only; replays are recognised by the
-    /// body's hash. Needs `allow_replayable = true`.
-    GenericBody,
 }
 
 /// `[limits]`: bounds on turns and conversations; see the reference file for each.

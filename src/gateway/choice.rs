@@ -2,7 +2,6 @@
 
 use super::parts::Parts;
 use crate::access::Identity;
-use crate::config::ChannelSettings;
 use crate::store::Conversation;
 
 pub(super) enum RepositoryChoiceError {
@@ -37,7 +36,7 @@ impl Parts {
             .config
             .channels
             .get(channel)
-            .and_then(ChannelSettings::repository);
+            .and_then(|settings| settings.common().repository());
         let chosen = bound
             .into_iter()
             .chain(default)

@@ -28,7 +28,8 @@ impl OutgoingMessages {
     /// Creates the deliveries of the configured channels, which wait for their connections.
     pub(super) fn new(parts: &Parts, shutdown: &CancellationToken, background: &TaskTracker) -> Self {
         let delivery = |(name, settings): (&String, &ChannelSettings)| {
-            let (store, pacing) = (parts.store.clone(), Pacing::from_setting(settings.is_paced()));
+            let pacing = Pacing::from_setting(settings.common().is_paced());
+            let store = parts.store.clone();
             let delivery = ChannelDelivery::new(store, name.clone(), pacing, parts.now, parts.random);
             let (settings, config) = (settings.clone(), Arc::clone(&parts.config));
             let delivery = delivery.with_split(Arc::new(move |reply| {

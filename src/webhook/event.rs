@@ -1,8 +1,7 @@
 //! The part of hook events that all schemes share: converts a verified JSON payload to an [`Inbound`] of the service
 //! identity `hook:<name>`. Values of the payload become data, never instructions.
 
-use super::{Received, Rejected};
-use crate::config::{HookChange, HookSettings};
+use super::{HookChange, HookSettings, Received, Rejected};
 use crate::model::{Account, ChatPlace, Inbound, InboundKind, Sender};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;

@@ -4,8 +4,7 @@
 use super::event::{HookEvents, content_identity, decode, is_name, require_json};
 use super::other_schemes::refuse_other_schemes;
 use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
-use super::{Received, Rejected, Webhook};
-use crate::config::{HookScheme, HookSettings};
+use super::{HookSettings, Received, Rejected, SchemeDefinition, Webhook};
 use crate::model::Secret;
 use bytes::Bytes;
 use http::Request;
@@ -25,23 +24,40 @@ struct Generic {
 
 struct GenericBody(Generic);
 
-pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
-    let generic = Generic {
-        secret: settings.secret.clone(),
-        events: settings.events.clone(),
-        hook: HookEvents::new(name, settings),
-    };
-    match settings.scheme {
-        HookScheme::Generic => Some(Arc::new(generic)),
-        HookScheme::GenericBody => Some(Arc::new(GenericBody(generic))),
-        HookScheme::Github => None,
-    }
-}
+/// Signs identity, time and body.
+pub(super) const SCHEME: SchemeDefinition = SchemeDefinition {
+    word: "generic",
+    signature_headers: &[SIGNATURE],
+    is_replayable: false,
+    event_refusal: None,
+    webhook: |name, settings| Arc::new(Generic::new(name, settings)),
+    #[cfg(test)]
+    sign: |secret, body, at| {
+        let seconds = at.as_second().to_string();
+        let parts: [&[u8]; 5] = [b"evt-1", b".", seconds.as_bytes(), b".", body];
+        vec![
+            (SIGNATURE, super::signature::hex_hmac_sha256(secret, &parts)),
+            ("x-webhook-id", "evt-1".to_owned()),
+            ("x-webhook-timestamp", seconds.clone()),
+        ]
+    },
+};
+
+/// Signs only the body.
+pub(super) const BODY_SCHEME: SchemeDefinition = SchemeDefinition {
+    word: "generic-body",
+    signature_headers: &[SIGNATURE],
+    is_replayable: true,
+    event_refusal: None,
+    webhook: |name, settings| Arc::new(GenericBody(Generic::new(name, settings))),
+    #[cfg(test)]
+    sign: |secret, body, _at| vec![(SIGNATURE, super::signature::hex_hmac_sha256(secret, &[body]))],
+};
 
 impl Webhook for Generic {
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_other_schemes(headers, &[SIGNATURE])?;
+        refuse_other_schemes(headers, SCHEME.signature_headers)?;
         let signature = single_header(headers, SIGNATURE)?;
         let id = single_header(headers, "x-webhook-id")?;
         let seconds = single_header(headers, "x-webhook-timestamp")?;
@@ -64,7 +80,7 @@ impl Webhook for GenericBody {
     /// Verifies the body. Unsigned headers are ignored: they determine neither the delivery id nor the time.
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        refuse_other_schemes(headers, &[SIGNATURE])?;
+        refuse_other_schemes(headers, BODY_SCHEME.signature_headers)?;
         let signature = single_header(headers, SIGNATURE)?;
         self.0.verify(signature, &[request.body()])?;
         require_json(headers)?;
@@ -73,6 +89,14 @@ impl Webhook for GenericBody {
 }
 
 impl Generic {
+    fn new(name: &str, settings: &HookSettings) -> Self {
+        Self {
+            secret: settings.secret.clone(),
+            events: settings.events.clone(),
+            hook: HookEvents::new(name, settings),
+        }
+    }
+
     fn verify(&self, signature: &str, message_parts: &[&[u8]]) -> Result<(), Rejected> {
         if verify_hex_hmac_sha256(&[&self.secret], message_parts, signature) {
             return Ok(());

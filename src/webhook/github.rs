@@ -5,8 +5,7 @@
 use super::event::{HookEvents, content_identity, decode, is_name, is_of_type};
 use super::other_schemes::refuse_other_schemes;
 use super::signature::{single_header, verify_hex_hmac_sha256};
-use super::{Received, Rejected, Webhook};
-use crate::config::HookSettings;
+use super::{HookSettings, Received, Rejected, SchemeDefinition, Webhook, github_events};
 use crate::model::Secret;
 use bytes::Bytes;
 use http::Request;
@@ -40,7 +39,26 @@ enum PayloadEncoding {
     Form,
 }
 
-pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
+/// Signs the body, and names the event and the delivery in headers.
+pub(super) const SCHEME: SchemeDefinition = SchemeDefinition {
+    word: "github",
+    // GitHub also sends the older SHA-1 signature, which is ignored.
+    signature_headers: &[SIGNATURE, "x-hub-signature"],
+    is_replayable: false,
+    event_refusal: Some(github_events::refusal),
+    webhook,
+    #[cfg(test)]
+    sign: |secret, body, _at| {
+        let signature = super::signature::hex_hmac_sha256(secret, &[body]);
+        vec![
+            (SIGNATURE, format!("sha256={signature}")),
+            ("x-github-event", "release".to_owned()),
+            ("x-github-delivery", "d-1".to_owned()),
+        ]
+    },
+};
+
+fn webhook(name: &str, settings: &HookSettings) -> Arc<dyn Webhook> {
     let wanted = settings.events.iter().map(|entry| match entry.split_once('.') {
         Some((event, action)) => EventFilter {
             event: event.to_owned(),
@@ -51,18 +69,17 @@ pub(super) fn webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Web
             action: None,
         },
     });
-    Some(Arc::new(Github {
+    Arc::new(Github {
         secret: settings.secret.clone(),
         filters: wanted.collect(),
         hook: HookEvents::new(name, settings),
-    }))
+    })
 }
 
 impl Webhook for Github {
     fn receive(&self, request: &Request<Bytes>, _at: Timestamp) -> Result<Received, Rejected> {
         let headers = request.headers();
-        // GitHub also sends the older SHA-1 signature, which is ignored.
-        refuse_other_schemes(headers, &[SIGNATURE, "x-hub-signature"])?;
+        refuse_other_schemes(headers, SCHEME.signature_headers)?;
         let signature = single_header(headers, SIGNATURE)?;
         let event = single_header(headers, "x-github-event")?;
         let delivery = single_header(headers, "x-github-delivery")?;
@@ -162,10 +179,8 @@ fn event_with_action(event: &str, action: Option<&str>) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::webhook;
-    use crate::access::Role;
-    use crate::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
-    use crate::model::{InboundKind, Secret};
-    use crate::webhook::{Received, Rejected};
+    use crate::model::{InboundKind, Role, Secret};
+    use crate::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo, Received, Rejected};
     use bytes::Bytes;
     use hmac::{Hmac, KeyInit, Mac};
     use http::Request;
@@ -211,9 +226,7 @@ mod tests {
             .header("content-type", content_type)
             .body(Bytes::copy_from_slice(body))
             .unwrap();
-        webhook("release", &settings)
-            .unwrap()
-            .receive(&request, Timestamp::UNIX_EPOCH)
+        webhook("release", &settings).receive(&request, Timestamp::UNIX_EPOCH)
     }
 
     /// CI-23, CI-28

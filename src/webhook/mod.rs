@@ -1,19 +1,21 @@
 //! Webhooks: signed events from other systems. A webhook verifies the signature over the raw bytes, and only then
 //! decodes the body, tolerantly. It is synchronous and does no I/O.
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod any_json;
 mod event;
 mod other_schemes;
 mod generic;
 mod github;
+mod github_events;
+mod settings;
 mod signature;
-pub(crate) mod slack;
-pub(crate) mod telegram;
 
-use crate::config::{ChannelSettings, HookScheme, HookSettings};
-use crate::model::{Account, Inbound, Installation, Platform};
+pub(crate) use other_schemes::refuse_other_schemes;
+#[cfg(test)]
+pub(crate) use other_schemes::signature_headers;
+pub use settings::{Grants, HookChange, HookSettings, PostTo};
+pub(crate) use signature::{require_fresh, single_header, verify_hex_hmac_sha256};
+
+use crate::model::Inbound;
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -73,40 +75,64 @@ pub trait Webhook: Send + Sync {
     fn receive(&self, request: &http::Request<Bytes>, at: Timestamp) -> Result<Received, Rejected>;
 }
 
-/// Returns the webhook of a connected channel; `None` for a polled one.
-pub fn channel_webhook(
-    name: &str,
-    settings: &ChannelSettings,
-    installation: &Installation,
-) -> Option<Arc<dyn Webhook>> {
-    match settings {
-        ChannelSettings::Slack(settings) => slack::webhook(name, settings, installation),
-        ChannelSettings::Telegram(settings) => telegram::webhook(name, settings, installation),
-    }
+/// Defines the schemes of hooks, so that none can be missing from a list.
+macro_rules! schemes {
+    ($($(#[$about:meta])* $variant:ident: $definition:expr;)+) => {
+        /// `scheme` of a hook. A secret is valid for its own scheme only.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum HookScheme {
+            $($(#[$about])* $variant,)+
+        }
+
+        impl HookScheme {
+            /// All schemes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            /// The words of all schemes in the configuration.
+            pub const WORDS: &'static [&'static str] = &[$($definition.word),+];
+
+            /// Returns the definition of a scheme.
+            pub const fn definition(self) -> &'static SchemeDefinition {
+                match self {
+                    $(Self::$variant => &$definition,)+
+                }
+            }
+        }
+    };
 }
 
-/// Returns the webhook of a channel that is not connected yet. It only verifies; its decoded content must not be
-/// used.
-pub fn unconnected_channel_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
-    let platform = match settings {
-        ChannelSettings::Slack(_) => Platform::Slack,
-        ChannelSettings::Telegram(_) => Platform::Telegram,
-    };
-    let nobody = Installation {
-        account: Account {
-            platform,
-            id: String::new(),
-        },
-        bot_id: String::new(),
-        bot_name: String::new(),
-    };
-    channel_webhook(name, settings, &nobody)
+schemes! {
+    /// `github`: `X-Hub-Signature-256` over the body; `X-GitHub-Delivery` is the delivery id.
+    Github: github::SCHEME;
+    /// `generic`: `X-Webhook-Id`, `X-Webhook-Timestamp` and `X-Webhook-Signature`, the hex HMAC-SHA256 of
+    /// `id.timestamp.body`; the clock difference may be at most 300 s.
+    Generic: generic::SCHEME;
+    /// `generic-body`: `X-Webhook-Signature`, the hex HMAC-SHA256 of the body only; replays are recognised by the
+    /// body's hash. Needs `allow_replayable = true`.
+    GenericBody: generic::BODY_SCHEME;
+}
+
+/// The names and values of headers.
+#[cfg(test)]
+pub(crate) type SignedHeaders = Vec<(&'static str, String)>;
+
+/// Everything that other code must know of a scheme.
+pub struct SchemeDefinition {
+    /// The word in the configuration.
+    pub word: &'static str,
+    /// The headers that its genuine senders sign with, in lower case. No other scheme accepts a request with one.
+    pub signature_headers: &'static [&'static str],
+    /// True if an old delivery can be sent again after its name has expired. Then `allow_replayable` is needed.
+    pub is_replayable: bool,
+    /// For a scheme that names its events: returns the reason why an entry of `events` can never match.
+    pub event_refusal: Option<fn(entry: &str) -> Option<String>>,
+    /// Returns the webhook of a hook.
+    pub webhook: fn(name: &str, settings: &HookSettings) -> Arc<dyn Webhook>,
+    /// Returns every header that a request needs, for a body without a name of its event.
+    #[cfg(test)]
+    pub(crate) sign: fn(secret: &str, body: &[u8], at: Timestamp) -> SignedHeaders,
 }
 
 /// Returns the webhook of a configured hook.
-pub fn hook_webhook(name: &str, settings: &HookSettings) -> Option<Arc<dyn Webhook>> {
-    match settings.scheme {
-        HookScheme::Github => github::webhook(name, settings),
-        HookScheme::Generic | HookScheme::GenericBody => generic::webhook(name, settings),
-    }
+pub fn hook_webhook(name: &str, settings: &HookSettings) -> Arc<dyn Webhook> {
+    (settings.scheme.definition().webhook)(name, settings)
 }

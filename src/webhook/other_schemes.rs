@@ -1,28 +1,31 @@
 //! Refuses requests that are signed under two schemes. A genuine sender uses one scheme; a second signature header is
 //! an attempt to choose the check. Such a request is refused before any check.
 
-use super::Rejected;
+use super::{HookScheme, Rejected};
+use crate::model::Platform;
 use http::HeaderMap;
 
-/// The headers that authenticate a request under some scheme, our own or a common one.
-const SIGNATURE_HEADERS: [&str; 9] = [
-    "x-hub-signature",
-    "x-hub-signature-256",
-    "x-slack-signature",
-    "x-telegram-bot-api-secret-token",
-    "x-webhook-signature",
+/// Headers of common schemes that Drydock does not have.
+const UNSUPPORTED: [&str; 4] = [
     "x-signature",
     "x-signature-256",
     "x-gitlab-token",
     "webhook-signature",
 ];
 
-/// Refuses a request with a signature header that is not in `own`, the headers of its scheme.
-pub(super) fn refuse_other_schemes(headers: &HeaderMap, own: &[&str]) -> Result<(), Rejected> {
-    if SIGNATURE_HEADERS
+/// Returns the headers that authenticate a request under some scheme, our own or a common one.
+pub(crate) fn signature_headers() -> impl Iterator<Item = &'static str> {
+    let hooks = HookScheme::ALL
         .iter()
-        .any(|header| !own.contains(header) && headers.contains_key(*header))
-    {
+        .flat_map(|scheme| scheme.definition().signature_headers);
+    let channels = Platform::chats().map(|chat| chat.signature_header);
+    let channels = channels.filter(|header| !header.is_empty());
+    hooks.chain(&UNSUPPORTED).copied().chain(channels)
+}
+
+/// Refuses a request with a signature header that is not in `own`, the headers of its scheme.
+pub(crate) fn refuse_other_schemes(headers: &HeaderMap, own: &[&str]) -> Result<(), Rejected> {
+    if signature_headers().any(|header| !own.contains(&header) && headers.contains_key(header)) {
         return Err(Rejected::Unauthenticated("hook.mixed"));
     }
     Ok(())
@@ -30,7 +33,7 @@ pub(super) fn refuse_other_schemes(headers: &HeaderMap, own: &[&str]) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::refuse_other_schemes;
+    use super::{refuse_other_schemes, signature_headers};
     use crate::webhook::Rejected;
     use http::{HeaderMap, HeaderValue};
 
@@ -47,5 +50,24 @@ mod tests {
             refuse_other_schemes(&headers, &own),
             Err(Rejected::Unauthenticated("hook.mixed"))
         );
+    }
+
+    #[test]
+    fn the_headers_of_every_scheme_are_known() {
+        let known: Vec<&str> = signature_headers().collect();
+        for header in [
+            "x-hub-signature",
+            "x-hub-signature-256",
+            "x-slack-signature",
+            "x-telegram-bot-api-secret-token",
+            "x-webhook-signature",
+            "x-signature",
+            "x-signature-256",
+            "x-gitlab-token",
+            "webhook-signature",
+        ] {
+            assert!(known.contains(&header), "{header}");
+        }
+        assert!(known.iter().all(|header| *header == header.to_lowercase()));
     }
 }

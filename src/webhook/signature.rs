@@ -17,7 +17,7 @@ const TIMESTAMP_DIGITS_MAX: usize = 11;
 
 /// Returns true if `hex` is the HMAC-SHA256 of the message parts, in order, under one of the secrets. Accepts only 64
 /// hex digits, of either case. Every secret is tried, each in constant time.
-pub(super) fn verify_hex_hmac_sha256(secrets: &[&Secret], message_parts: &[&[u8]], hex: &str) -> bool {
+pub(crate) fn verify_hex_hmac_sha256(secrets: &[&Secret], message_parts: &[&[u8]], hex: &str) -> bool {
     let Some(digest) = decode_digest(hex) else {
         return false;
     };
@@ -28,7 +28,7 @@ pub(super) fn verify_hex_hmac_sha256(secrets: &[&Secret], message_parts: &[&[u8]
 }
 
 /// Returns the value of a header that must occur exactly once, as visible ASCII.
-pub(super) fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
+pub(crate) fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
     let mut values = headers.get_all(name).iter();
     let value = values
         .next()
@@ -42,7 +42,7 @@ pub(super) fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'
 }
 
 /// Fails unless `seconds` is at most 300 s before or after `at`. The signature must have been verified before.
-pub(super) fn require_fresh(seconds: &str, at: Timestamp) -> Result<(), Rejected> {
+pub(crate) fn require_fresh(seconds: &str, at: Timestamp) -> Result<(), Rejected> {
     let strict = !seconds.is_empty()
         && seconds.len() <= TIMESTAMP_DIGITS_MAX
         && seconds.bytes().all(|byte| byte.is_ascii_digit());
@@ -69,6 +69,17 @@ fn decode_digest(text: &str) -> Option<[u8; DIGEST_BYTES]> {
     let mut digest = [0; DIGEST_BYTES];
     hex::decode_to_slice(text, &mut digest).ok()?;
     Some(digest)
+}
+
+/// Returns the signature that [`verify_hex_hmac_sha256`] accepts.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) fn hex_hmac_sha256(secret: &str, message_parts: &[&[u8]]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    for part in message_parts {
+        mac.update(part);
+    }
+    hex::encode(mac.finalize().into_bytes())
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 /// Returns true if Telegram pushes updates, instead of being polled.
 pub(crate) fn has_pushes(config: &Config) -> bool {
-    config.channels.values().any(|channel| match channel {
-        ChannelSettings::Telegram(telegram) => telegram.mode == TelegramMode::Webhook,
-        ChannelSettings::Slack(_) => false,
+    let mut channels = config.channels.values();
+    channels.any(|channel| {
+        matches!(channel, ChannelSettings::Telegram(telegram) if telegram.mode == TelegramMode::Webhook)
     })
 }
 

@@ -379,7 +379,8 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     let method = pattern(r#""([a-z]+\.[a-zA-Z]+)""#);
     let mut used: BTreeSet<String> = events.iter().map(|event| (*event).to_owned()).collect();
     for (path, text) in rust_files("src/channel/slack") {
-        if !path.ends_with("tests.rs") {
+        // The webhook is called by Slack and calls nothing.
+        if !path.ends_with("tests.rs") && !path.starts_with("src/channel/slack/webhook/") {
             used.extend(method.captures_iter(&text).map(|found| found[1].to_owned()));
         }
     }

@@ -78,11 +78,8 @@ async fn store_of(ops: Vec<Op>) -> (TempDir, Store) {
 
 /// Delivers everything, while time advances step by step.
 async fn deliver(settings: &ChannelSettings, channel: Arc<dyn Channel>, store: &Store, step: Duration) {
-    let name = match settings {
-        ChannelSettings::Slack(_) => "slack",
-        ChannelSettings::Telegram(_) => "telegram",
-    };
-    let pacing = Pacing::from_setting(settings.is_paced());
+    let name = settings.common().platform().as_str();
+    let pacing = Pacing::from_setting(settings.common().is_paced());
     let delivery = ChannelDelivery::new(store.clone(), name.to_owned(), pacing, now, || [7; 32]);
     let delivery = Arc::new(delivery);
     let cancel = CancellationToken::new();

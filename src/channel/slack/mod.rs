@@ -1,5 +1,4 @@
-//! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through
-//! [`crate::webhook`].
+//! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through its webhook.
 
 mod client;
 mod limits;
@@ -7,16 +6,16 @@ mod lookup;
 mod render;
 mod rich_text;
 mod split;
+mod webhook;
 
-pub(super) use split::{MESSAGE_CHARS_MAX, split};
-
-use super::{CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+use super::{CallPurpose, Channel, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
 use crate::channel::visible::escape_line;
 use crate::config::{ServerSettings, SlackSettings};
 use crate::crash_point;
 use crate::model::{
     Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender,
 };
+use crate::webhook::Webhook;
 use async_trait::async_trait;
 use bytes::Bytes;
 use client::{RepeatEffect, SlackClient};
@@ -27,39 +26,50 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub(super) async fn connect(
-    name: &str,
-    settings: &SlackSettings,
-    server: &ServerSettings,
-    http: &reqwest::Client,
-) -> Result<Arc<dyn Channel>, SendError> {
-    let client = SlackClient::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
-    let (who, scopes) = client.identify().await?;
-    if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
-        tracing::warn!(
-            channel = name,
-            "{unreadable}: results are posted in two steps, so that no result is shown twice"
-        );
+#[async_trait]
+impl ChannelKind for SlackSettings {
+    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+        split::split(reply, &server.link_hosts)
     }
-    let text_of = |field: &str| {
-        who.get(field)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-            .ok_or_else(|| SendError::Refused(format!("auth.test did not return `{field}`")))
-    };
-    Ok(Arc::new(SlackChannel {
-        installation: Installation {
-            account: Account {
-                platform: Platform::Slack,
-                id: text_of("team_id")?,
+
+    fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
+        Some(webhook::webhook(name, self, installation))
+    }
+
+    async fn connect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+    ) -> Result<Arc<dyn Channel>, SendError> {
+        let client = SlackClient::new(http.clone(), &self.api_base_url, self.bot_token.clone());
+        let (who, scopes) = client.identify().await?;
+        if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
+            tracing::warn!(
+                channel = name,
+                "{unreadable}: results are posted in two steps, so that no result is shown twice"
+            );
+        }
+        let text_of = |field: &str| {
+            who.get(field)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .ok_or_else(|| SendError::Refused(format!("auth.test did not return `{field}`")))
+        };
+        Ok(Arc::new(SlackChannel {
+            installation: Installation {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: text_of("team_id")?,
+                },
+                bot_id: text_of("user_id")?,
+                bot_name: text_of("user")?,
             },
-            bot_id: text_of("user_id")?,
-            bot_name: text_of("user")?,
-        },
-        can_find: lookup::unreadable(scopes.as_deref()).is_none(),
-        client,
-        link_hosts: server.link_hosts.clone(),
-    }))
+            can_find: lookup::unreadable(scopes.as_deref()).is_none(),
+            client,
+            link_hosts: server.link_hosts.clone(),
+        }))
+    }
 }
 
 /// Slack's error codes for a conversation that the bot or the user has not joined.

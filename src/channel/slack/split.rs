@@ -4,12 +4,12 @@
 use super::render::blocks;
 use crate::channel::markdown::{Section, sections};
 use crate::channel::visible::escape_line;
-use crate::model::{Reply, ReplyPart};
+use crate::model::{Platform, Reply, ReplyPart};
 
 /// The maximum number of blocks of one message.
 const BLOCKS_MAX: usize = 50;
-/// The maximum number of characters of one message's blocks as JSON. Slack's limit is somewhat above 13,000.
-pub(in crate::channel) const MESSAGE_CHARS_MAX: usize = 12_500;
+/// The maximum number of characters of one message's blocks as JSON.
+const MESSAGE_CHARS_MAX: usize = Platform::Slack.message_chars_max();
 /// The maximum number of characters of one part's blocks as JSON; it leaves room for a heading.
 const PART_CHARS_MAX: usize = 9_000;
 /// The maximum number of halvings of one part; enough for any text that fits in memory.

@@ -9,12 +9,12 @@ mod poll;
 mod render;
 mod split;
 mod text;
+mod webhook;
 
-pub(super) use split::{fits, split};
-
-use super::{CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+use super::{CallPurpose, Channel, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
 use crate::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::model::{Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply};
+use crate::webhook::Webhook;
 use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -65,31 +65,46 @@ struct TelegramChannel {
     link_hosts: Vec<String>,
 }
 
-/// Requests the bot's identity, and configures how Telegram delivers updates.
-pub(super) async fn connect(
-    name: &str,
-    settings: &TelegramSettings,
-    server: &ServerSettings,
-    http: &reqwest::Client,
-) -> Result<Arc<dyn Channel>, SendError> {
-    let api = BotApi::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
-    let me = api
-        .call("getMe", &json!({}))
-        .await
-        .map_err(ApiError::into_repeatable_error)?;
-    let channel = TelegramChannel {
-        name: name.to_owned(),
-        installation: installation(&me)?,
-        api,
-        mode: settings.mode,
-        link_hosts: server.link_hosts.clone(),
-    };
-    channel
-        .register(settings, server)
-        .await
-        .map_err(ApiError::into_repeatable_error)?;
-    channel.suggest_commands().await;
-    Ok(Arc::new(channel))
+#[async_trait]
+impl ChannelKind for TelegramSettings {
+    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+        split::split(reply, &server.link_hosts)
+    }
+
+    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+        split::fits(reply, &server.link_hosts, messages_max)
+    }
+
+    fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
+        webhook::webhook(name, self, installation)
+    }
+
+    /// Requests the bot's identity, and configures how Telegram delivers updates.
+    async fn connect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+    ) -> Result<Arc<dyn Channel>, SendError> {
+        let api = BotApi::new(http.clone(), &self.api_base_url, self.bot_token.clone());
+        let me = api
+            .call("getMe", &json!({}))
+            .await
+            .map_err(ApiError::into_repeatable_error)?;
+        let channel = TelegramChannel {
+            name: name.to_owned(),
+            installation: installation(&me)?,
+            api,
+            mode: self.mode,
+            link_hosts: server.link_hosts.clone(),
+        };
+        channel
+            .register(self, server)
+            .await
+            .map_err(ApiError::into_repeatable_error)?;
+        channel.suggest_commands().await;
+        Ok(Arc::new(channel))
+    }
 }
 
 fn installation(me: &Value) -> Result<Installation, SendError> {

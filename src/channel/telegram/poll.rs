@@ -3,9 +3,9 @@
 
 use super::ALLOWED_UPDATES;
 use super::api::{ApiError, BotApi};
+use super::webhook::decode;
 use crate::channel::PolledInbound;
 use crate::model::{Inbound, Installation};
-use crate::webhook::telegram::decode;
 use crate::webhook::{Received, Rejected};
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -251,8 +251,8 @@ impl Poller<'_> {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::{Decode, Poller};
+    use crate::channel::telegram::webhook::decode;
     use crate::model::{Account, Installation, Platform};
-    use crate::webhook::telegram::decode;
     use serde_json::{Value, json};
     use tokio::sync::mpsc;
 

@@ -77,7 +77,7 @@ fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
 
 #[test]
 fn the_reference_file_states_every_bound() {
-    for key in KEYS {
+    for key in KEYS.iter() {
         let crate::config::ValueKind::Integer { min, max } = key.kind else {
             continue;
         };
@@ -91,7 +91,7 @@ fn the_reference_file_states_every_bound() {
 
 #[test]
 fn every_default_is_a_value_of_its_key() {
-    for key in KEYS {
+    for key in KEYS.iter() {
         if let UnsetRule::Default(text) = key.unset {
             assert!(default_value(key.kind, text).is_some(), "{}", key.path);
         }
@@ -147,45 +147,50 @@ fn every_kind_of_data_expires_by_default_and_0_keeps_it_forever() {
     assert_eq!(config.retention, kept);
 }
 
+/// Loads the examples of the reference file. Returns also each secret key and its value.
+fn examples() -> (Config, Vec<(String, String)>) {
+    let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"APPS_TOKEN\" }");
+    let layers = Layers::read(&sources(&text), &mut Problems::default());
+    let (mut environment, mut values) = (BTreeMap::new(), Vec::new());
+    for (path, entry) in &layers.entries {
+        let Some(Value::Secret(SecretSource::Variable(name))) = &entry.value else {
+            continue;
+        };
+        // A value in the form of its platform, if it is known.
+        let known = SECRETS.iter().find(|(known, _)| known == name);
+        let value = known.map_or_else(
+            || format!("canary-of-{name}-8f742231b1"),
+            |(_, value)| (*value).to_owned(),
+        );
+        let is_first = environment.insert(name.as_str(), value.clone()).is_none();
+        assert!(is_first, "{path}: another key has the variable {name} as well");
+        values.push((pattern(path), value));
+    }
+    let environment: Vec<(&str, &str)> = environment
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    (Config::load(with(&text, &environment)).unwrap(), values)
+}
+
 #[test]
 fn the_examples_of_the_reference_file_fit_together() {
-    let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"HOOK_SECRET\" }");
-    let config = Config::load(with(&text, &[("RELEASE_HOOK_SECRET", "a-long-release-secret")])).unwrap();
+    let (config, _) = examples();
     assert_eq!(config.hooks["release"].fields["version"], "/release/tag_name");
 }
 
 /// Every secret key of the table is in the reference file, so this test includes a new one automatically.
 #[test]
 fn the_secret_of_every_secret_key_is_redacted() {
-    let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"APPS_TOKEN\" }");
-    let layers = Layers::read(&sources(&text), &mut Problems::default());
-    let mut values = BTreeMap::new();
-    for (path, entry) in &layers.entries {
-        let Some(Value::Secret(SecretSource::Variable(name))) = &entry.value else {
-            continue;
-        };
-        let known = SECRETS.iter().find(|(known, _)| known == name);
-        let value = known.map_or_else(
-            || format!("canary-of-{name}-8f742231b1"),
-            |(_, value)| (*value).to_owned(),
-        );
-        let is_first = values.insert(name.clone(), (path.clone(), value)).is_none();
-        assert!(is_first, "{path}: another key has the variable {name} as well");
-    }
-    let configured: BTreeSet<String> = values.values().map(|(path, _)| pattern(path)).collect();
+    let (config, values) = examples();
+    let configured: BTreeSet<&str> = values.iter().map(|(path, _)| path.as_str()).collect();
     let secret_keys = KEYS
         .iter()
         .filter(|key| matches!(key.kind, ValueKind::Secret { .. }));
-    assert_eq!(configured, secret_keys.map(|key| key.path.to_owned()).collect());
-
-    let environment: Vec<(&str, &str)> = values
-        .iter()
-        .map(|(name, (_, value))| (name.as_str(), value.as_str()))
-        .collect();
-    let redactor = Redactor::new(Config::load(with(&text, &environment)).unwrap().secrets());
-    for (path, value) in values.values() {
-        let redacted = redactor.redact(value);
-        assert!(!redacted.contains(value), "{path} is not redacted");
+    assert_eq!(configured, secret_keys.map(|key| key.path).collect());
+    let redactor = Redactor::new(config.secrets());
+    for (path, value) in &values {
+        assert!(!redactor.redact(value).contains(value), "{path} is not redacted");
     }
 }
 

@@ -112,7 +112,7 @@ fn a_model_whose_provider_has_no_key_names_the_variable() {
 #[test]
 fn no_value_is_ever_repeated_in_a_problem() {
     let canary = "Canary9f8e7d6c5b4a";
-    for key in crate::config::KEYS {
+    for key in crate::config::KEYS.iter() {
         let path = key.path.replace(".*", ".name");
         for value in [
             format!("\"{canary}\""),

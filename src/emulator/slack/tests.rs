@@ -18,7 +18,7 @@ use crate::model::{
     Account, Action, Button, ButtonStyle, ChatPlace, Inbound, InboundKind, MessageRef, Op, Platform, Receipt,
     Reply, ReplyPart, Secret, Sender,
 };
-use crate::webhook::{self, Received, Rejected, Webhook};
+use crate::webhook::{Received, Rejected, Webhook};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};

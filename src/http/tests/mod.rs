@@ -61,18 +61,20 @@ pub(super) struct RecordingIngress {
 impl RecordingIngress {
     /// Creates the ingress of a gateway with one hook of each scheme, and some test doubles.
     pub(super) fn new() -> Self {
-        let hook = |name, scheme| Route::Webhook(hook_webhook(name, &hook_settings(scheme)).unwrap());
-        let routes = BTreeMap::from([
-            ("github", hook("github", HookScheme::Github)),
-            ("generic", hook("generic", HookScheme::Generic)),
+        let hook = |name, scheme| Route::Webhook(hook_webhook(name, &hook_settings(scheme)));
+        let mut routes = BTreeMap::from([
             ("body", hook("body", HookScheme::GenericBody)),
             ("panics", Route::Webhook(Arc::new(WebhookDouble::Panics))),
             ("answers", Route::Webhook(Arc::new(WebhookDouble::Answers))),
             (
                 "connecting",
-                Route::Connecting(hook_webhook("connecting", &hook_settings(HookScheme::Github)).unwrap()),
+                Route::Connecting(hook_webhook("connecting", &hook_settings(HookScheme::Github))),
             ),
         ]);
+        for scheme in HookScheme::ALL {
+            let word = scheme.definition().word;
+            routes.insert(word, hook(word, *scheme));
+        }
         Self {
             routes,
             durable: Semaphore::new(1_000),

@@ -1,6 +1,8 @@
 //! Tests of forged and replayed requests: all of them get the same answer.
 
 use super::{NOW, RunningListener, SECRET, UNAUTHENTICATED, generic_headers, github_headers, hmac_hex};
+use crate::webhook::{HookScheme, signature_headers};
+use jiff::Timestamp;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +15,14 @@ fn github(signature_lines: &[&str]) -> Vec<String> {
     ];
     headers.extend(signature_lines.iter().map(|line| (*line).to_owned()));
     headers
+}
+
+/// Returns the header lines of an authentic request of a scheme.
+fn authentic(scheme: HookScheme, secret: &str) -> Vec<String> {
+    let at = Timestamp::from_second(NOW).unwrap();
+    let headers = (scheme.definition().sign)(secret, BODY, at);
+    let lines = headers.iter().map(|(name, value)| format!("{name}: {value}"));
+    lines.collect()
 }
 
 /// Sends each request and checks that it gets the common answer and the expected audit reason.
@@ -64,6 +74,36 @@ async fn every_unauthenticated_github_request_reads_the_same() {
         ],
     )
     .await;
+}
+
+/// T10, T11, T12: a new scheme is included automatically.
+#[tokio::test]
+async fn every_scheme_refuses_what_it_did_not_sign_with_the_same_answer() {
+    for scheme in HookScheme::ALL {
+        let definition = scheme.definition();
+        let path = format!("/in/{}", definition.word);
+        let valid = authentic(*scheme, SECRET);
+        let running = RunningListener::start().await;
+        let answer = running.post(&path, &valid, BODY).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+
+        let missing = "a signature header is missing";
+        let mut cases = vec![(vec![], missing), (authentic(*scheme, "another"), "hook.forged")];
+        for position in 0..valid.len() {
+            let mut without = valid.clone();
+            let removed = without.remove(position);
+            cases.push((without, missing));
+            let twice = [valid.clone(), vec![removed]].concat();
+            cases.push((twice, "a signature header is repeated"));
+        }
+        for header in signature_headers() {
+            if !definition.signature_headers.contains(&header) {
+                let mixed = [valid.clone(), vec![format!("{header}: 00")]].concat();
+                cases.push((mixed, "hook.mixed"));
+            }
+        }
+        refused(&path, cases).await;
+    }
 }
 
 /// T10
@@ -225,16 +265,34 @@ async fn forty_malformed_signatures_read_the_same() {
     ]);
     assert_eq!(values.len(), 40);
     let running = RunningListener::start().await;
-    for value in values {
-        let headers = github(&[&format!("x-hub-signature-256: {value}")]);
-        assert_eq!(
-            running.post("/in/github", &headers, BODY).await,
-            UNAUTHENTICATED,
-            "{value}"
-        );
+    let mut count = 0;
+    for scheme in HookScheme::ALL {
+        let definition = scheme.definition();
+        let valid = authentic(*scheme, SECRET);
+        for value in &values {
+            let mut headers = valid.clone();
+            let mut lines = headers.iter_mut();
+            let signature = lines
+                .find(|line| line.starts_with(definition.signature_headers[0]))
+                .unwrap();
+            let malformed = format!("{}: {value}", definition.signature_headers[0]);
+            // The signature of one scheme may be malformed in another.
+            if *signature == malformed {
+                continue;
+            }
+            *signature = malformed;
+            let path = format!("/in/{}", definition.word);
+            assert_eq!(
+                running.post(&path, &headers, BODY).await,
+                UNAUTHENTICATED,
+                "{path}: {value}"
+            );
+            count += 1;
+        }
     }
-    assert_eq!(running.ingress.rejected.lock().unwrap().len(), 40);
-    assert_eq!(running.ingress.unauthenticated.lock().unwrap().len(), 40);
+    assert!(count >= 39 * HookScheme::ALL.len(), "{count}");
+    assert_eq!(running.ingress.rejected.lock().unwrap().len(), count);
+    assert_eq!(running.ingress.unauthenticated.lock().unwrap().len(), count);
     assert_eq!(*running.ingress.accepted.lock().unwrap(), []);
 }
 

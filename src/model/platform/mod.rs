@@ -52,8 +52,8 @@ platforms! {
 /// The properties of a chat platform that modules below its channel depend on.
 #[derive(Debug)]
 pub struct ChatProperties {
-    /// The headers that authenticate the platform's requests; empty if it sends none.
-    pub signature_headers: &'static [&'static str],
+    /// The header that authenticates the platform's requests, in lower case; empty if it sends none.
+    pub signature_header: &'static str,
     /// Returns true if two texts have the form of an account and of a person's id.
     pub is_sender: fn(account: &str, id: &str) -> bool,
     /// A sender, as an example of that form.
@@ -70,12 +70,30 @@ pub struct ChatProperties {
     pub invite: fn(bot_name: Option<&str>, token: &str) -> String,
     /// Shortest time between two edits of any status cards.
     pub card_edit_spacing: Duration,
+    /// The maximum number of characters in one message.
+    pub message_chars_max: usize,
 }
 
 impl Platform {
     /// Returns the properties of all chat platforms, in the order of their addition.
     pub fn chats() -> impl DoubleEndedIterator<Item = &'static ChatProperties> {
         Self::ALL.iter().filter_map(|platform| platform.chat())
+    }
+
+    /// Returns the header that authenticates the platform's requests; an empty text if it sends none.
+    pub const fn signature_header(self) -> &'static str {
+        match self.chat() {
+            Some(chat) => chat.signature_header,
+            None => "",
+        }
+    }
+
+    /// Returns the maximum number of characters in one message; 0 if people do not write there.
+    pub const fn message_chars_max(self) -> usize {
+        match self.chat() {
+            Some(chat) => chat.message_chars_max,
+            None => 0,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 const ID_CHARS_MAX: usize = 32;
 
 pub(super) const PROPERTIES: ChatProperties = ChatProperties {
-    signature_headers: &["x-slack-signature"],
+    signature_header: "x-slack-signature",
     is_sender: |account, id| is_id(account, &['T', 'E']) && is_id(id, &['U', 'W']),
     sender_example: "slack:T0ACME:U0EVE",
     has_ephemeral_notices: true,
@@ -21,6 +21,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     },
     // A workspace allows 50 a minute.
     card_edit_spacing: Duration::from_millis(1_200),
+    // Of one message's blocks as JSON. Slack's limit is somewhat above 13,000.
+    message_chars_max: 12_500,
 };
 
 /// True if the text is a Slack id. The first letter shows the kind of object.

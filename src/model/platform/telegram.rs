@@ -5,7 +5,7 @@ use std::time::Duration;
 
 pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     // The header with the secret token that was given to `setWebhook`.
-    signature_headers: &["x-telegram-bot-api-secret-token"],
+    signature_header: "x-telegram-bot-api-secret-token",
     is_sender: |account, id| is_number(account) && is_number(id),
     sender_example: "telegram:42:4201",
     has_ephemeral_notices: false,
@@ -18,6 +18,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     },
     // The cards of all platforms are counted together, so they share the pace of Slack.
     card_edit_spacing: Duration::from_millis(1_200),
+    // UTF-16 units.
+    message_chars_max: 4_096,
 };
 
 /// True if the text is a Telegram id of a person or bot, which is a positive number. Ids of groups are negative.

@@ -32,7 +32,7 @@ async fn receive(
 pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> TestGateway {
     let settings = ChannelSettings::Slack(settings(&emulator.api_base_url()));
     let gateway = TestGateway {
-        webhook: webhook::channel_webhook("slack", &settings, channel.installation()).unwrap(),
+        webhook: channel::webhook("slack", &settings, channel.installation()).unwrap(),
         received: Arc::default(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

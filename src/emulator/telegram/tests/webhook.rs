@@ -1,9 +1,10 @@
 //! Tests of Telegram's pushes with the real webhook.
 
 use super::*;
+use crate::channel;
 use crate::emulator::server::{Closing, serve};
 use crate::model::{InboundKind, Installation};
-use crate::webhook::{Received, Rejected, Webhook, channel_webhook};
+use crate::webhook::{Received, Rejected, Webhook};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -47,7 +48,7 @@ async fn what_people_do_arrives_and_what_they_forward_or_edit_does_not() {
         bot_id: "42".to_owned(),
         bot_name: "drydock_bot".to_owned(),
     };
-    let webhook = channel_webhook("telegram", &settings, &installation).unwrap();
+    let webhook = channel::webhook("telegram", &settings, &installation).unwrap();
     let (url, seen) = listening(webhook).await;
     telegram.connect_to(&url, "s3cret");
     let said = telegram

@@ -43,7 +43,7 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
         bot_id: "UBOT".to_owned(),
         bot_name: "drydock".to_owned(),
     };
-    webhook(name, &settings, &installation).unwrap()
+    webhook(name, &settings, &installation)
 }
 
 fn at(seconds: i64) -> Timestamp {

@@ -6,35 +6,31 @@ mod event;
 mod form;
 mod text;
 
-use super::other_schemes::refuse_other_schemes;
-use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
-use super::{Received, Rejected, Webhook};
 use crate::config::SlackSettings;
 use crate::model::{Account, InboundKind, Installation, Platform, Secret, Sender};
+use crate::webhook::{
+    Received, Rejected, Webhook, refuse_other_schemes, require_fresh, single_header, verify_hex_hmac_sha256,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, header};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-const SIGNATURE: &str = "x-slack-signature";
+const SIGNATURE: &str = Platform::Slack.signature_header();
 const TIMESTAMP: &str = "x-slack-request-timestamp";
 /// The number of characters of an invite token.
 const INVITE_TOKEN_CHARS: usize = 43;
 
-pub(super) fn webhook(
-    name: &str,
-    settings: &SlackSettings,
-    installation: &Installation,
-) -> Option<Arc<dyn Webhook>> {
-    Some(Arc::new(SlackWebhook {
+pub(super) fn webhook(name: &str, settings: &SlackSettings, installation: &Installation) -> Arc<dyn Webhook> {
+    Arc::new(SlackWebhook {
         signing_secret: settings.signing_secret.clone(),
         installation: SlackInstallation {
             channel: name.to_owned(),
             team: installation.account.id.clone(),
             bot: installation.bot_id.clone(),
         },
-    }))
+    })
 }
 
 struct SlackWebhook {

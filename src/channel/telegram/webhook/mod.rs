@@ -8,12 +8,11 @@ mod update;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod updates;
 
-pub(crate) use decode::decode;
+pub(super) use decode::decode;
 
-use super::other_schemes::refuse_other_schemes;
-use super::{Received, Rejected, Webhook};
 use crate::config::{TelegramMode, TelegramSettings};
-use crate::model::Installation;
+use crate::model::{Installation, Platform};
+use crate::webhook::{Received, Rejected, Webhook, refuse_other_schemes};
 use bytes::Bytes;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -21,7 +20,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// The header with the secret token that was given to `setWebhook`.
-const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+const SECRET_HEADER: &str = Platform::Telegram.signature_header();
 
 struct TelegramWebhook {
     name: String,
@@ -93,7 +92,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
-    use crate::model::{Account, Platform, Secret};
+    use crate::model::{Account, Secret};
 
     fn settings(mode: TelegramMode, secret: Option<&str>) -> TelegramSettings {
         TelegramSettings {

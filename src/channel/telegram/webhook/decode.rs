@@ -40,7 +40,11 @@ const MEDIA: [(&str, &str); 14] = [
 ];
 
 /// Decodes one update of the bot `installation`, received by the channel `name`.
-pub(crate) fn decode(name: &str, update: &Value, installation: &Installation) -> Result<Received, Rejected> {
+pub(in crate::channel::telegram) fn decode(
+    name: &str,
+    update: &Value,
+    installation: &Installation,
+) -> Result<Received, Rejected> {
     let Some(fields) = update.as_object() else {
         return Err(Rejected::Malformed("the update is not an object"));
     };
