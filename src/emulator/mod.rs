@@ -1,6 +1,7 @@
 //! Wire-level emulators of the external services, for the demo and for tests. They check every request and record its
 //! problems. They listen on loopback only.
 
+mod answer;
 pub mod model;
 mod server;
 mod lasting_fault;

@@ -1,12 +1,14 @@
 //! The accept loop of all emulators: a limited number of connections, until it is stopped. It is independent of the
 //! protocol.
 
-use http::{Request, Response};
-use hyper::body::{Body, Incoming};
+use super::answer::Severed;
+use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::error::Error;
+use hyper_util::service::TowerToHyperService;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -28,19 +30,9 @@ pub(super) enum Closing {
     Reset,
 }
 
-/// Serves until `stop`, or until it is dropped; all connections have ended when it returns. An error of `answer` ends
-/// its connection without an answer.
-pub(super) async fn serve<A, F, B, E>(
-    listener: TcpListener,
-    closing: Closing,
-    stop: CancellationToken,
-    answer: A,
-) where
-    A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<Response<B>, E>> + Send + 'static,
-    B: Body<Error: Into<Box<dyn Error + Send + Sync>>, Data: Send> + Send + 'static,
-    E: Into<Box<dyn Error + Send + Sync>> + 'static,
-{
+/// Serves these routes until `stop`, or until it is dropped; all connections have ended when it returns. A [`Severed`]
+/// ends its connection without an answer.
+pub(super) async fn serve(listener: TcpListener, closing: Closing, stop: CancellationToken, routes: Router) {
     // When this future is dropped, the set aborts its remaining tasks.
     let mut connections = JoinSet::new();
     let accepting = async {
@@ -51,7 +43,7 @@ pub(super) async fn serve<A, F, B, E>(
             }
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(stream, closing, answer.clone()));
+                    connections.spawn(converse(stream, closing, routes.clone()));
                 }
                 // File descriptors may have run out; others are released when their connections end.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -62,22 +54,21 @@ pub(super) async fn serve<A, F, B, E>(
     connections.shutdown().await;
 }
 
-async fn converse<A, F, B, E>(stream: TcpStream, closing: Closing, answer: A)
-where
-    A: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Result<Response<B>, E>>,
-    B: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
-    E: Into<Box<dyn Error + Send + Sync>>,
-{
+async fn converse(stream: TcpStream, closing: Closing, routes: Router) {
     // The connection also works if this option cannot be set, only slower or with a normal close.
     let _ = stream.set_nodelay(true);
     if closing == Closing::Reset {
         let _ = stream.set_zero_linger();
     }
+    let routes = TowerToHyperService::new(routes);
+    let answer = service_fn(|request: Request<Incoming>| {
+        let routed = routes.call(request);
+        async { Severed::or_response(routed.await.unwrap_or_else(|never| match never {})) }
+    });
     // An error means that the client disconnected, or that a fault was requested.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
-        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .serve_connection(TokioIo::new(stream), answer)
         .await;
 }

@@ -2,10 +2,12 @@
 //! refused signature, no path, no name and no detail of a failure.
 
 use super::Readiness;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
+use tracing::error;
 
 /// Seconds until a sender may retry an event that could not be stored.
 const RETRY_AFTER_SECONDS: &str = "5";
@@ -13,25 +15,58 @@ const RETRY_AFTER_SECONDS: &str = "5";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// The answer as hyper sends it.
 pub(super) type HttpResponse = Response<Full<Bytes>>;
 
+/// The answer of a handler.
+///
+/// axum would add headers to a response, remove the body of one to HEAD, and has responses of its own. An answer passes
+/// through the router beside the response, so a client gets the fixed bytes of this module and nothing else.
+#[derive(Clone, Debug)]
+pub(super) struct Answer(HttpResponse);
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> axum::response::Response {
+        let mut carrier = ().into_response();
+        carrier.extensions_mut().insert(self);
+        carrier
+    }
+}
+
+impl Answer {
+    /// Returns the answer of the handler that the router selected. A response that no handler made is a failure.
+    pub(super) fn of(mut routed: axum::response::Response) -> HttpResponse {
+        let Answer(response) = routed.extensions_mut().remove().unwrap_or_else(|| {
+            error!("a request was answered by the router itself");
+            failed()
+        });
+        response
+    }
+}
+
+impl From<Answer> for HttpResponse {
+    fn from(Answer(response): Answer) -> Self {
+        response
+    }
+}
+
 /// Returns the answer for a stored event. It has no body, because chat platforms show the body of an answer to users.
-pub(super) fn accepted() -> HttpResponse {
+pub(super) fn accepted() -> Answer {
     build(StatusCode::OK, None, Bytes::new())
 }
 
 /// Returns the answer for an event that was stored before.
-pub(super) fn duplicate() -> HttpResponse {
+pub(super) fn duplicate() -> Answer {
     json(StatusCode::OK, br#"{"duplicate":true}"#)
 }
 
 /// Returns the answer of the liveness probe.
-pub(super) fn alive() -> HttpResponse {
+pub(super) fn alive() -> Answer {
     json(StatusCode::OK, br#"{"alive":true}"#)
 }
 
 /// Returns the answer of the readiness probe: 200, or 503 with the reasons.
-pub(super) fn ready(readiness: &Readiness) -> HttpResponse {
+pub(super) fn ready(readiness: &Readiness) -> Answer {
     let Readiness {
         waiting_for,
         degraded,
@@ -52,53 +87,53 @@ pub(super) fn ready(readiness: &Readiness) -> HttpResponse {
 
 /// Returns a text that the protocol requires (Slack `url_verification`), with a content type that no browser
 /// executes.
-pub(super) fn text(text: String) -> HttpResponse {
+pub(super) fn text(text: String) -> Answer {
     build(StatusCode::OK, Some(TEXT), Bytes::from(text))
 }
 
 /// Returns the answer for every failed authentication and for every name that is not configured.
-pub(super) fn unauthenticated() -> HttpResponse {
+pub(super) fn unauthenticated() -> Answer {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
 }
 
 /// Returns the answer for an authentic request that cannot be decoded. `detail` is a fixed phrase of Drydock.
-pub(super) fn malformed(detail: &'static str) -> HttpResponse {
+pub(super) fn malformed(detail: &'static str) -> Answer {
     detailed(StatusCode::BAD_REQUEST, "malformed", detail)
 }
 
 /// Returns the answer for a content type or encoding that is not accepted.
-pub(super) fn unsupported(detail: &'static str) -> HttpResponse {
+pub(super) fn unsupported(detail: &'static str) -> Answer {
     detailed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported", detail)
 }
 
 /// Returns the answer for a body that is larger than the bound.
-pub(super) fn too_large() -> HttpResponse {
+pub(super) fn too_large() -> Answer {
     closing(json(StatusCode::PAYLOAD_TOO_LARGE, br#"{"error":"too large"}"#))
 }
 
 /// Returns the answer for a body that did not arrive in time.
-pub(super) fn too_slow() -> HttpResponse {
+pub(super) fn too_slow() -> Answer {
     closing(json(StatusCode::REQUEST_TIMEOUT, br#"{"error":"too slow"}"#))
 }
 
 /// Returns the answer for a body that ended before its length, or was framed wrongly.
-pub(super) fn broken_off() -> HttpResponse {
+pub(super) fn broken_off() -> Answer {
     closing(malformed("the body is incomplete"))
 }
 
 /// Returns the answer for an event that cannot be stored now; the sender retries.
-pub(super) fn unavailable() -> HttpResponse {
+pub(super) fn unavailable() -> Answer {
     let answer = json(StatusCode::SERVICE_UNAVAILABLE, br#"{"error":"unavailable"}"#);
     with(answer, RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
 }
 
 /// Returns the answer for an unknown route.
-pub(super) fn not_found() -> HttpResponse {
+pub(super) fn not_found() -> Answer {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }
 
 /// Returns the answer for a route that exists for another method.
-pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
+pub(super) fn method_not_allowed(allow: &'static str) -> Answer {
     let answer = json(
         StatusCode::METHOD_NOT_ALLOWED,
         br#"{"error":"method not allowed"}"#,
@@ -107,7 +142,7 @@ pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
 }
 
 /// Returns the answer after an internal error.
-pub(super) fn failed() -> HttpResponse {
+pub(super) fn failed() -> Answer {
     closing(json(
         StatusCode::INTERNAL_SERVER_ERROR,
         br#"{"error":"internal"}"#,
@@ -126,33 +161,33 @@ pub(super) fn connection_refused(full: super::connection_limits::LimitReached) -
     }
 }
 
-fn detailed(status: StatusCode, error: &'static str, detail: &'static str) -> HttpResponse {
+fn detailed(status: StatusCode, error: &'static str, detail: &'static str) -> Answer {
     let body = serde_json::json!({ "error": error, "detail": detail });
     build(status, Some(JSON), Bytes::from(body.to_string()))
 }
 
-fn json(status: StatusCode, body: &'static [u8]) -> HttpResponse {
+fn json(status: StatusCode, body: &'static [u8]) -> Answer {
     build(status, Some(JSON), Bytes::from_static(body))
 }
 
-fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> HttpResponse {
-    let mut answer = Response::new(Full::new(body));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
+fn build(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> Answer {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, content_type);
     }
-    answer
+    Answer(response)
 }
 
 /// Closes the connection after the answer, because the rest of the request body may never end.
-fn closing(answer: HttpResponse) -> HttpResponse {
+fn closing(answer: Answer) -> Answer {
     with(answer, CONNECTION, HeaderValue::from_static("close"))
 }
 
-fn with(mut answer: HttpResponse, name: HeaderName, value: HeaderValue) -> HttpResponse {
-    answer.headers_mut().insert(name, value);
-    answer
+fn with(Answer(mut response): Answer, name: HeaderName, value: HeaderValue) -> Answer {
+    response.headers_mut().insert(name, value);
+    Answer(response)
 }

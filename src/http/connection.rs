@@ -30,7 +30,7 @@ pub(super) async fn accept_until(
     cancel: CancellationToken,
 ) -> ServeSummary {
     let limits = ConnectionLimits::new(bounds.connections_max, bounds.connections_per_ip_max);
-    let routes = Arc::new(HttpRoutes { bounds, ingress });
+    let routes = Arc::new(HttpRoutes::new(bounds, ingress));
     // When this future is dropped, the set aborts its remaining tasks, so no connection outlives it.
     let mut connections = JoinSet::new();
     loop {

@@ -10,6 +10,7 @@ mod bounds;
 mod connection;
 mod connection_limits;
 mod deadline_stream;
+mod event;
 mod routes;
 #[cfg(test)]
 mod tests;

@@ -126,3 +126,25 @@ fn required_dependencies_are_used_or_listed_as_missing() {
         }
     }
 }
+
+/// The router is all that is used of axum: its extractors read bodies before a signature is verified, and its server has no
+/// bounds.
+#[test]
+fn nothing_of_axum_but_its_router_is_built() {
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let axum = &manifest["dependencies"]["axum"];
+    assert_eq!(axum["default-features"].as_bool(), Some(false));
+    assert_eq!(axum.get("features"), None);
+    let lock: toml::Table = text("Cargo.lock").parse().expect("TOML");
+    let packages = lock["package"].as_array().expect("packages");
+    let built = packages
+        .iter()
+        .find(|package| package["name"].as_str() == Some("axum"));
+    let of_axum = built.expect("axum")["dependencies"].as_array().expect("a list");
+    for server in ["hyper", "hyper-util", "tokio", "serde_json", "tracing"] {
+        assert!(
+            of_axum.iter().all(|name| name.as_str() != Some(server)),
+            "{server}"
+        );
+    }
+}

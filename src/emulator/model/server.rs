@@ -5,14 +5,18 @@ use super::conversation::{ModelRequest, RequestMessage, RequestTool};
 use super::script::{AnswerFault, AnswerScript, ScriptedAnswer};
 use super::wire_format::EmulatedFormat;
 use super::{WIRE_FORMATS, openai};
+use crate::emulator::answer::typed_answer;
 use crate::emulator::server::{Closing, serve};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -76,10 +80,10 @@ impl ModelRefusal {
 /// The state shared by all connections.
 pub(super) struct SharedModel {
     // The lock is never held across an await.
-    state: Mutex<State>,
+    state: Mutex<ModelState>,
 }
 
-struct State {
+struct ModelState {
     script: Box<dyn AnswerScript>,
     requests: VecDeque<ModelRequest>,
     problems: Vec<String>,
@@ -93,22 +97,9 @@ struct Api {
     key: KeyPolicy,
 }
 
-impl Api {
-    /// Returns the wire format at an address.
-    fn at(method: &Method, path: &str) -> Option<Self> {
-        let mut formats = WIRE_FORMATS.iter().filter(|_| method == Method::POST);
-        formats.find_map(|format| {
-            Some(Self {
-                format: *format,
-                key: format.key_policy(path)?,
-            })
-        })
-    }
-}
-
 impl SharedModel {
     pub(super) fn new(script: Box<dyn AnswerScript>) -> Self {
-        let state = State {
+        let state = ModelState {
             script,
             requests: VecDeque::new(),
             problems: Vec::new(),
@@ -131,7 +122,7 @@ impl SharedModel {
         self.state().script.unused()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ModelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,19 +156,31 @@ impl SharedModel {
 /// Answers requests until `stop`.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedModel>, stop: CancellationToken) {
     // Broken connections are not reported: the script or the client causes them.
-    serve(listener, Closing::Ordinary, stop, move |request| {
-        let shared = shared.clone();
-        async move { Ok::<_, Infallible>(respond(&shared, request).await) }
-    })
-    .await;
+    serve(listener, Closing::Ordinary, stop, routes().with_state(shared)).await;
 }
 
-async fn respond(shared: &SharedModel, request: Request<Incoming>) -> Response<AnswerBody> {
-    let (method, path) = (request.method(), request.uri().path());
-    let Some(api) = Api::at(method, path) else {
-        shared.remember(format!("{method} {path}: no such address"));
-        return json_response(404, openai::error_body("no such address"));
-    };
+/// Returns every route: the paths of the wire formats, for POST.
+fn routes() -> Router<Arc<SharedModel>> {
+    let mut routes = Router::new();
+    for format in WIRE_FORMATS.iter().copied() {
+        for (path, key) in format.paths().iter().copied() {
+            let api = Api { format, key };
+            let handler =
+                move |State(shared): State<Arc<SharedModel>>, request| respond(shared, api, request);
+            routes = routes.route(path, post(handler));
+        }
+    }
+    routes
+        .method_not_allowed_fallback(no_such_address)
+        .fallback(no_such_address)
+}
+
+async fn no_such_address(State(shared): State<Arc<SharedModel>>, method: Method, uri: Uri) -> Response {
+    shared.remember(format!("{method} {}: no such address", uri.path()));
+    json_answer(404, openai::error_body("no such address")).map(Body::new)
+}
+
+async fn respond(shared: Arc<SharedModel>, api: Api, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let read = read(api, &parts.headers, body).await;
     let answered = read.and_then(|(asked, read)| {
@@ -187,11 +190,11 @@ async fn respond(shared: &SharedModel, request: Request<Incoming>) -> Response<A
     match answered {
         Ok((read, (answer, number), answered_at)) => {
             let response = write(api, &read, &answer, number).await;
-            response.map(|body| body.with_written_at(answered_at))
+            response.map(|body| Body::new(body.with_written_at(answered_at)))
         }
         Err(refusal) => {
             shared.remember(refusal.why.clone());
-            refuse(api, &refusal)
+            refuse(api, &refusal).map(Body::new)
         }
     }
 }
@@ -199,7 +202,7 @@ async fn respond(shared: &SharedModel, request: Request<Incoming>) -> Response<A
 async fn read(
     api: Api,
     headers: &HeaderMap,
-    body: Incoming,
+    body: Body,
 ) -> Result<(ModelRequest, ParsedRequest), ModelRefusal> {
     let whole = tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
     let whole = match whole.await {
@@ -242,7 +245,12 @@ async fn read(
     Ok((asked, read))
 }
 
-async fn write(api: Api, read: &ParsedRequest, answer: &ScriptedAnswer, number: u64) -> Response<AnswerBody> {
+async fn write(
+    api: Api,
+    read: &ParsedRequest,
+    answer: &ScriptedAnswer,
+    number: u64,
+) -> http::Response<AnswerBody> {
     let mut ending = BodyEnding::Complete;
     let mut bytes_max = usize::MAX;
     match &answer.fault {
@@ -253,7 +261,7 @@ async fn write(api: Api, read: &ParsedRequest, answer: &ScriptedAnswer, number: 
         }) => return status_response(*status, headers, body),
         Some(AnswerFault::Stall) => std::future::pending().await,
         Some(AnswerFault::Delay(delay)) => tokio::time::sleep(*delay).await,
-        Some(AnswerFault::Malformed) => return json_response(200, "{\"type\":\"message\",".to_owned()),
+        Some(AnswerFault::Malformed) => return json_answer(200, "{\"type\":\"message\",".to_owned()),
         Some(AnswerFault::StallAfter(bytes)) => (bytes_max, ending) = (*bytes, BodyEnding::Stall),
         Some(AnswerFault::ResetAfter(bytes)) => (bytes_max, ending) = (*bytes, BodyEnding::Reset),
         Some(AnswerFault::EndAfter(bytes)) => bytes_max = *bytes,
@@ -272,16 +280,16 @@ async fn write(api: Api, read: &ParsedRequest, answer: &ScriptedAnswer, number: 
     } else {
         "application/json"
     };
-    response(200, content_type, AnswerBody::new(bytes, ending))
+    typed_answer(200, content_type, AnswerBody::new(bytes, ending))
 }
 
-fn refuse(api: Api, refusal: &ModelRefusal) -> Response<AnswerBody> {
+fn refuse(api: Api, refusal: &ModelRefusal) -> http::Response<AnswerBody> {
     let body = api.format.error_body(refusal.status, &refusal.why);
-    json_response(refusal.status, body)
+    json_answer(refusal.status, body)
 }
 
-fn status_response(status: u16, headers: &[(String, String)], body: &str) -> Response<AnswerBody> {
-    let mut response = json_response(status, body.to_owned());
+fn status_response(status: u16, headers: &[(String, String)], body: &str) -> http::Response<AnswerBody> {
+    let mut response = json_answer(status, body.to_owned());
     for (name, value) in headers {
         let name = http::HeaderName::from_bytes(name.as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
@@ -291,20 +299,7 @@ fn status_response(status: u16, headers: &[(String, String)], body: &str) -> Res
     response
 }
 
-fn json_response(status: u16, body: String) -> Response<AnswerBody> {
-    response(
-        status,
-        "application/json",
-        AnswerBody::new(Bytes::from(body), BodyEnding::Complete),
-    )
-}
-
-fn response(status: u16, content_type: &'static str, body: AnswerBody) -> Response<AnswerBody> {
-    let mut response = Response::new(body);
-    *response.status_mut() =
-        http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    response
-        .headers_mut()
-        .insert("content-type", HeaderValue::from_static(content_type));
-    response
+fn json_answer(status: u16, body: String) -> http::Response<AnswerBody> {
+    let body = AnswerBody::new(Bytes::from(body), BodyEnding::Complete);
+    typed_answer(status, "application/json", body)
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// A wire format as its service implements it.
 pub(super) trait EmulatedFormat: Sync {
-    /// Returns the rule for API keys at a path; `None` if the format is not at this path.
-    fn key_policy(&self, path: &str) -> Option<KeyPolicy>;
+    /// Returns the paths of the format, with the rule for API keys at each.
+    fn paths(&self) -> &'static [(&'static str, KeyPolicy)];
 
     /// Parses a request, or returns the error of the service.
     fn read(&self, headers: &HeaderMap, body: &Value, key: KeyPolicy) -> Result<ParsedRequest, ModelRefusal>;

@@ -4,11 +4,14 @@
 use super::SharedSlack;
 use super::state::{SlackFault, SlackState};
 use super::{api, response};
+use crate::emulator::answer::{Severed, answer, typed_answer, whole_body};
 use crate::emulator::server::{Closing, serve};
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use axum::routing::any;
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -22,62 +25,82 @@ const RESPONSE: &str = "response_url";
 /// The name of a file upload in the list of faults.
 const UPLOAD: &str = "upload_url";
 
-/// The error that ends a connection without an answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection is closed on purpose")]
-struct Reset;
-
 /// Serves until dropped; then its connections end as well.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedSlack>) {
     let forever = CancellationToken::new();
-    serve(listener, Closing::Ordinary, forever, move |request| {
-        let shared = Arc::clone(&shared);
-        async move { answer(request, &shared).await }
-    })
-    .await;
+    serve(listener, Closing::Ordinary, forever, routes().with_state(shared)).await;
 }
 
-async fn answer(request: Request<Incoming>, shared: &SharedSlack) -> Result<Response<Full<Bytes>>, Reset> {
+/// Returns every route: its path and its handler, for all methods.
+fn routes() -> Router<Arc<SharedSlack>> {
+    Router::new()
+        .route("/api/{*method}", any(call_method))
+        .route("/commands/{*id}", any(use_response_url))
+        .route("/upload/{*id}", any(take_upload))
+        .fallback(no_such_path)
+}
+
+async fn call_method(
+    State(shared): State<Arc<SharedSlack>>,
+    Path(method): Path<String>,
+    request: Request,
+) -> Result<Response, Severed> {
     let (head, body) = request.into_parts();
-    let path = head.uri.path().to_owned();
-    let body = Limited::new(body, REQUEST_BYTES_MAX)
-        .collect()
-        .await
-        .map_err(|_| Reset)?
-        .to_bytes();
-    let (file, response) = (path.strip_prefix("/upload/"), path.strip_prefix("/commands/"));
-    let method = path.strip_prefix("/api/");
-    let Some(method) = method.or(response.map(|_| RESPONSE)).or(file.map(|_| UPLOAD)) else {
-        return Ok(plain(StatusCode::NOT_FOUND, "no such path"));
-    };
-    let fault = shared.take_fault(method);
-    match &fault {
-        Some(SlackFault::ResetBefore) => return Err(Reset),
+    let body = whole_body(body, REQUEST_BYTES_MAX).await?;
+    faulty(&shared, &method, || {
+        web_api(&shared, &method, &head.headers, &body)
+    })
+}
+
+async fn use_response_url(
+    State(shared): State<Arc<SharedSlack>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Severed> {
+    let (head, body) = request.into_parts();
+    let body = whole_body(body, REQUEST_BYTES_MAX).await?;
+    faulty(&shared, RESPONSE, || {
+        answer_response_url(&shared, &id, &head.headers, &body)
+    })
+}
+
+async fn take_upload(
+    State(shared): State<Arc<SharedSlack>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Severed> {
+    let body = whole_body(request.into_body(), REQUEST_BYTES_MAX).await?;
+    faulty(&shared, UPLOAD, || upload(&shared, &id, body))
+}
+
+async fn no_such_path(request: Request) -> Result<Response, Severed> {
+    whole_body(request.into_body(), REQUEST_BYTES_MAX).await?;
+    Ok(answer(404, "no such path".into()))
+}
+
+/// Answers a call, unless a fault was requested for it.
+fn faulty(
+    shared: &SharedSlack,
+    method: &str,
+    answered: impl FnOnce() -> Response,
+) -> Result<Response, Severed> {
+    match shared.take_fault(method) {
+        None => Ok(answered()),
+        Some(SlackFault::ResetBefore) => Err(Severed),
         Some(SlackFault::Status {
             status,
             retry_after_seconds,
-        }) => return Ok(failed(*status, *retry_after_seconds)),
-        Some(SlackFault::Refuse(code)) => return Ok(as_json(&json!({"ok": false, "error": code}))),
-        Some(SlackFault::ResetAfter) | None => {}
-    }
-    let response = match (file, response) {
-        (Some(id), _) => upload(shared, id, body),
-        (None, Some(id)) => answer_response_url(shared, id, &head.headers, &body),
-        (None, None) => web_api(shared, method, &head.headers, &body),
-    };
-    match fault {
-        Some(SlackFault::ResetAfter) => Err(Reset),
-        Some(_) | None => Ok(response),
+        }) => Ok(failed(status, retry_after_seconds)),
+        Some(SlackFault::Refuse(code)) => Ok(as_json(&json!({"ok": false, "error": code}))),
+        Some(SlackFault::ResetAfter) => {
+            let _lost = answered();
+            Err(Severed)
+        }
     }
 }
 
 /// Accepts an answer at a response URL: JSON, without a token.
-fn answer_response_url(
-    shared: &SharedSlack,
-    id: &str,
-    headers: &HeaderMap,
-    body: &Bytes,
-) -> Response<Full<Bytes>> {
+fn answer_response_url(shared: &SharedSlack, id: &str, headers: &HeaderMap, body: &Bytes) -> Response {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let answer = shared.change(|state| {
         if headers.contains_key(header::AUTHORIZATION) {
@@ -95,7 +118,7 @@ fn answer_response_url(
     response
 }
 
-fn web_api(shared: &SharedSlack, method: &str, headers: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
+fn web_api(shared: &SharedSlack, method: &str, headers: &HeaderMap, body: &Bytes) -> Response {
     let token = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
@@ -145,32 +168,27 @@ fn parsed(method: &str, headers: &HeaderMap, body: &Bytes) -> Option<Value> {
     None
 }
 
-fn upload(shared: &SharedSlack, id: &str, content: Bytes) -> Response<Full<Bytes>> {
+fn upload(shared: &SharedSlack, id: &str, content: Bytes) -> Response {
     shared.change(|state| match state.uploads.get_mut(id) {
         Some(upload) if upload.length == content.len() => {
             upload.content = Some(content);
-            plain(StatusCode::OK, "OK")
+            answer(200, "OK".into())
         }
         Some(_) => {
             state
                 .problems
                 .push(format!("the upload of {id} is not as long as it was announced"));
-            plain(StatusCode::BAD_REQUEST, "wrong length")
+            answer(400, "wrong length".into())
         }
-        None => plain(StatusCode::NOT_FOUND, "no such upload"),
+        None => answer(404, "no such upload".into()),
     })
 }
 
-fn as_json(value: &Value) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
-    response.headers_mut().insert(
-        header::CONTENT_TYPE,
-        header::HeaderValue::from_static("application/json; charset=utf-8"),
-    );
-    response
+fn as_json(value: &Value) -> Response {
+    typed_answer(200, "application/json; charset=utf-8", value.to_string().into())
 }
 
-fn with_scopes(mut response: Response<Full<Bytes>>, state: &SlackState) -> Response<Full<Bytes>> {
+fn with_scopes(mut response: Response, state: &SlackState) -> Response {
     if state.are_scopes_hidden {
         return response;
     }
@@ -181,15 +199,8 @@ fn with_scopes(mut response: Response<Full<Bytes>>, state: &SlackState) -> Respo
     response
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
-    *response.status_mut() = status;
-    response
-}
-
-fn failed(status: u16, retry_after_seconds: Option<u64>) -> Response<Full<Bytes>> {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = plain(status, "failed on purpose");
+fn failed(status: u16, retry_after_seconds: Option<u64>) -> Response {
+    let mut response = answer(status, "failed on purpose".into());
     if let Some(seconds) = retry_after_seconds {
         response
             .headers_mut()

@@ -19,10 +19,12 @@ use crate::model::{
     Reply, ReplyPart, Secret, Sender,
 };
 use crate::webhook::{Received, Rejected, Webhook};
+use axum::Router;
+use axum::extract::State;
+use axum::routing;
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt;
 use jiff::Timestamp;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

@@ -4,10 +4,15 @@
 use super::methods::{self, BotApiCall, BotApiRefusal};
 use super::state::{TelegramFault, TelegramState};
 use super::{form, state};
+use crate::emulator::answer::{Severed, answer, whole_body};
 use crate::emulator::server::{Closing, serve};
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use axum::routing::any;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,29 +59,37 @@ impl SharedTelegram {
     }
 }
 
-type HttpAnswer = http::Response<Full<Bytes>>;
-
 /// Serves until `cancel`.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedTelegram>, cancel: CancellationToken) {
     // This server closes connections only for a fault, so it uses a reset.
-    serve(listener, Closing::Reset, cancel, move |request| {
-        handle(request, Arc::clone(&shared))
-    })
-    .await;
+    serve(listener, Closing::Reset, cancel, routes().with_state(shared)).await;
 }
 
-async fn handle(
-    request: http::Request<Incoming>,
-    shared: Arc<SharedTelegram>,
-) -> std::io::Result<HttpAnswer> {
-    let broken = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+/// Returns every route: its path and its handler, for all methods.
+fn routes() -> Router<Arc<SharedTelegram>> {
+    Router::new()
+        .route("/bot{token}/{*method}", any(call_method))
+        .fallback(no_bot)
+}
+
+/// Answers a path that names no bot like a wrong token.
+async fn no_bot(State(shared): State<Arc<SharedTelegram>>, request: Request) -> Result<Response, Severed> {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, REQUEST_BYTES_MAX)
-        .collect()
-        .await
-        .map_err(|_| broken())?
-        .to_bytes();
-    let call = match read_call(&head, &body, &shared) {
+    whole_body(body, REQUEST_BYTES_MAX).await?;
+    Ok(refused(&shared, head.uri.path(), unauthorized()))
+}
+
+async fn call_method(
+    State(shared): State<Arc<SharedTelegram>>,
+    Path((token, method)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, Severed> {
+    let (head, body) = request.into_parts();
+    let body = whole_body(body, REQUEST_BYTES_MAX).await?;
+    if token != shared.read(|state| state.token.clone()) {
+        return Ok(refused(&shared, head.uri.path(), unauthorized()));
+    }
+    let call = match read_call(method, &head.headers, &body, &shared) {
         Ok(call) => call,
         Err(refusal) => return Ok(refused(&shared, head.uri.path(), refusal)),
     };
@@ -87,7 +100,7 @@ async fn handle(
     match fault {
         None => {}
         Some(TelegramFault::Status(status)) => {
-            return Ok(answer(status, Bytes::from_static(b"<html>Bad Gateway</html>")));
+            return Ok(answer(status, "<html>Bad Gateway</html>".into()));
         }
         Some(TelegramFault::Refused(code, description)) => {
             return Ok(refused(&shared, "", BotApiRefusal::expected(code, &description)));
@@ -99,10 +112,10 @@ async fn handle(
             };
             return Ok(refused(&shared, "", refusal));
         }
-        Some(TelegramFault::Reset) => return Err(broken()),
+        Some(TelegramFault::Reset) => return Err(Severed),
         Some(TelegramFault::ResetAfterEffect) => {
             let _ = run(&shared, &call).await;
-            return Err(broken());
+            return Err(Severed);
         }
         Some(TelegramFault::Silence) => return std::future::pending().await,
     }
@@ -120,27 +133,25 @@ async fn run(shared: &SharedTelegram, call: &BotApiCall) -> Result<Value, BotApi
     }
 }
 
+/// Returns the refusal of a call with a token of no bot.
+fn unauthorized() -> BotApiRefusal {
+    BotApiRefusal {
+        is_problem: true,
+        ..BotApiRefusal::expected(401, "Unauthorized")
+    }
+}
+
 fn read_call(
-    head: &http::request::Parts,
+    method: String,
+    headers: &HeaderMap,
     body: &Bytes,
     shared: &SharedTelegram,
 ) -> Result<BotApiCall, BotApiRefusal> {
-    let token = shared.read(|state| state.token.clone());
-    let method = head.uri.path().strip_prefix(&format!("/bot{token}/"));
-    let Some(method) = method else {
-        return Err(BotApiRefusal {
-            is_problem: true,
-            ..BotApiRefusal::expected(401, "Unauthorized")
-        });
-    };
     if shared.read(|state| state.is_revoked) {
-        shared.change(|state| state.record_call(method, &Value::Null));
+        shared.change(|state| state.record_call(&method, &Value::Null));
         return Err(BotApiRefusal::expected(401, "Unauthorized"));
     }
-    let content_type = head
-        .headers
-        .get(http::header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let unreadable = || BotApiRefusal {
         is_problem: true,
         ..BotApiRefusal::expected(400, "Bad Request: unreadable")
@@ -156,13 +167,13 @@ fn read_call(
         )
     };
     Ok(BotApiCall {
-        method: method.to_owned(),
+        method,
         parameters,
         file,
     })
 }
 
-fn refused(shared: &SharedTelegram, method: &str, refusal: BotApiRefusal) -> HttpAnswer {
+fn refused(shared: &SharedTelegram, method: &str, refusal: BotApiRefusal) -> Response {
     if refusal.is_problem {
         shared.change(|state| state.problem(format!("{method}: {}", refusal.description)));
     }
@@ -171,12 +182,6 @@ fn refused(shared: &SharedTelegram, method: &str, refusal: BotApiRefusal) -> Htt
         body["parameters"] = json!({"retry_after": seconds});
     }
     answer(refusal.code, body.to_string().into())
-}
-
-fn answer(status: u16, body: Bytes) -> HttpAnswer {
-    let mut answer = http::Response::new(Full::new(body));
-    *answer.status_mut() = http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::BAD_GATEWAY);
-    answer
 }
 
 /// Removes the updates that the offset confirms, and then waits for new ones. A newer poll ends an older one.

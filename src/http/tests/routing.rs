@@ -2,7 +2,10 @@
 //! that a router could treat in a way of its own.
 
 use super::{RecordingIngress, RunningListener, UNAUTHENTICATED, bounds, github_headers};
+use crate::http::answer::Answer;
 use crate::http::bounds::HEADER_BYTES_MAX;
+use axum::response::IntoResponse;
+use http::StatusCode;
 
 const BODY: &str = r#"{"action":"published","repository":{"full_name":"acme/api"}}"#;
 
@@ -316,4 +319,17 @@ async fn a_panic_in_any_handler_is_answered_in_the_same_words() {
     let head = failed.strip_suffix(r#"{"error":"internal"}"#).unwrap();
     assert_eq!(running.send(&request("HEAD", "/readyz")).await, head);
     assert_eq!(running.send(&request("GET", "/livez")).await, Alive.answer("GET"));
+}
+
+/// axum answers by itself if a handler rejects a request, or a route lacks a handler. No client reads such an answer.
+#[test]
+fn an_answer_of_the_router_itself_never_reaches_a_client() {
+    for status in [200, 400, 404, 405, 413, 415] {
+        let routed = StatusCode::from_u16(status).unwrap().into_response();
+        let answer = Answer::of(routed);
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "{status}");
+        assert_eq!(answer.headers()["connection"], "close", "{status}");
+    }
+    let answer = Answer::of(crate::http::answer::alive().into_response());
+    assert_eq!(answer.status(), StatusCode::OK);
 }

@@ -13,8 +13,8 @@ use serde_json::Value;
 pub(super) struct Messages;
 
 impl EmulatedFormat for Messages {
-    fn key_policy(&self, path: &str) -> Option<KeyPolicy> {
-        (path == "/v1/messages").then_some(KeyPolicy::Required)
+    fn paths(&self) -> &'static [(&'static str, KeyPolicy)] {
+        &[("/v1/messages", KeyPolicy::Required)]
     }
 
     fn read(&self, headers: &HeaderMap, body: &Value, _: KeyPolicy) -> Result<ParsedRequest, ModelRefusal> {

@@ -15,12 +15,11 @@ use serde_json::Value;
 pub(super) struct ChatCompletions;
 
 impl EmulatedFormat for ChatCompletions {
-    fn key_policy(&self, path: &str) -> Option<KeyPolicy> {
-        match path {
-            "/v1/chat/completions" => Some(KeyPolicy::Required),
-            "/chat/completions" => Some(KeyPolicy::Optional),
-            _ => None,
-        }
+    fn paths(&self) -> &'static [(&'static str, KeyPolicy)] {
+        &[
+            ("/v1/chat/completions", KeyPolicy::Required),
+            ("/chat/completions", KeyPolicy::Optional),
+        ]
     }
 
     fn read(&self, headers: &HeaderMap, body: &Value, key: KeyPolicy) -> Result<ParsedRequest, ModelRefusal> {

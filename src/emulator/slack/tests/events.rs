@@ -9,24 +9,24 @@ pub(super) struct TestGateway {
 }
 
 async fn receive(
-    gateway: TestGateway,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    State(gateway): State<TestGateway>,
+    request: axum::extract::Request,
+) -> (StatusCode, String) {
     let (head, body) = request.into_parts();
-    let request = Request::from_parts(head, body.collect().await?.to_bytes());
-    let (status, text) = match gateway.webhook.receive(&request, now()) {
+    let request = Request::from_parts(head, body.collect().await.unwrap().to_bytes());
+    match gateway.webhook.receive(&request, now()) {
         Ok(Received::Inbound(inbound)) => {
             gateway.received.lock().unwrap().push(*inbound);
-            (200, String::new())
+            (StatusCode::OK, String::new())
         }
-        Ok(Received::Ignored(reason)) => (200, reason.to_owned()),
-        Ok(Received::Answer(text)) => (200, text),
-        Err(Rejected::Unauthenticated(_) | Rejected::Stale { .. }) => (401, String::new()),
-        Err(Rejected::Malformed(_)) => (400, String::new()),
-        Err(Rejected::Unsupported(_)) => (415, String::new()),
-    };
-    let response = Response::builder().status(status);
-    Ok(response.body(Full::new(Bytes::from(text))).unwrap())
+        Ok(Received::Ignored(reason)) => (StatusCode::OK, reason.to_owned()),
+        Ok(Received::Answer(text)) => (StatusCode::OK, text),
+        Err(Rejected::Unauthenticated(_) | Rejected::Stale { .. }) => {
+            (StatusCode::UNAUTHORIZED, String::new())
+        }
+        Err(Rejected::Malformed(_)) => (StatusCode::BAD_REQUEST, String::new()),
+        Err(Rejected::Unsupported(_)) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, String::new()),
+    }
 }
 
 pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> TestGateway {
@@ -37,11 +37,15 @@ pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     emulator.connect_to(&format!("http://{}/in/slack", listener.local_addr().unwrap()));
-    let answering = gateway.clone();
-    let stop = CancellationToken::new();
-    tokio::spawn(serve(listener, Closing::Ordinary, stop, move |request| {
-        receive(answering.clone(), request)
-    }));
+    let routes = Router::new()
+        .route("/in/slack", routing::post(receive))
+        .with_state(gateway.clone());
+    tokio::spawn(serve(
+        listener,
+        Closing::Ordinary,
+        CancellationToken::new(),
+        routes,
+    ));
     gateway
 }
 

@@ -5,36 +5,41 @@ use crate::channel;
 use crate::emulator::server::{Closing, serve};
 use crate::model::{InboundKind, Installation};
 use crate::webhook::{Received, Rejected, Webhook};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::routing::post;
+use http::StatusCode;
+use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 type Seen = Arc<std::sync::Mutex<Vec<Result<Received, Rejected>>>>;
 
-async fn receive(
-    (webhook, seen): (Arc<dyn Webhook>, Seen),
-    request: http::Request<Incoming>,
-) -> Result<http::Response<Empty<Bytes>>, hyper::Error> {
+async fn receive(State((webhook, seen)): State<(Arc<dyn Webhook>, Seen)>, request: Request) -> StatusCode {
     let (head, body) = request.into_parts();
-    let request = http::Request::from_parts(head, body.collect().await?.to_bytes());
+    let request = http::Request::from_parts(head, body.collect().await.unwrap().to_bytes());
     let received = webhook.receive(&request, jiff::Timestamp::UNIX_EPOCH);
-    let status = if received.is_ok() { 200 } else { 401 };
+    let status = match received {
+        Ok(_) => StatusCode::OK,
+        Err(_) => StatusCode::UNAUTHORIZED,
+    };
     seen.lock().unwrap().push(received);
-    let response = http::Response::builder().status(status);
-    Ok(response.body(Empty::new()).unwrap())
+    status
 }
 
 async fn listening(webhook: Arc<dyn Webhook>) -> (String, Seen) {
     let seen = Seen::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let answering = (webhook, Arc::clone(&seen));
-    let stop = CancellationToken::new();
-    tokio::spawn(serve(listener, Closing::Ordinary, stop, move |request| {
-        receive(answering.clone(), request)
-    }));
+    let routes = Router::new()
+        .route("/in/telegram", post(receive))
+        .with_state((webhook, Arc::clone(&seen)));
+    tokio::spawn(serve(
+        listener,
+        Closing::Ordinary,
+        CancellationToken::new(),
+        routes,
+    ));
     (format!("http://{address}/in/telegram"), seen)
 }
 
