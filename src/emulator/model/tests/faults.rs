@@ -4,6 +4,7 @@ use super::{KEY, ModelFixture, asking, failure_kind_of, streamed, ways};
 use crate::emulator::model::{AnswerFault, calls, queue, says};
 use crate::http_client::api_client;
 use crate::provider::{ProviderError, ProviderFailureKind, StreamEvent};
+use http::Method;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -217,8 +218,15 @@ async fn a_malformed_conversation_is_answered_and_recorded_as_a_problem() {
         .send()
         .await;
     assert_eq!(keyless.expect("response").status(), 401);
-    let lost = client.get(format!("{}/v1/models", emulator.url())).send().await;
-    assert_eq!(lost.expect("response").status(), 404);
+    for (method, path) in [
+        (Method::GET, "/v1/models"),
+        (Method::GET, "/v1/messages"),
+        (Method::POST, "/v1/messages/"),
+        (Method::POST, "/messages"),
+    ] {
+        let lost = client.request(method, format!("{}{path}", emulator.url()));
+        assert_eq!(lost.send().await.expect("response").status(), 404, "{path}");
+    }
     insta::assert_snapshot!(emulator.problems().join("\n"), @r"
     messages: the first and the last must be of the user
     messages: the first and the last must be of the user
@@ -229,6 +237,9 @@ async fn a_malformed_conversation_is_answered_and_recorded_as_a_problem() {
     messages.0: the result `a` has no call in the message before
     You didn't provide an API key.
     GET /v1/models: no such address
+    GET /v1/messages: no such address
+    POST /v1/messages/: no such address
+    POST /messages: no such address
     ");
     assert_eq!(emulator.unused(), ["says \"unused\""]);
     assert_eq!(emulator.requests().len(), 0);

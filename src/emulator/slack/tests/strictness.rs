@@ -123,3 +123,23 @@ async fn what_slack_does_not_know_or_show_is_refused() {
     }
     assert_eq!(emulator.with_state(|state| state.ephemerals.len()), 0);
 }
+
+#[tokio::test]
+async fn a_path_that_slack_does_not_have_is_not_found() {
+    let emulator = workspace().await;
+    let api = emulator.api_base_url();
+    let base = api.strip_suffix("/api").unwrap();
+    for path in [
+        "/",
+        "/api",
+        "/apis/auth.test",
+        "//api/auth.test",
+        "/upload",
+        "/commands",
+        "/API/auth.test",
+    ] {
+        let request = http().post(format!("{base}{path}")).bearer_auth("xoxb-1");
+        assert_eq!(request.send().await.unwrap().status(), 404, "{path}");
+    }
+    assert_eq!(emulator.with_state(|state| state.calls.len()), 0);
+}

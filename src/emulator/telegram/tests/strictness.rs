@@ -151,6 +151,28 @@ async fn a_method_nobody_knows_is_not_found() {
     assert_eq!(setup.telegram.problems().len(), 1);
 }
 
+#[tokio::test]
+async fn a_path_that_names_no_bot_is_unauthorized() {
+    let setup = Setup::new().await;
+    let paths = [
+        "/".to_owned(),
+        "/getMe".to_owned(),
+        format!("/bot{TOKEN}"),
+        format!("/{TOKEN}/getMe"),
+        format!("/bot{TOKEN}x/getMe"),
+        "/bot/getMe".to_owned(),
+        "/bot1:other/getMe".to_owned(),
+        format!("//bot{TOKEN}/getMe"),
+    ];
+    for path in &paths {
+        let url = format!("{}{path}", setup.telegram.api_base_url());
+        let response = client().post(url).json(&json!({})).send().await.unwrap();
+        assert_eq!(response.status(), 401, "{path}");
+    }
+    let problems = setup.telegram.problems();
+    assert_eq!(problems, paths.map(|path| format!("{path}: Unauthorized")));
+}
+
 /// Sends a file with a caption, as a form, and returns the answer like [`call`].
 async fn caption(telegram: &TelegramEmulator, caption: &str, entities: &str) -> (u16, String) {
     let field = |name: &str, value: &str| {
