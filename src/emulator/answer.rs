@@ -1,4 +1,4 @@
-//! What all emulators share about requests and answers: the whole body of a request, an answer, and the end of a
+//! Parts of requests and answers that all emulators share: the whole body of a request, an answer, and the end of a
 //! connection in place of an answer.
 
 use axum::body::Body;
